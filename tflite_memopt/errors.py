@@ -1,0 +1,35 @@
+"""The one error tree. Every message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+
+class MemoptError(Exception):
+    """Base of every error that the tool raises on purpose."""
+
+
+class UsageError(MemoptError):
+    """The request itself is wrong: a path, a flag, a name."""
+
+
+class ModelFormatError(MemoptError):
+    """The bytes are not a well-formed .tflite model."""
+
+
+class UnsupportedModelError(MemoptError):
+    """The model is well formed, but holds something that cannot be planned for a microcontroller."""
+
+
+class InfeasibleError(MemoptError):
+    """A schedule or plan breaks its own rules, or no solution exists. Raised by checkers and solvers."""
+
+
+class EquivalenceError(MemoptError):
+    """The optimised model does not compute the same as the original."""
+
+
+class RuntimeUnavailableError(MemoptError):
+    """An interpreter is not installed, or cannot run this model."""
+
+
+class OutputError(MemoptError):
+    """The result could not be written."""

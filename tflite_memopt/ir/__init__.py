@@ -1,0 +1,1 @@
+"""The intermediate representation: objects that refer to objects and know nothing of the file format."""

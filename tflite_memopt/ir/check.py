@@ -1,0 +1,151 @@
+"""The independent check of a model's structure: true before and after every stage.
+
+It trusts nothing: links are recomputed from the operators' lists. It says nothing of numerics.
+"""
+
+from __future__ import annotations
+
+from ..errors import ModelFormatError, UnsupportedModelError
+from .control_flow import UNSUPPORTED_CALLERS, called_subgraphs
+from .dtype import DType
+from .model import Graph, Model, Operator, Tensor, Use
+
+MAX_TENSOR_BYTES = 2**31 - 1
+"""TFLM's planner counts in signed 32-bit integers (greedy_memory_planner.h)."""
+
+
+def check_model(model: Model) -> None:
+    """Raise ModelFormatError or UnsupportedModelError unless the model can be planned and run.
+
+    Checked: links, execution order, tensor sizes, constants' data, called subgraphs.
+    """
+    for index, graph in enumerate(model.graphs):
+        _check_links(graph, index)
+        _check_order(graph, index)
+        for number, tensor in enumerate(graph.tensors):
+            _check_tensor(tensor, f"subgraph {index}, tensor {number} '{tensor.name}'")
+    _check_calls(model, 0, ())
+
+
+def describe(graph_index: int, position: int, operator: Operator) -> str:
+    """How every message names an operator: subgraph, index, opcode, and its first output's name."""
+    label = operator.outputs[0].name if operator.outputs else "no output"
+    return f"subgraph {graph_index}, operator {position} ({operator.opcode.label}, '{label}')"
+
+
+def _check_links(graph: Graph, index: int) -> None:
+    where = f"subgraph {index}"
+    known = {id(tensor) for tensor in graph.tensors}
+    for tensor in (*graph.inputs, *graph.outputs):
+        if id(tensor) not in known:
+            raise ModelFormatError(f"{where}: input or output '{tensor.name}' is not among its tensors")
+    for position, operator in enumerate(graph.operators):
+        here = describe(index, position, operator)
+        for tensor in (*operator.present_inputs(), *operator.outputs, *operator.intermediates):
+            if id(tensor) not in known:
+                raise ModelFormatError(f"{here}: tensor '{tensor.name}' is not in its subgraph")
+    producers, uses = _producers(graph, index), _uses(graph)
+    for tensor in graph.inputs:
+        if id(tensor) in producers:
+            raise ModelFormatError(f"{where}: input '{tensor.name}' is written by an operator")
+    for tensor in graph.tensors:
+        same_uses = _slots(tensor.uses) == _slots(uses.get(id(tensor), []))
+        if tensor.producer is not producers.get(id(tensor)) or not same_uses:
+            raise ModelFormatError(f"{where}: the links of tensor '{tensor.name}' do not match the operators")
+
+
+def _producers(graph: Graph, index: int) -> dict[int, Operator]:
+    producers: dict[int, Operator] = {}
+    for position, operator in enumerate(graph.operators):
+        here = describe(index, position, operator)
+        for tensor in operator.outputs:
+            if id(tensor) in producers:
+                raise ModelFormatError(f"{here}: tensor '{tensor.name}' has two producers")
+            if tensor.is_constant:
+                raise ModelFormatError(f"{here}: it writes tensor '{tensor.name}', which is a constant")
+            producers[id(tensor)] = operator
+    return producers
+
+
+def _uses(graph: Graph) -> dict[int, list[Use]]:
+    uses: dict[int, list[Use]] = {}
+    for operator in graph.operators:
+        for slot, tensor in enumerate(operator.inputs):
+            if tensor is not None:
+                uses.setdefault(id(tensor), []).append(Use(operator, slot))
+    return uses
+
+
+def _slots(uses: list[Use]) -> set[tuple[int, int]]:
+    return {(id(use.operator), use.slot) for use in uses}
+
+
+def _check_order(graph: Graph, index: int) -> None:
+    position = {id(operator): number for number, operator in enumerate(graph.operators)}
+    inputs = {id(tensor) for tensor in graph.inputs}
+    for number, operator in enumerate(graph.operators):
+        for tensor in operator.present_inputs():
+            if tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or id(tensor) in inputs:
+                continue
+            here = describe(index, number, operator)
+            if tensor.producer is None:
+                raise ModelFormatError(f"{here}: it reads tensor '{tensor.name}', which nothing writes")
+            if position[id(tensor.producer)] >= number:
+                writer = describe(index, position[id(tensor.producer)], tensor.producer)
+                kind = "a cycle of operators" if _on_cycle(operator) else "operators out of order"
+                raise ModelFormatError(f"{here}: it reads tensor '{tensor.name}', which {writer} writes later: {kind}")
+
+
+def _on_cycle(operator: Operator) -> bool:
+    """True when ``operator`` depends on its own outputs."""
+    seen: set[int] = set()
+    stack = [operator]
+    while stack:
+        for tensor in stack.pop().present_inputs():
+            producer = tensor.producer
+            if producer is operator:
+                return True
+            if producer is not None and id(producer) not in seen:
+                seen.add(id(producer))
+                stack.append(producer)
+    return False
+
+
+def _check_tensor(tensor: Tensor, where: str) -> None:
+    shape = list(tensor.shape)
+    if any(dim == -1 for dim in shape):
+        raise UnsupportedModelError(
+            f"{where}: shape {shape} is dynamic; fix the input shapes and convert the model again"
+        )
+    if any(dim < 0 for dim in shape):
+        raise ModelFormatError(f"{where}: shape {shape} has a negative size")
+    if tensor.nbytes > MAX_TENSOR_BYTES:
+        raise UnsupportedModelError(
+            f"{where}: shape {shape} of {tensor.dtype.label} overflows: {tensor.nbytes} bytes of {MAX_TENSOR_BYTES}"
+        )
+    if tensor.buffer.data is not None and tensor.is_constant:
+        _check_constant(tensor, tensor.buffer.data.size, where)
+    elif tensor.dtype.arena_bytes == 0 and tensor.dtype is not DType.VARIANT and tensor.producer is not None:
+        raise UnsupportedModelError(f"{where}: TFLM has no tensors of type {tensor.dtype.label}")
+
+
+def _check_constant(tensor: Tensor, held: int, where: str) -> None:
+    is_sparse = tensor.extras.get("sparsity") is not None
+    needed = -(-tensor.elements * tensor.dtype.packed_bits // 8)
+    if not is_sparse and held < needed:
+        raise ModelFormatError(
+            f"{where}: its buffer holds {held} bytes, shape {list(tensor.shape)} of {tensor.dtype.label} needs {needed}"
+        )
+
+
+def _check_calls(model: Model, index: int, path: tuple[int, ...]) -> None:
+    if index in path:
+        raise UnsupportedModelError(f"subgraph {index} calls itself through subgraphs {list(path)}")
+    for position, operator in enumerate(model.graphs[index].operators):
+        here = describe(index, position, operator)
+        if operator.name in UNSUPPORTED_CALLERS:
+            raise UnsupportedModelError(f"{here}: TFLM has no {operator.name}, so its subgraph cannot be planned")
+        for called in called_subgraphs(operator):
+            if not 0 <= called < len(model.graphs):
+                raise ModelFormatError(f"{here}: it calls subgraph {called}, the model has {len(model.graphs)}")
+            _check_calls(model, called, (*path, index))

@@ -1,0 +1,32 @@
+"""Which subgraphs an operator calls, in the order in which TFLM lays them out."""
+
+from __future__ import annotations
+
+from .model import Operator
+
+# Source: TFLM micro_allocation_info.cc, MarkSubgraphLifetimesIfNecessary.
+_SUBGRAPH_FIELDS = {
+    "IF": ("thenSubgraphIndex", "elseSubgraphIndex"),
+    "WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
+    "CALL_ONCE": ("initSubgraphIndex",),
+}
+# Operators that call subgraphs and that TFLM does not have; their memory cannot be planned.
+UNSUPPORTED_CALLERS = frozenset(
+    {
+        "CALL",
+        "STABLEHLO_COMPOSITE",
+        "STABLEHLO_WHILE",
+        "STABLEHLO_CASE",
+        "STABLEHLO_REDUCE",
+        "STABLEHLO_REDUCE_WINDOW",
+        "STABLEHLO_SCATTER",
+        "STABLEHLO_SORT",
+        "STABLEHLO_CUSTOM_CALL",
+    }
+)
+
+
+def called_subgraphs(operator: Operator) -> tuple[int, ...]:
+    """Positions in ``Model.graphs`` of the subgraphs that ``operator`` calls; empty for most operators."""
+    names = _SUBGRAPH_FIELDS.get(operator.name, ())
+    return tuple(int(operator.option(name, -1)) for name in names)
