@@ -1,0 +1,1 @@
+"""Reading and writing .tflite files: the only code that knows flatbuffers."""

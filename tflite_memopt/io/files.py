@@ -1,0 +1,81 @@
+"""Files on disk: read with a clear message, write whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import OutputError, UsageError
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Bytes of a file. Raises UsageError when it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from error
+
+
+def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
+    """Raise UsageError early when writing ``path`` would fail or destroy something.
+
+    ``sources`` are the files being read; they and existing files are replaced only with ``force``.
+    """
+    shown = f"output '{path}'"
+    if not path.parent.is_dir():
+        raise UsageError(f"{shown}: the folder '{path.parent}' does not exist; create it first")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{shown} is not a regular file; give a file name")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"{shown}: the folder '{path.parent}' is not writable")
+    if force:
+        return
+    if any(path.exists() and source.exists() and path.samefile(source) for source in sources):
+        raise UsageError(f"{shown} is the input itself; give another name, or --force to replace it")
+    if path.exists():
+        raise UsageError(f"{shown} exists; give another name, or --force to replace it")
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write files whole or not at all: temporary files beside them first, then renames.
+
+    Raises OutputError; then no temporary file is left, and no file has changed unless a rename itself failed.
+    """
+    temporary: dict[Path, str] = {}
+    try:
+        for target, data in files.items():
+            temporary[target] = _write_beside(target, data)
+        for target, written in temporary.items():
+            os.replace(written, target)
+    except OSError as error:
+        name = error.filename2 or error.filename or next(iter(files), "")
+        raise OutputError(f"cannot write '{name}': {error.strerror or error}") from error
+    finally:
+        for written in temporary.values():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(written)
+
+
+def _write_beside(target: Path, data: bytes) -> str:
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes private files; a model is as readable as any other
+    except BaseException as error:
+        os.unlink(name)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(target)
+        raise
+    return name
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

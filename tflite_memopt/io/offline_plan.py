@@ -1,0 +1,77 @@
+"""Codec of TFLM's offline memory plan, the metadata entry ``OfflineMemoryAllocation``.
+
+Layout (int32, little-endian): version = 1, subgraphs, n, then n offsets, one per tensor of all subgraphs in
+file order, weights included; -1 leaves the tensor to TFLM. schema/offline_plan.md has the details.
+Source: TFLM micro_allocation_info.cc, ``GetOfflinePlannedOffsets``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import ModelFormatError
+from ..ir.model import Buffer, Model, Tensor
+
+METADATA_NAME = "OfflineMemoryAllocation"
+VERSION = 1
+UNPLANNED = -1
+_HEADER_WORDS = 3
+
+
+def tensors_in_file_order(model: Model) -> list[Tensor]:
+    """All tensors of all graphs: the order of a plan's offsets."""
+    return [tensor for graph in model.graphs for tensor in graph.tensors]
+
+
+def encode(model: Model, offsets: Mapping[Tensor, int]) -> bytes:
+    """Bytes of the metadata buffer for a map tensor -> offset in bytes; tensors not in it get -1."""
+    tensors = tensors_in_file_order(model)
+    words = [VERSION, len(model.graphs), len(tensors)]
+    words += [offsets.get(tensor, UNPLANNED) for tensor in tensors]
+    return np.asarray(words, dtype="<i4").tobytes()
+
+
+def decode(model: Model) -> dict[Tensor, int] | None:
+    """The plan in force: tensor -> offset in bytes, without the -1 entries; None when there is no plan.
+
+    As in TFLM the last entry of that name wins, and version and subgraph count are not looked at.
+    Raises ModelFormatError when the plan does not fit the model.
+    """
+    buffers = [buffer for name, buffer in model.metadata if name == METADATA_NAME]
+    if not buffers:
+        return None
+    data = buffers[-1].data
+    tensors = tensors_in_file_order(model)
+    if data is None or data.size < 4 * _HEADER_WORDS or data.size % 4:
+        raise ModelFormatError("the offline plan in the metadata is too short or not made of 32-bit words")
+    words = np.frombuffer(data.tobytes(), dtype="<i4")
+    count = int(words[2])
+    if count != len(tensors) or words.size < _HEADER_WORDS + count:
+        raise ModelFormatError(
+            f"the offline plan in the metadata is for {count} tensors and has {words.size - _HEADER_WORDS} offsets, "
+            f"but the model has {len(tensors)} tensors: it was made for another graph"
+        )
+    offsets = words[_HEADER_WORDS : _HEADER_WORDS + count].tolist()
+    return {t: o for t, o in zip(tensors, offsets, strict=True) if o != UNPLANNED}
+
+
+def attach(model: Model, offsets: Mapping[Tensor, int]) -> None:
+    """Make this the model's one plan: older plans and their buffers go."""
+    detach(model)
+    buffer = Buffer(np.frombuffer(encode(model, offsets), dtype=np.uint8))
+    model.buffers.append(buffer)
+    model.metadata.append((METADATA_NAME, buffer))
+
+
+def detach(model: Model) -> None:
+    """Remove every offline plan and the buffers that only plans use."""
+    plans = [buffer for name, buffer in model.metadata if name == METADATA_NAME]
+    if not plans:
+        return
+    model.metadata = [(name, buffer) for name, buffer in model.metadata if name != METADATA_NAME]
+    kept = {id(tensor.buffer) for tensor in tensors_in_file_order(model)}
+    kept |= {id(buffer) for _, buffer in model.metadata} | {id(b) for b in model.legacy_metadata or ()}
+    gone = {id(plan) for plan in plans} - kept
+    model.buffers = [buffer for buffer in model.buffers if id(buffer) not in gone]

@@ -1,0 +1,165 @@
+"""Model -> bytes of a .tflite file. This is where objects get their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from ..ir.model import Buffer, Graph, Model, OpCode, Operator, Options, Quantization, Signature, Tensor
+from . import associated_files
+from .flatbuffer import IDENTIFIER, AligningBuilder
+from .reader import ABSENT
+from .schema_names import builtin_code, dtype_code, new_options, options_code
+
+_LAST_OLD_BUILTIN = 127
+"""``PLACEHOLDER_FOR_GREATER_OP_CODES``: what the old one-byte field says of newer operators."""
+
+
+def write_model(model: Model) -> bytes:
+    """Serialise a model: every buffer starts on a multiple of 16 bytes, associated files are appended."""
+    builder = AligningBuilder(1 << 16)
+    builder.Finish(_Writer(model).root().Pack(builder), IDENTIFIER)
+    return associated_files.append(bytes(builder.Output()), model.associated_files)
+
+
+def _fill(table: Any, extras: Any, **fields: Any) -> Any:
+    """Set fields of an object-API table; an interpreted field that was absent and is still empty stays so."""
+    absent = extras.get(ABSENT, frozenset())
+    for name, value in extras.items():
+        if name != ABSENT:
+            setattr(table, name, value)
+    for name, value in fields.items():
+        still_absent = name in absent and (value is None or len(value) == 0)
+        setattr(table, name, None if still_absent else value)
+    return table
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def _vector(numbers: Iterable[int]) -> Any:
+    return np.asarray(list(numbers), dtype=np.int32)
+
+
+class _Writer:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        operators = [op for graph in model.graphs for op in graph.operators]
+        self.opcodes = _numbered([*model.opcodes, *(op.opcode for op in operators)])
+        tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
+        metadata = [buffer for _, buffer in model.metadata]
+        self.buffers = _numbered([*model.buffers, *(tensor.buffer for tensor in tensors), *metadata])
+        self.graphs = _numbered(model.graphs)
+
+    def root(self) -> Any:
+        model = self.model
+        legacy, signatures = model.legacy_metadata, model.signatures
+        return _fill(
+            schema.ModelT(),
+            model.extras,
+            version=model.version,
+            description=_encoded(model.description),
+            operatorCodes=[self._opcode(code) for code in self.opcodes],
+            subgraphs=[self._graph(graph) for graph in model.graphs],
+            buffers=[self._buffer(buffer) for buffer in self.buffers],
+            metadata=[self._metadata(name, buffer) for name, buffer in model.metadata],
+            metadataBuffer=None if legacy is None else _vector(self.buffers[buffer] for buffer in legacy),
+            signatureDefs=None if signatures is None else [self._signature(s) for s in signatures],
+        )
+
+    @staticmethod
+    def _buffer(buffer: Buffer) -> Any:
+        return _fill(schema.BufferT(), buffer.extras, data=buffer.data)
+
+    def _metadata(self, name: str, buffer: Buffer) -> Any:
+        return _fill(schema.MetadataT(), {}, name=_encoded(name), buffer=self.buffers[buffer])
+
+    @staticmethod
+    def _opcode(opcode: OpCode) -> Any:
+        extras = dict(opcode.extras)
+        if "builtinCode" not in extras:
+            code = builtin_code(opcode.name)
+            extras |= {"builtinCode": code, "deprecatedBuiltinCode": min(code, _LAST_OLD_BUILTIN)}
+        return _fill(schema.OperatorCodeT(), extras, version=opcode.version, customCode=_encoded(opcode.custom_code))
+
+    def _graph(self, graph: Graph) -> Any:
+        numbers = _numbered(graph.tensors)
+        return _fill(
+            schema.SubGraphT(),
+            graph.extras,
+            name=_encoded(graph.name),
+            tensors=[self._tensor(tensor) for tensor in graph.tensors],
+            inputs=_vector(numbers[tensor] for tensor in graph.inputs),
+            outputs=_vector(numbers[tensor] for tensor in graph.outputs),
+            operators=[self._operator(operator, numbers) for operator in graph.operators],
+        )
+
+    def _tensor(self, tensor: Tensor) -> Any:
+        return _fill(
+            schema.TensorT(),
+            tensor.extras,
+            name=_encoded(tensor.name),
+            shape=_vector(tensor.shape),
+            type=dtype_code(tensor.dtype),
+            buffer=self.buffers[tensor.buffer],
+            quantization=_quantization(tensor.quantization),
+            isVariable=tensor.is_variable,
+        )
+
+    def _operator(self, operator: Operator, numbers: dict[Tensor, int]) -> Any:
+        table = _fill(
+            schema.OperatorT(),
+            operator.extras,
+            opcodeIndex=self.opcodes[operator.opcode],
+            inputs=_vector(-1 if tensor is None else numbers[tensor] for tensor in operator.inputs),
+            outputs=_vector(numbers[tensor] for tensor in operator.outputs),
+            intermediates=_vector(numbers[tensor] for tensor in operator.intermediates),
+        )
+        table.customOptions = operator.custom_options
+        table.builtinOptionsType, table.builtinOptions = _options(operator.options, second=False)
+        table.builtinOptions2Type, table.builtinOptions2 = _options(operator.options2, second=True)
+        return table
+
+    def _signature(self, signature: Signature) -> Any:
+        numbers = _numbered(signature.graph.tensors)
+
+        def maps(bindings: tuple[tuple[str, Tensor], ...]) -> list[Any]:
+            return [_fill(schema.TensorMapT(), {}, name=_encoded(n), tensorIndex=numbers[t]) for n, t in bindings]
+
+        return _fill(
+            schema.SignatureDefT(),
+            signature.extras,
+            signatureKey=_encoded(signature.key),
+            subgraphIndex=self.graphs[signature.graph],
+            inputs=maps(signature.inputs),
+            outputs=maps(signature.outputs),
+        )
+
+
+def _numbered(items: Iterable[Any]) -> dict[Any, int]:
+    numbers: dict[Any, int] = {}
+    for item in items:
+        numbers.setdefault(item, len(numbers))
+    return numbers
+
+
+def _quantization(quantization: Quantization | None) -> Any:
+    if quantization is None:
+        return None
+    return _fill(
+        schema.QuantizationParametersT(),
+        quantization.extras,
+        scale=quantization.scale,
+        zeroPoint=quantization.zero_point,
+        quantizedDimension=quantization.axis,
+    )
+
+
+def _options(options: Options | None, second: bool) -> tuple[int, Any]:
+    if options is None:
+        return 0, None
+    return options_code(options.kind, second), _fill(new_options(options.kind), options.fields)
