@@ -1,0 +1,106 @@
+"""Lifetimes exactly as TFLM computes them, called subgraphs included.
+
+Time is counted in *scopes*: scope 0 is before the first operator, when the inputs are set; each operator
+takes the next scope, and a called subgraph takes scopes inside its caller's span. Without control flow the
+operator of step ``s`` runs in scope ``s + 1``. Tensors that no operator or interface touches are born in
+scope -1: TFLM allocates them all the same.
+
+Source: TFLM micro_allocation_info.cc (``MarkAllocationLifetimes``, ``MarkSubgraphLifetimesIfNecessary``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..ir.control_flow import called_subgraphs
+from ..ir.model import Model, Operator, Tensor
+
+UNBORN = -1
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Half-open interval ``[start, end)`` of scopes."""
+
+    start: int
+    end: int
+
+    def intersects(self, other: Lifetime) -> bool:
+        """True when some scope lies in both."""
+        return self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When things happen. ``tensors`` holds the head's tensors only, in file order; weights are not in it.
+
+    ``spans`` gives each executed operator its scopes, called subgraphs included; ``end`` is the first scope
+    after the last operator.
+    """
+
+    tensors: Mapping[Tensor, Lifetime]
+    spans: Mapping[Operator, Lifetime]
+    end: int
+
+
+def in_head(tensor: Tensor) -> bool:
+    """Whether TFLM places a tensor in the head: constants are in the file, variables in the tail.
+
+    The handle that VAR_HANDLE gives lives in the kernel's own data (TFLM kernels/var_handle.cc).
+    """
+    is_handle = tensor.producer is not None and tensor.producer.name == "VAR_HANDLE"
+    return not (tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or is_handle)
+
+
+def compute_timeline(model: Model) -> Timeline:
+    """Lifetimes of all tensors of the head in O(operators + tensors), for the present operator order."""
+    walk = _Walk(model)
+    walk.graph(0)
+    lifetimes = {
+        tensor: Lifetime(walk.first.get(tensor, UNBORN), walk.last.get(tensor, UNBORN) + 1)
+        for graph in model.graphs
+        for tensor in graph.tensors
+        if in_head(tensor)
+    }
+    spans = {operator: Lifetime(start, end) for operator, (start, end) in walk.spans.items()}
+    return Timeline(lifetimes, spans, walk.scope + 1)
+
+
+class _Walk:
+    """One pass in execution order; a subgraph called twice is walked twice and keeps its first birth."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.scope = 0
+        self.first: dict[Tensor, int] = {}
+        self.last: dict[Tensor, int] = {}
+        self.spans: dict[Operator, tuple[int, int]] = {}
+
+    def graph(self, index: int) -> None:
+        graph = self.model.graphs[index]
+        self._born(graph.inputs)
+        self._used(graph.inputs)
+        for operator in graph.operators:
+            self._operator(operator)
+        self._born(graph.outputs)
+        self._used(graph.outputs)
+
+    def _operator(self, operator: Operator) -> None:
+        self.scope += 1
+        start = self.spans.get(operator, (self.scope, 0))[0]
+        self._born(operator.outputs)
+        for called in called_subgraphs(operator):
+            self.scope += 1
+            self.graph(called)
+        self._used(operator.present_inputs())
+        self._used(operator.outputs)
+        self.spans[operator] = (start, self.scope + 1)
+
+    def _born(self, tensors: Iterable[Tensor]) -> None:
+        for tensor in tensors:
+            self.first.setdefault(tensor, self.scope)
+
+    def _used(self, tensors: Iterable[Tensor]) -> None:
+        for tensor in tensors:
+            self.last[tensor] = self.scope

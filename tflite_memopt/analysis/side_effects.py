@@ -1,0 +1,48 @@
+"""Which operators do more than compute their outputs, and so must keep their order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..ir.model import Graph, Operator
+
+# Variables and hash tables live outside the graph; called subgraphs may touch them; random operators advance
+# a state; what a custom operator does is unknown.
+_EFFECTFUL = frozenset(
+    {
+        "ASSIGN_VARIABLE",
+        "CALL_ONCE",
+        "CUSTOM",
+        "DELEGATE",
+        "HASHTABLE",
+        "HASHTABLE_FIND",
+        "HASHTABLE_IMPORT",
+        "HASHTABLE_SIZE",
+        "IF",
+        "MULTINOMIAL",
+        "RANDOM_STANDARD_NORMAL",
+        "RANDOM_UNIFORM",
+        "READ_VARIABLE",
+        "VAR_HANDLE",
+        "WHILE",
+    }
+)
+
+
+def has_side_effects(operator: Operator) -> bool:
+    """True when the operator's place among others of its kind matters.
+
+    An operator that reads a variable tensor (LSTM, SVDF) also writes it.
+    """
+    return operator.name in _EFFECTFUL or any(tensor.is_variable for tensor in operator.present_inputs())
+
+
+def side_effect_order(graph: Graph) -> list[tuple[int, int]]:
+    """Pairs (before, after) of operator positions: the effectful operators in a chain, as they stand."""
+    positions = [i for i, operator in enumerate(graph.operators) if has_side_effects(operator)]
+    return list(pairwise(positions))
+
+
+def is_stateful(graph: Graph) -> bool:
+    """True when an invocation may depend on the ones before it."""
+    return any(has_side_effects(operator) for operator in graph.operators)

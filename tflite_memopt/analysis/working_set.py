@@ -1,0 +1,63 @@
+"""Working sets: the bytes that are alive while an operator runs, and where they peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..ir.model import Model, Operator, Tensor
+from .alignment import aligned
+from .lifetimes import Timeline
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """Bytes alive during one operator: its live tensors, each aligned, and its scratch.
+
+    ``graph`` and ``position`` say where the operator stands; ``live`` is largest first.
+    """
+
+    graph: int
+    position: int
+    operator: Operator
+    nbytes: int
+    scratch_bytes: int
+    live: tuple[Tensor, ...]
+
+
+def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, int]) -> list[WorkingSet]:
+    """One working set per executed operator, in file order.
+
+    ``scratch`` gives the aligned scratch bytes of operators that ask for any. The bytes alive in a scope are
+    found by a sweep, so that a long chain costs O(n log n); a caller's set covers its subgraphs' scopes.
+    """
+    births: dict[int, list[Tensor]] = {}
+    deaths: dict[int, list[Tensor]] = {}
+    for tensor, life in timeline.tensors.items():
+        births.setdefault(life.start, []).append(tensor)
+        deaths.setdefault(life.end, []).append(tensor)
+    alive: dict[Tensor, None] = {}
+    by_scope: dict[int, tuple[Tensor, ...]] = {}
+    starts = {span.start for span in timeline.spans.values()}
+    for scope in range(-1, timeline.end):
+        for tensor in deaths.get(scope, ()):
+            alive.pop(tensor, None)
+        alive.update(dict.fromkeys(births.get(scope, ())))
+        if scope in starts:
+            by_scope[scope] = tuple(alive)
+    result = []
+    for graph_index, graph in enumerate(model.graphs):
+        for position, operator in enumerate(graph.operators):
+            if operator not in timeline.spans:
+                continue
+            live = by_scope[timeline.spans[operator].start]
+            largest_first = tuple(sorted(live, key=lambda t: -t.nbytes))
+            extra = scratch.get(operator, 0)
+            total = sum(aligned(tensor.nbytes) for tensor in live) + extra
+            result.append(WorkingSet(graph_index, position, operator, total, extra, largest_first))
+    return result
+
+
+def peak(sets: list[WorkingSet]) -> WorkingSet | None:
+    """The largest working set, the first of equals; None for a model without operators."""
+    return max(sets, key=lambda each: each.nbytes, default=None)
