@@ -1,0 +1,20 @@
+"""Every item gets bytes of its own: what a runtime without a planner takes."""
+
+from __future__ import annotations
+
+from ..budget import Budget
+from .problem import PlanProblem
+
+
+def naive(problem: PlanProblem, budget: Budget) -> tuple[int, ...]:
+    """Offsets behind one another, above all given offsets. O(n)."""
+    frontier = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
+    offsets = []
+    for item in problem.items:
+        if item.offset is not None:
+            offsets.append(item.offset)
+            continue
+        begin = -(-frontier // item.alignment) * item.alignment
+        offsets.append(begin)
+        frontier = begin + item.size
+    return tuple(offsets)

@@ -1,0 +1,33 @@
+"""The table of methods, and the one way to run them: solve, check, wrap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from ..budget import Budget
+from ..errors import UsageError
+from .as_is import as_is
+from .bounds import any_order
+from .check import check_order, peak_of
+from .problem import Method, Schedule, ScheduleProblem
+
+METHODS: Mapping[str, Method] = {
+    "as_is": as_is,
+}
+DEFAULT = "as_is"
+
+
+def solve(problem: ScheduleProblem, method: str = DEFAULT, budget: Budget | None = None) -> Schedule:
+    """Order the operators by a named method; the result is checked and its peak recomputed.
+
+    Raises UsageError for an unknown name and InfeasibleError when a method breaks a rule.
+    """
+    if method not in METHODS:
+        raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}")
+    started = time.perf_counter()
+    answer = METHODS[method](problem, budget or Budget())
+    seconds = time.perf_counter() - started
+    check_order(problem, answer.order)
+    peak, bound = peak_of(problem, answer.order), max(any_order(problem), answer.lower_bound)
+    return Schedule(answer.order, peak, bound, peak == bound, method, seconds, answer.states)

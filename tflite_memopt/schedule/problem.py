@@ -1,0 +1,65 @@
+"""The ordering problem and its solution, as frozen integers: no model, no tensor, no flatbuffer.
+
+Sizes are bytes. A tensor is alive from the step that writes it to the last step that reads it; the graph's
+inputs from the first step on, its outputs to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..budget import Budget
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator: distinct tensors read and written, scratch bytes, operators that must run before it.
+
+    ``after`` holds order that data does not show, such as side effects.
+    """
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    scratch: int = 0
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScheduleProblem:
+    """``sizes[t]`` is tensor t's bytes in the arena; ``inputs`` and ``outputs`` are the graph's tensors."""
+
+    sizes: tuple[int, ...]
+    steps: tuple[Step, ...]
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """``order[s]`` is the operator that runs at step s.
+
+    ``peak_bytes`` is the largest working set; ``lower_bound`` holds for any order (the ``schedule_``
+    bound); ``optimal`` says that the two are proved equal. ``states`` counts what the search visited.
+    """
+
+    order: tuple[int, ...]
+    peak_bytes: int
+    lower_bound: int
+    optimal: bool
+    method: str
+    seconds: float
+    states: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a method returns: an order, a bound it proved for any order (0 for none), and its effort."""
+
+    order: tuple[int, ...]
+    lower_bound: int = 0
+    states: int = 0
+
+
+Method = Callable[[ScheduleProblem, Budget], Answer]
+"""What a method file provides. ``methods.solve`` times it, checks it and works out the peak."""
