@@ -1,0 +1,69 @@
+"""TensorFlow Lite Micro, by the tflite-micro wheel: it executes the offline plan itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+from .adapter import Job, Outcome
+
+_ALLOCATION = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
+
+
+def run_tflm(job: Job) -> Outcome:
+    """Run on TFLM; facts are ``head``, ``tail`` and ``total`` in bytes.
+
+    Raises RuntimeError with what TFLM printed when it refuses the model or the arena.
+    """
+    from tflite_micro import runtime
+
+    with _c_stderr() as log:
+        try:
+            interpreter = runtime.Interpreter.from_bytes(job.model, arena_size=job.arena_bytes)
+            arrays = _invoke(interpreter, job)
+        except RuntimeError as error:
+            said = "; ".join(line.strip() for line in _text(log).splitlines() if line.strip())
+            raise RuntimeError(f"{error} ({said})" if said else str(error)) from error
+        interpreter.print_allocations()
+        facts = {name: int(size) for name, size in _ALLOCATION.findall(_text(log))}
+    return Outcome(arrays, facts)
+
+
+def _invoke(interpreter: Any, job: Job) -> dict[str, Any]:
+    arrays = {}
+    outputs = _output_count(job.model)
+    for number, sample in enumerate(job.samples):
+        for position, array in enumerate(sample):
+            interpreter.set_input(array, position)
+        interpreter.invoke()
+        for position in range(outputs):
+            arrays[f"s{number}_o{position}"] = interpreter.get_output(position).copy()
+    return arrays
+
+
+def _output_count(model: bytes) -> int:
+    from ai_edge_litert import schema_py_generated as schema
+
+    return int(schema.Model.GetRootAs(model, 0).Subgraphs(0).OutputsLength())
+
+
+@contextlib.contextmanager
+def _c_stderr() -> Iterator[IO[bytes]]:
+    """Collect what C++ code writes to file descriptor 2, where TFLM logs."""
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield log
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def _text(log: IO[bytes]) -> str:
+    log.seek(0)
+    return log.read().decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Changes to the graph that keep what it computes."""
