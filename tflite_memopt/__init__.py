@@ -1,0 +1,71 @@
+"""Makes a .tflite model need less RAM on stock TensorFlow Lite Micro, and proves that it computes the same.
+
+from tflite_memopt import Options, optimize
+result = optimize("model.tflite", Options(samples=20))
+open("small.tflite", "wb").write(result.model)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .errors import (
+        EquivalenceError,
+        InfeasibleError,
+        MemoptError,
+        ModelFormatError,
+        OutputError,
+        RuntimeUnavailableError,
+        UnsupportedModelError,
+        UsageError,
+    )
+    from .options import Options
+    from .pipeline import Result, analyze, optimize, verify
+    from .report.model import Analysis, Report
+
+# Loaded on first use: `import tflite_memopt` itself stays free of numpy and flatbuffers.
+_HOMES = {
+    "Analysis": "report.model",
+    "EquivalenceError": "errors",
+    "InfeasibleError": "errors",
+    "MemoptError": "errors",
+    "ModelFormatError": "errors",
+    "Options": "options",
+    "OutputError": "errors",
+    "Report": "report.model",
+    "Result": "pipeline",
+    "RuntimeUnavailableError": "errors",
+    "UnsupportedModelError": "errors",
+    "UsageError": "errors",
+    "analyze": "pipeline",
+    "optimize": "pipeline",
+    "verify": "pipeline",
+}
+__all__ = [
+    "Analysis",
+    "EquivalenceError",
+    "InfeasibleError",
+    "MemoptError",
+    "ModelFormatError",
+    "Options",
+    "OutputError",
+    "Report",
+    "Result",
+    "RuntimeUnavailableError",
+    "UnsupportedModelError",
+    "UsageError",
+    "__version__",
+    "analyze",
+    "optimize",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tflite_memopt' has no attribute '{name}'")
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

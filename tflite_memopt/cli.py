@@ -1,0 +1,202 @@
+"""The command line: arguments, exit codes, and the only place that prints.
+
+Exit codes: 0 done; 1 the answer is no (not equal, over budget); 2 bad input or usage; 130 interrupted.
+Results go to stdout, progress and errors to stderr.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from . import __version__
+from .errors import EquivalenceError, InfeasibleError, MemoptError
+from .options import RUNTIMES, Options
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NO, BAD_INPUT, INTERRUPTED = 1, 2, 130
+_UNITS = {"": 1, "B": 1, "K": 1024, "KB": 1024, "M": 1024**2, "MB": 1024**2}
+ModelPath = click.Path(path_type=Path)
+
+
+class Bytes(click.ParamType[int]):
+    """A size such as ``65536``, ``64K`` or ``1M`` (powers of 1024)."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().upper()
+        digits = text.rstrip("BKM")
+        unit = text[len(digits) :]
+        if not digits.isdigit() or unit not in _UNITS:
+            self.fail(f"'{value}' is not a size; write bytes, or 64K, or 1M", param, ctx)
+        return int(digits) * _UNITS[unit]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tflite-memopt")
+def cli() -> None:
+    """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and prove that it computes the same."""
+
+
+@cli.command()
+@click.argument("source", metavar="IN.tflite", type=ModelPath)
+@click.option("-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the result.")
+@click.option("--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links.")
+@click.option("--scheduler", default="as_is", show_default=True, help="Method for the order of operators.")
+@click.option("--planner", default="best", show_default=True, help="Strategy for the offsets of tensors.")
+@click.option(
+    "--objective",
+    type=click.Choice(["total", "head"]),
+    default="total",
+    show_default=True,
+    help="What the budget limits: the arena to reserve (32-bit), or its head alone.",
+)
+@click.option("--budget", type=Bytes(), help="Exit with 1 when the result needs more than this, for example 64K.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Limit of each search.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of searches and random inputs.")
+@click.option(
+    "--samples", type=click.IntRange(min=1), default=10, show_default=True, help="Inputs per runtime in the proof."
+)
+@click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs for the proof, arrays by input name.")
+@click.option("--no-verify", is_flag=True, help="Skip the proof of equality (and TFLM's measurement).")
+@click.option("--report", "report_path", type=ModelPath, metavar="R.json", help="Write the JSON report.")
+@click.option("--force", is_flag=True, help="Replace existing files, the input among them.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+def optimize(
+    source: Path, output: Path, report_path: Path | None, force: bool, quiet: bool, no_verify: bool, **chosen: Any
+) -> None:
+    """Optimise IN.tflite, prove the result equal, and write it to OUT.tflite.
+
+    Exits with 1, and writes no model, when the result is not equal.
+    """
+    from .io.files import check_target, write_files
+    from .pipeline import optimize as run
+    from .report.console import render_report
+    from .report.model import to_json
+
+    targets = [path for path in (output, report_path) if path is not None]
+    if report_path is not None and report_path.absolute() == output.absolute():
+        raise click.UsageError("--report and --output name the same file")
+    for path in targets:
+        check_target(path, (source,), force)
+    result = run(source, Options(verify=not no_verify, **chosen), _progress(quiet))
+    files = {output: result.model}
+    if report_path is not None:
+        files[report_path] = to_json(result.report).encode()
+    write_files(files)
+    _show(render_report(result.report))
+    if result.report.within_budget is False:
+        sys.exit(NO)
+
+
+@cli.command()
+@click.argument("source", metavar="IN.tflite", type=ModelPath)
+@click.option("--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, every operator's working set included.")
+def analyze(source: Path, kernels: str, as_json: bool) -> None:
+    """Show what IN.tflite needs as it stands: arena, bounds, and the operators where memory peaks."""
+    from .pipeline import analyze as run
+    from .report.model import to_json
+
+    analysis = run(source, kernels)
+    if as_json:
+        click.echo(to_json(analysis), nl=False)
+        return
+    from .report.console import render_analysis
+
+    _show(render_analysis(analysis))
+
+
+@cli.command()
+@click.argument("first", metavar="A.tflite", type=ModelPath)
+@click.argument("second", metavar="B.tflite", type=ModelPath)
+@click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs, arrays by input name.")
+@click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True, help="Random inputs per runtime.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--runtime", type=click.Choice([*RUNTIMES, "all"]), default="all", show_default=True, help="Where to run."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+def verify(first: Path, second: Path, inputs: Path | None, samples: int, seed: int, runtime: str, quiet: bool) -> None:
+    """Run A.tflite and B.tflite on the same inputs and compare every output.
+
+    Exits with 0 when all runtimes that can run A find them equal, with 1 when one finds a difference or
+    when none can run A.
+    """
+    from .pipeline import verify as run
+    from .report.console import render_verdicts
+
+    runtimes = RUNTIMES if runtime == "all" else (runtime,)
+    options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes)
+    verdicts = run(first, second, options, _progress(quiet))
+    _show(render_verdicts(verdicts))
+    for name, verdict in verdicts.items():
+        if verdict.equal is False:
+            click.echo(f"{name}: {verdict.reason}", err=True)
+    words = [verdict.equal for verdict in verdicts.values()]
+    if False in words or True not in words:
+        sys.exit(NO)
+
+
+def main() -> NoReturn:
+    """Entry point: turns errors into one line on stderr and an exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("interrupted; nothing was written", INTERRUPTED)
+    except click.ClickException as error:
+        hint = f"; see {error.ctx.command_path} --help" if isinstance(error, click.UsageError) and error.ctx else ""
+        _fail(error.format_message() + hint, BAD_INPUT)
+    except (EquivalenceError, InfeasibleError) as error:
+        _fail(str(error), NO)
+    except MemoptError as error:
+        _fail(str(error), BAD_INPUT)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written", INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; Python would complain of it at exit
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupt(signum: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"tflite-memopt: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+def _progress(quiet: bool) -> Callable[[str], None]:
+    def say(message: str) -> None:
+        if not quiet:
+            click.echo(f"{message} ...", err=True)
+
+    return say
+
+
+def _show(renderable: RenderableType) -> None:
+    from rich.console import Console
+
+    console = Console()
+    # A pipe has no width: the tables' own is used there, so that nothing is cut off.
+    Console(width=None if console.is_terminal else 140).print(renderable)

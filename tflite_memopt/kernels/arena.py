@@ -1,0 +1,184 @@
+"""Cost model of TFLM's arena: replays its allocator, so that the arena is known before flashing.
+
+TFLM's arena has a head (tensors and scratch, planned), a tail (structures that stay) and, while it prepares,
+temporaries on top of the head. The firmware must reserve the largest sum of the three over time, and the
+planner's own temporaries can exceed the head. This module replays every allocation of ``AllocateTensors``.
+
+Source: TFLM micro_allocator.cc, micro_interpreter.cc, micro_allocation_info.cc,
+arena_allocator/single_arena_buffer_allocator.cc (commit 90b983c2b3f1, 2026-08-20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ..analysis.alignment import ARENA_ALIGNMENT, aligned
+from ..analysis.lifetimes import in_head
+from ..ir.model import Model, Operator, Tensor
+from .requests.model import Requests, Size, Word
+
+MAX_SCRATCH_PER_OPERATOR = 12
+"""``kMaxScratchBuffersPerOp``: requests that the head always keeps room for."""
+
+# Structures of the interpreter itself. The 64-bit column is the Python wheel's RecordingMicroAllocator, so that
+# the figure can be measured; the 32-bit column is the stock MicroAllocator that firmware links.
+BUFFER_ALLOCATOR = Size(28, 56)
+MEMORY_PLANNER = Size(44, 80)
+MICRO_ALLOCATOR = Size(36, 72)
+BUILTIN_DATA_ALLOCATOR = Size(8, 16)
+SUBGRAPH_ALLOCATIONS = Size(8, 16)
+EVAL_TENSOR = Size(12, 24)
+NODE_AND_REGISTRATION = Size(32, 64)
+SCRATCH_HANDLE = Size(4, 8)
+SCRATCH_REQUEST = Size(12, 16)
+TENSOR = Size(40, 64)
+AFFINE_QUANTIZATION = Size(12, 24)
+ALLOCATION_INFO = Size(24, 32)
+PLANNED_BUFFER = Size(40, 40)
+RESOURCE_VARIABLES = Size(12, 16)
+RESOURCE_VARIABLE = Size(12, 16)
+POINTER = Size(4, 8)
+_INT = 4
+
+
+@dataclass(frozen=True)
+class ArenaUse:
+    """Bytes of the arena on one target. ``required`` is the arena to reserve, a multiple of 16.
+
+    ``temporaries`` is the largest head-side use before the plan is in force: the planner's own tables.
+    ``exact`` is False when an operator is not in the kernels' tables and its share is a guess.
+    """
+
+    head: int
+    tail: int
+    temporaries: int
+    required: int
+    exact: bool
+
+
+def arena_use(model: Model, head: int, requests: Callable[[Operator, Word], Requests], word: Word) -> ArenaUse:
+    """Replay ``AllocateTensors`` for a model whose planned head is ``head`` bytes.
+
+    ``requests`` is the kernel profile's table; ``word`` the target's pointer width in bits.
+    """
+    asked = {op: requests(op, word) for graph in model.graphs for op in graph.operators}
+    replay = _Replay(model, asked, word)
+    replay.start()
+    replay.prepare()
+    replay.plan()
+    arena = replay.arena
+    temporaries = arena.head_peak
+    arena.set_head(head)
+    replay.interface_tensors()
+    exact = all(each.known for each in asked.values())
+    return ArenaUse(head, arena.tail, temporaries, aligned(arena.peak), exact)
+
+
+class _Arena:
+    """``SingleArenaBufferAllocator``: sizes in bytes from either end of a 16-aligned block."""
+
+    def __init__(self) -> None:
+        self.head = self.temporary = self.tail = self.peak = self.head_peak = 0
+
+    def persistent(self, size: int, alignment: int = ARENA_ALIGNMENT) -> None:
+        self.tail = aligned(self.tail + size, alignment)
+        self._note()
+
+    def temporarily(self, size: int, alignment: int) -> None:
+        self.temporary = aligned(self.temporary, alignment) + size
+        self._note()
+
+    def set_head(self, size: int) -> None:
+        """Resize the head; all temporaries are gone."""
+        self.head = self.temporary = size
+        self._note()
+
+    def _note(self) -> None:
+        self.head_peak = max(self.head_peak, self.temporary)
+        self.peak = max(self.peak, self.temporary + self.tail)
+
+
+class _Replay:
+    def __init__(self, model: Model, asked: Mapping[Operator, Requests], word: Word) -> None:
+        self.model = model
+        self.asked = asked
+        self.word: Word = word
+        self.pointer = POINTER.on(word)
+        self.arena = _Arena()
+        self.scratch_count = 0
+
+    def start(self) -> None:
+        """Constructors, eval tensors, nodes, then parsing and Init of every operator."""
+        arena = self.arena
+        for structure in (BUFFER_ALLOCATOR, MEMORY_PLANNER, MICRO_ALLOCATOR):
+            self._structure(structure)
+        self._resource_variables()
+        self._structure(BUILTIN_DATA_ALLOCATOR)
+        self._reserve_requests()
+        self._structure(SUBGRAPH_ALLOCATIONS, len(self.model.graphs))
+        for graph in self.model.graphs:
+            self._structure(EVAL_TENSOR, len(graph.tensors))
+        for graph in self.model.graphs:
+            self._structure(NODE_AND_REGISTRATION, len(graph.operators))
+        for operator in self._operators():
+            if self.asked[operator].params:
+                arena.persistent(self.asked[operator].params, self.pointer)
+        for operator in self._operators():
+            for size in self.asked[operator].init:
+                arena.persistent(size)
+
+    def prepare(self) -> None:
+        """Prepare of every operator: temporary tensors, persistent buffers, scratch requests."""
+        for operator in self._operators():
+            asked = self.asked[operator]
+            for tensor in asked.temporaries:
+                self._tensor(tensor, self.arena.temporarily)
+            for size in asked.prepare:
+                self.arena.persistent(size)
+            self.scratch_count += len(asked.scratch)
+            self._reserve_requests()
+
+    def plan(self) -> None:
+        """``CommitStaticMemoryPlan``: variables to the tail, and the planner's tables as temporaries."""
+        tensors = [tensor for graph in self.model.graphs for tensor in graph.tensors]
+        if self.scratch_count:
+            self._structure(SCRATCH_HANDLE, self.scratch_count)
+        self.arena.temporarily(self.pointer * len(self.model.graphs), self.pointer)
+        self.arena.temporarily(ALLOCATION_INFO.on(self.word) * (len(tensors) + self.scratch_count), self.pointer)
+        for tensor in tensors:
+            if tensor.is_variable:
+                self.arena.persistent(tensor.nbytes)
+        planned = sum(map(in_head, tensors)) + self.scratch_count
+        self.arena.temporarily(PLANNED_BUFFER.on(self.word) * planned, ARENA_ALIGNMENT)
+
+    def interface_tensors(self) -> None:
+        """The TfLiteTensors of the graph's inputs and outputs."""
+        for tensors in (self.model.main.inputs, self.model.main.outputs):
+            self.arena.persistent(self.pointer * len(tensors))
+            for tensor in tensors:
+                self._tensor(tensor, self.arena.persistent)
+
+    def _operators(self) -> Iterable[Operator]:
+        return (operator for graph in self.model.graphs for operator in graph.operators)
+
+    def _structure(self, structure: Size, count: int = 1) -> None:
+        self.arena.persistent(structure.on(self.word) * count, self.pointer)
+
+    def _reserve_requests(self) -> None:
+        room = self.scratch_count + MAX_SCRATCH_PER_OPERATOR
+        self.arena.set_head(SCRATCH_REQUEST.on(self.word) * room)
+
+    def _resource_variables(self) -> None:
+        handles = [operator for operator in self._operators() if operator.name == "VAR_HANDLE"]
+        names = {operator.option("sharedName") for operator in handles}
+        if names:
+            self.arena.persistent(RESOURCE_VARIABLES.on(self.word))
+            self.arena.persistent(RESOURCE_VARIABLE.on(self.word) * len(names))
+
+    def _tensor(self, tensor: Tensor, allocate: Callable[[int, int], None]) -> None:
+        allocate(TENSOR.on(self.word), self.pointer)
+        quantization = tensor.quantization
+        if quantization is not None and quantization.scale.size and quantization.zero_point.size:
+            allocate(AFFINE_QUANTIZATION.on(self.word), self.pointer)
+            allocate(_INT * (1 + quantization.scale.size), _INT)

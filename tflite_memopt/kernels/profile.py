@@ -1,0 +1,18 @@
+"""A kernel profile: what is known of the kernels that the firmware links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..ir.model import Operator
+from .requests.model import Requests, Word
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """``requests`` tells what an operator takes from the arena on a 32- or 64-bit target."""
+
+    name: str
+    description: str
+    requests: Callable[[Operator, Word], Requests]

@@ -1,0 +1,18 @@
+"""The table of kernel profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..errors import UsageError
+from .portable import PORTABLE
+from .profile import KernelProfile
+
+PROFILES: Mapping[str, KernelProfile] = {PORTABLE.name: PORTABLE}
+
+
+def profile_named(name: str) -> KernelProfile:
+    """A profile by name. Raises UsageError for an unknown one."""
+    if name not in PROFILES:
+        raise UsageError(f"unknown kernel profile '{name}'; choose one of {', '.join(PROFILES)}")
+    return PROFILES[name]

@@ -1,0 +1,69 @@
+"""A model in its present order and plan -> the figures that reports show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .analysis.bounds import io_lower_bound
+from .analysis.macs import model_macs, operator_macs
+from .analysis.working_set import WorkingSet, peak, working_sets
+from .ir.model import Model, Tensor
+from .kernels.arena import arena_use
+from .kernels.profile import KernelProfile
+from .plan.bounds import max_breadth
+from .problems import MemoryLayout, head_in_force, schedule_problem
+from .report.model import Bounds, LiveTensor, MemoryUse, StepUse
+from .schedule.bounds import any_order
+
+
+def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], profile: KernelProfile) -> MemoryUse:
+    """Everything that can be said without running TFLM; ``planned`` is the offline plan in force, or empty.
+
+    ``tflm`` is left as "not measured"; the proof fills it in.
+    """
+    head = head_in_force(layout, planned)
+    uses = {"32": arena_use(model, head, profile.requests, 32), "64": arena_use(model, head, profile.requests, 64)}
+    sets = working_sets(model, layout.timeline, layout.scratch)
+    top = peak(sets)
+    return MemoryUse(
+        operators=sum(len(graph.operators) for graph in model.graphs),
+        tensors=sum(len(graph.tensors) for graph in model.graphs),
+        macs=model_macs(model),
+        peak_bytes=top.nbytes if top else 0,
+        arena_bytes=head,
+        tail_bytes={word: use.tail for word, use in uses.items()},
+        planner_temporary_bytes={word: use.temporaries for word, use in uses.items()},
+        required_bytes={word: use.required for word, use in uses.items()},
+        required_is_exact=uses["32"].exact,
+        scratch_operators=len(layout.scratch),
+        tflm={"error": "not measured"},
+        peak=step_use(top) if top else None,
+    )
+
+
+def step_uses(model: Model, layout: MemoryLayout) -> tuple[StepUse, ...]:
+    """Every operator's working set."""
+    return tuple(map(step_use, working_sets(model, layout.timeline, layout.scratch)))
+
+
+def step_use(each: WorkingSet) -> StepUse:
+    """A working set in the report's words."""
+    live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
+    operator = each.operator
+    output = operator.outputs[0].name if operator.outputs else ""
+    return StepUse(
+        each.graph,
+        each.position,
+        operator.opcode.label,
+        output,
+        each.nbytes,
+        each.scratch_bytes,
+        operator_macs(operator),
+        live,
+    )
+
+
+def bounds_of(model: Model, layout: MemoryLayout) -> Bounds:
+    """The three lower bounds on the head."""
+    schedule = any_order(schedule_problem(model.main, layout.scratch))
+    return Bounds(io_lower_bound(model), schedule, max_breadth(layout.problem))

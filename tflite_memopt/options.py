@@ -1,0 +1,35 @@
+"""What a run is asked to do. Every field is a command-line option of the same name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+Objective = Literal["total", "head"]
+RUNTIMES = ("litert", "tensorflow", "tflm")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of :func:`tflite_memopt.optimize`.
+
+    ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
+    ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
+    runtime in the equality proof; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
+    it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it.
+    ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
+    reserve, or the ``head`` alone.
+    """
+
+    kernels: str = "portable"
+    scheduler: str = "as_is"
+    planner: str = "best"
+    time_limit: float = 60.0
+    seed: int = 0
+    samples: int = 10
+    inputs: str | os.PathLike[str] | None = None
+    verify: bool = True
+    runtimes: tuple[str, ...] = RUNTIMES
+    objective: Objective = "total"
+    budget: int | None = None

@@ -1,0 +1,168 @@
+"""The whole run, top to bottom: read, rewrite, schedule, plan, write, prove, report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from . import __version__
+from .budget import Budget
+from .io import offline_plan
+from .io.files import read_file
+from .io.reader import read_model
+from .io.writer import write_model
+from .ir.check import check_model
+from .ir.model import Model, Tensor
+from .kernels.profiles import profile_named
+from .measure import bounds_of, memory_use, step_uses
+from .options import Options
+from .plan.methods import solve as solve_plan
+from .problems import memory_layout, plannable_offsets, schedule_problem
+from .proof import prove
+from .proof import verify as compare
+from .report.model import Analysis, MemoryUse, Report, RewriteUse, Search, Verdict
+from .rewrite.dead_tensors import drop_dead_tensors
+from .schedule.methods import solve as solve_schedule
+
+Progress = Callable[[str], None]
+Source = bytes | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """``model`` is the optimised .tflite, proved equal unless the proof was switched off."""
+
+    model: bytes
+    report: Report
+
+
+def optimize(source: Source, options: Options = Options(), progress: Progress = lambda _: None) -> Result:
+    """Optimise a .tflite given as bytes or as a path.
+
+    Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError when the
+    result is not equal or nothing can run it, UsageError for a wrong name or path.
+    """
+    clock = _Clock()
+    profile = profile_named(options.kernels)
+    budget = Budget(options.time_limit, options.seed)
+
+    with clock.stage("read"):
+        progress("reading")
+        data, name = _load(source)
+        model = read_model(data)
+        check_model(model)
+        layout = memory_layout(model, profile)
+        before = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
+
+    with clock.stage("rewrite"):
+        rewrites = _rewrite(model)
+        check_model(model)
+
+    with clock.stage("schedule"):
+        progress(f"ordering {before.operators} operators: {options.scheduler}")
+        schedule = solve_schedule(schedule_problem(model.main, layout.scratch), options.scheduler, budget)
+        model.main.reorder(schedule.order)
+        check_model(model)
+
+    with clock.stage("plan"):
+        layout = memory_layout(model, profile)
+        progress(f"planning {len(layout.problem.items)} items: {options.planner}")
+        plan = solve_plan(layout.problem, options.planner, budget)
+        planned = plannable_offsets(model, layout, plan.offsets)
+        after = memory_use(model, layout, planned, profile)
+
+    with clock.stage("write"):
+        offline_plan.attach(model, planned)
+        written = write_model(model)
+
+    with clock.stage("verify"):
+        proof = prove(data, written, model, options, progress)
+
+    before, after = replace(before, tflm=proof.tflm_before), replace(after, tflm=proof.tflm_after)
+    report = Report(
+        version=__version__,
+        model=name,
+        kernels=options.kernels,
+        objective=options.objective,
+        budget=options.budget,
+        within_budget=_within_budget(after, options),
+        before=before,
+        after=after,
+        bounds=bounds_of(model, layout),
+        schedule=Search(schedule.method, schedule.optimal, round(schedule.seconds, 6)),
+        plan=Search(plan.method, plan.optimal, round(plan.seconds, 6)),
+        rewrites=rewrites,
+        equivalence=proof.verdicts,
+        file_bytes={"before": len(data), "after": len(written)},
+        seconds=clock.seconds(),
+        warnings=_warnings(before, after),
+    )
+    return Result(written, report)
+
+
+def analyze(source: Source, kernels: str = "portable") -> Analysis:
+    """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`."""
+    profile = profile_named(kernels)
+    data, name = _load(source)
+    model = read_model(data)
+    check_model(model)
+    layout = memory_layout(model, profile)
+    memory = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
+    return Analysis(name, kernels, len(data), memory, bounds_of(model, layout), step_uses(model, layout))
+
+
+def verify(
+    first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
+) -> dict[str, Verdict]:
+    """Compare two models runtime by runtime; see :func:`tflite_memopt.proof.verify`."""
+    return compare(_load(first)[0], _load(second)[0], options, progress)
+
+
+def _load(source: Source) -> tuple[bytes, str | None]:
+    if isinstance(source, bytes):
+        return source, None
+    return read_file(source), Path(source).name
+
+
+def _rewrite(model: Model) -> tuple[RewriteUse, ...]:
+    dead: tuple[Tensor, ...] = drop_dead_tensors(model)
+    return (RewriteUse("dead_tensors", tuple(t.name for t in dead), "exact", 0),) if dead else ()
+
+
+def _within_budget(after: MemoryUse, options: Options) -> bool | None:
+    if options.budget is None:
+        return None
+    need = after.required_bytes["32"] if options.objective == "total" else after.arena_bytes
+    return need <= options.budget
+
+
+def _warnings(before: MemoryUse, after: MemoryUse) -> tuple[str, ...]:
+    """What the firmware engineer must know before flashing."""
+    found = []
+    if not after.required_is_exact:
+        found.append("an operator is not in the kernel tables: the arena to reserve is an estimate, measure it")
+    head = after.tflm.get("head")
+    if isinstance(head, int) and head != after.arena_bytes:
+        found.append(f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model")
+    if after.arena_bytes > before.arena_bytes:
+        found.append(f"the planned head is larger than before ({before.arena_bytes}): keep the original model")
+    return tuple(found)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self._stages: dict[str, float] = {}
+        self._started = time.perf_counter()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._stages[name] = round(time.perf_counter() - started, 6)
+
+    def seconds(self) -> dict[str, float]:
+        return {**self._stages, "total": round(time.perf_counter() - self._started, 6)}

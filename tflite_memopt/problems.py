@@ -1,0 +1,94 @@
+"""Model -> problems of integers, and solutions back: the only bridge between the IR and the solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .analysis.alignment import aligned
+from .analysis.lifetimes import Timeline, compute_timeline, in_head
+from .analysis.side_effects import side_effect_order
+from .budget import Budget
+from .ir.model import Graph, Model, Operator, Tensor
+from .kernels.profile import KernelProfile
+from .kernels.requests.model import Word
+from .plan.methods import arena_bytes
+from .plan.problem import Item, PlanProblem
+from .plan.tflm_greedy import tflm_greedy
+from .schedule.problem import ScheduleProblem, Step
+
+_WORD_OF_SCRATCH: Word = 32
+"""Scratch is counted in elements, not in pointers: its size is the same on every target."""
+
+
+@dataclass(frozen=True)
+class MemoryLayout:
+    """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in call order.
+
+    ``problem.items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
+    """
+
+    timeline: Timeline
+    tensors: tuple[Tensor, ...]
+    scratch: Mapping[Operator, int]
+    problem: PlanProblem
+
+
+def memory_layout(model: Model, profile: KernelProfile) -> MemoryLayout:
+    """The offset problem of a model in its present order."""
+    timeline = compute_timeline(model)
+    items = [Item(aligned(t.nbytes), life.start, life.end) for t, life in timeline.tensors.items()]
+    scratch: dict[Operator, int] = {}
+    for operator in (op for graph in model.graphs for op in graph.operators if op in timeline.spans):
+        span = timeline.spans[operator]
+        for size in profile.requests(operator, _WORD_OF_SCRATCH).scratch:
+            items.append(Item(aligned(size), span.start, span.end))
+            scratch[operator] = scratch.get(operator, 0) + aligned(size)
+    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, PlanProblem(tuple(items)))
+
+
+def plannable_offsets(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
+    """The offsets that can be written into the file: tensors only, since scratch has no name there.
+
+    TFLM looks up whether a subgraph's variable is planned at the variable's index in the *first* subgraph
+    (micro_allocator.cc, ``AllocateVariables``), and would leave it without memory if that entry were planned.
+    Those entries stay with TFLM.
+    """
+    shadowed = {index for graph in model.graphs[1:] for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
+    kept_back = {tensor for index, tensor in enumerate(model.main.tensors) if index in shadowed}
+    pairs = zip(layout.tensors, offsets, strict=False)
+    return {tensor: offset for tensor, offset in pairs if tensor not in kept_back}
+
+
+def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
+    """TFLM's head in bytes when it places everything that is not planned around what is."""
+    places = [planned.get(tensor) for tensor in layout.tensors]
+    places += [None] * (len(layout.problem.items) - len(places))
+    items = tuple(
+        Item(item.size, item.start, item.end, item.alignment, place)
+        for item, place in zip(layout.problem.items, places, strict=True)
+    )
+    problem = PlanProblem(items, layout.problem.relations)
+    return arena_bytes(problem, tflm_greedy(problem, Budget()))
+
+
+def schedule_problem(graph: Graph, scratch: Mapping[Operator, int]) -> ScheduleProblem:
+    """The ordering problem of one graph. Tensor numbers are positions among the graph's head tensors.
+
+    A control-flow operator counts as one step; its subgraphs keep their own order.
+    """
+    tensors = [tensor for tensor in graph.tensors if in_head(tensor)]
+    numbers = {tensor: number for number, tensor in enumerate(tensors)}
+    after: dict[int, list[int]] = {}
+    for before, later in side_effect_order(graph):
+        after.setdefault(later, []).append(before)
+
+    def pick(chosen: tuple[Tensor | None, ...]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(numbers[t] for t in chosen if t is not None and t in numbers))
+
+    steps = tuple(
+        Step(pick(op.inputs), pick(op.outputs), scratch.get(op, 0), tuple(after.get(position, ())))
+        for position, op in enumerate(graph.operators)
+    )
+    sizes = tuple(aligned(tensor.nbytes) for tensor in tensors)
+    return ScheduleProblem(sizes, steps, pick(graph.inputs), pick(graph.outputs))

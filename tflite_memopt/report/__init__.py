@@ -1,0 +1,1 @@
+"""What a run found, for machines (JSON) and for people (console)."""

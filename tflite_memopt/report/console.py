@@ -1,0 +1,133 @@
+"""Reports for people, as rich tables. Nothing here prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from .model import Analysis, MemoryUse, Report, StepUse, Verdict
+
+_MAX_LIVE = 12
+
+
+def render_report(report: Report) -> RenderableType:
+    """What ``optimize`` shows: before and after, the proof, the peak, warnings."""
+    parts: list[RenderableType] = [_comparison(report), _proof(report)]
+    if report.after.peak is not None:
+        parts.append(_peak(report.after.peak, "at the peak, after"))
+    parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
+    if report.budget is not None:
+        parts.append(_budget(report))
+    return Group(*parts)
+
+
+def render_analysis(analysis: Analysis) -> RenderableType:
+    """What ``analyze`` shows: the memory of one model, bounds, the peak."""
+    table = Table(title=Text(analysis.model or "model"), title_justify="left")
+    table.add_column("bytes")
+    table.add_column("now", justify="right")
+    for label, value in _memory_rows(analysis.memory):
+        table.add_row(label, value)
+    bounds = analysis.bounds
+    for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
+        table.add_row(f"lower bound on the head, {label}", _n(bound))
+    table.add_row("file", _n(analysis.file_bytes))
+    parts: list[RenderableType] = [table, _largest_steps(analysis.steps)]
+    if analysis.memory.peak is not None:
+        parts.append(_peak(analysis.memory.peak, "at the peak"))
+    return Group(*parts)
+
+
+def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
+    """What ``verify`` shows: one row a runtime."""
+    table = Table(title="equality", title_justify="left")
+    for column in ("runtime", "verdict", "samples", "largest difference", "reason"):
+        table.add_column(column)
+    for runtime, verdict in verdicts.items():
+        word = {True: "equal", False: "DIFFERENT", None: "no verdict"}[verdict.equal]
+        gap = f"{verdict.max_abs_diff:g}" if verdict.equal is not None else "-"
+        table.add_row(runtime, word, str(verdict.samples), gap, Text(_short(verdict.reason or "")))
+    return table
+
+
+def _comparison(report: Report) -> Table:
+    table = Table(title=Text(report.model or "model"), title_justify="left")
+    for column in ("bytes", "before", "after", "change"):
+        table.add_column(column, justify="left" if column == "bytes" else "right")
+    rows = zip(_memory_rows(report.before), _memory_rows(report.after), strict=True)
+    for (label, before), (_, after) in rows:
+        table.add_row(label, before, after, _change(before, after))
+    bounds = report.bounds
+    table.add_row("lower bound on the head, this order", "", _n(bounds.plan), "")
+    table.add_row("lower bound on the head, any order", "", _n(bounds.schedule), "")
+    table.add_row("lower bound on the head, inputs/outputs", "", _n(bounds.io), "")
+    sizes = report.file_bytes
+    table.add_row("file", _n(sizes["before"]), _n(sizes["after"]), _change(_n(sizes["before"]), _n(sizes["after"])))
+    return table
+
+
+def _proof(report: Report) -> RenderableType:
+    optimal = "proved optimal for this order" if report.plan.optimal else "not proved optimal"
+    how = f"order: {report.schedule.method}; plan: {report.plan.method}, {optimal}; kernels: {report.kernels}"
+    if not report.equivalence:
+        return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
+    return Group(Text(how), render_verdicts(report.equivalence))
+
+
+def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
+    guess = "" if use.required_is_exact else " (estimate)"
+    yield "operators", _n(use.operators)
+    yield "multiply-accumulates", _n(use.macs)
+    yield "peak working set", _n(use.peak_bytes)
+    yield "arena head, planned", _n(use.arena_bytes)
+    for part in ("head", "tail", "total"):
+        yield f"TFLM measured {part} (64-bit)", _n(use.tflm[part]) if part in use.tflm else "-"
+    yield f"arena to reserve, 32-bit{guess}", _n(use.required_bytes["32"])
+    yield f"arena to reserve, 64-bit{guess}", _n(use.required_bytes["64"])
+
+
+def _peak(step: StepUse, when: str) -> Table:
+    title = f"{when}: operator {step.index} {step.operator} '{step.output}', {_n(step.bytes)} bytes"
+    table = Table(title=Text(title), title_justify="left")
+    for column in ("live tensor", "shape", "type", "bytes"):
+        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    for tensor in step.live[:_MAX_LIVE]:
+        table.add_row(Text(tensor.name), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
+    rest = step.live[_MAX_LIVE:]
+    if rest:
+        table.add_row(f"{len(rest)} more", "", "", _n(sum(tensor.bytes for tensor in rest)))
+    if step.scratch_bytes:
+        table.add_row("kernel scratch", "", "", _n(step.scratch_bytes))
+    return table
+
+
+def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
+    table = Table(title="largest working sets", title_justify="left")
+    for column in ("operator", "output", "MACs", "bytes"):
+        table.add_column(column, justify="right" if column in ("MACs", "bytes") else "left", overflow="fold")
+    for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
+        table.add_row(f"{step.index} {step.operator}", Text(step.output), _n(step.macs), _n(step.bytes))
+    return table
+
+
+def _budget(report: Report) -> Text:
+    word = "within" if report.within_budget else "OVER"
+    return Text(f"{word} the budget of {_n(report.budget or 0)} bytes ({report.objective})")
+
+
+def _n(number: int | str) -> str:
+    return f"{number:,}" if isinstance(number, int) else number
+
+
+def _change(before: str, after: str) -> str:
+    old, new = before.replace(",", ""), after.replace(",", "")
+    if not (old.isdigit() and new.isdigit()) or old == new or int(old) == 0:
+        return ""
+    return f"{100 * (int(new) - int(old)) / int(old):+.1f} %"
+
+
+def _short(text: str, limit: int = 300) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

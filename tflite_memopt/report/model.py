@@ -1,0 +1,138 @@
+"""The report: plain data whose fields are those of schema/report.schema.json. All sizes are bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class LiveTensor:
+    """A tensor that is alive at some step."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class StepUse:
+    """An operator and the working set while it runs; ``live`` is largest first."""
+
+    subgraph: int
+    index: int
+    operator: str
+    output: str
+    bytes: int
+    scratch_bytes: int
+    macs: int
+    live: tuple[LiveTensor, ...]
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """A model's need of RAM. ``required_bytes`` maps pointer width in bits to the arena to reserve;
+    ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail and total
+    as TFLM measured them, or ``error`` with the reason why not."""
+
+    operators: int
+    tensors: int
+    macs: int
+    peak_bytes: int
+    arena_bytes: int
+    tail_bytes: dict[str, int]
+    planner_temporary_bytes: dict[str, int]
+    required_bytes: dict[str, int]
+    required_is_exact: bool
+    scratch_operators: int
+    tflm: dict[str, int | str]
+    peak: StepUse | None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds on the head: by inputs and outputs, by any order, by this order."""
+
+    io: int
+    schedule: int
+    plan: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a scheduler or planner did."""
+
+    method: str
+    optimal: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RewriteUse:
+    """A rule that was applied; ``saved_bytes`` is its share of the head."""
+
+    rule: str
+    operators: tuple[str, ...]
+    exactness: str
+    saved_bytes: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One runtime's word on equality; ``equal`` is None when it could not judge, for ``reason``."""
+
+    samples: int
+    equal: bool | None
+    max_abs_diff: float
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set."""
+
+    model: str | None
+    kernels: str
+    file_bytes: int
+    memory: MemoryUse
+    bounds: Bounds
+    steps: tuple[StepUse, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ``optimize`` did and found; see schema/report.schema.json."""
+
+    version: str
+    model: str | None
+    kernels: str
+    objective: str
+    budget: int | None
+    within_budget: bool | None
+    before: MemoryUse
+    after: MemoryUse
+    bounds: Bounds
+    schedule: Search
+    plan: Search
+    rewrites: tuple[RewriteUse, ...]
+    equivalence: dict[str, Verdict]
+    file_bytes: dict[str, int]
+    seconds: dict[str, float]
+    warnings: tuple[str, ...]
+
+
+def to_json(record: Report | Analysis) -> str:
+    """Indented JSON text of a report or an analysis."""
+    return json.dumps(_plain(asdict(record)), indent=2) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return str(value)  # JSON has no infinity; a difference is infinite when shapes differ
+    return value
