@@ -17,6 +17,7 @@ from .slots import IN0, IN1, held, needed
 _VAR_HANDLE_PARAMS = Size(8, 16)  # TfLiteVarHandleParams
 _VAR_HANDLE_DATA = Size(4, 4)  # OpData
 _POINTER = Size(4, 8)
+_ASSIGN_DATA = Size(0, 4)  # OpData, which only builds with tensor compression have
 
 CONTROL: Mapping[str, RequestRule] = {
     "CALL_ONCE": Plain(Size(4, 4), Size(8, 8)),  # TfLiteCallOnceParams; OpData
@@ -44,6 +45,7 @@ def assign_variable(operator: Operator, word: Word) -> Requests:
     """
     value = needed(operator, IN1)
     return Requests(
+        init=(_ASSIGN_DATA.w64,) if word == 64 else (),
         prepare=() if _variable_of(operator) is None else (value.nbytes,),
         temporaries=held(operator, (IN1,)),
     )

@@ -14,9 +14,9 @@ from .slots import IN0, IN1, IN2, IN3, OUT0, held, needed
 
 _INT32 = 4
 _CONV_PARAMS = Size(28, 28)  # TfLiteConvParams, and TfLiteDepthwiseConvParams
-_CONV_DATA = Size(56, 72)  # OpDataConv
+_CONV_DATA = Size(56, 80)  # OpDataConv
 _TRANSPOSE_PARAMS = Size(20, 20)  # TfLiteTransposeConvParams
-_TRANSPOSE_DATA = Size(72, 80)  # OpData
+_TRANSPOSE_DATA = Size(72, 88)  # OpData
 _ACCUMULATOR_BYTES = {DType.INT8: 4, DType.INT16: 8}
 
 

@@ -14,8 +14,8 @@ from .plain import shape_bytes
 from .slots import BINARY, IN0, IN1, OUT0, TERNARY, held, needed
 
 _INT32 = 4
-_DENSE_PARAMS = Size(16, 16)  # TfLiteFullyConnectedParams
-_DENSE_DATA = Size(48, 64)  # OpDataFullyConnected
+_DENSE_PARAMS = Size(16, 32)  # TfLiteFullyConnectedParams
+_DENSE_DATA = Size(48, 72)  # OpDataFullyConnected
 _MATMUL_PARAMS = Size(3, 3)  # TfLiteBatchMatMulParams
 _MATMUL_DATA = Size(16, 32)  # OpDataBatchMatmul
 _MATMUL_QUANTIZATION = Size(28, 28)  # QuantizationOpDataBatchMatmul

@@ -9,7 +9,11 @@ from typing import Literal, NamedTuple
 from ...ir.model import Operator, Tensor
 
 Word = Literal[32, 64]
-"""Pointer width of the target in bits: 32 is ARM (AAPCS), 64 is x86-64."""
+"""Pointer width of the target in bits.
+
+32 is ARM (AAPCS with 4-byte enums, which is also an upper bound for Cortex-M's short ones), as firmware is built at
+tflite-micro commit 90b983c2b3f1. 64 is the tflite-micro wheel 0.dev20261023 for x86-64, built with tensor compression.
+"""
 
 
 class Size(NamedTuple):

@@ -13,7 +13,7 @@ from .slots import BINARY, IN0, OUT0, UNARY, held, inputs, needed
 
 _INT = 4
 _CONCATENATION_PARAMS = Size(8, 8)  # TfLiteConcatenationParams
-_CONCATENATION_DATA = Size(24, 40)  # OpData
+_CONCATENATION_DATA = Size(24, 80)  # OpData
 _MIRROR_PAD_PARAMS = Size(4, 4)  # TfLiteMirrorPaddingParams
 _MIRROR_PAD_DATA = Size(20, 20)  # OpDataMirrorPad
 _RESHAPE_PARAMS = Size(36, 36)  # TfLiteReshapeParams
