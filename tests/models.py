@@ -76,8 +76,6 @@ def transpose_conv_model() -> Model:
     return b.finish(b.conv(y, 2, seed=2))
 
 
-
-
 def streaming_model() -> Model:
     """Resource variables set up by CALL_ONCE: y = x + state, state = y. Two subgraphs, stateful."""
     b = ModelBuilder()

@@ -1,1 +1,1 @@
-"""Reading and writing .tflite files: the only code that knows flatbuffers."""
+"""Reading and writing .tflite files: the only code that knows the file format."""

@@ -1,0 +1,96 @@
+"""Real models, from the folder that TFLITE_MEMOPT_MODELS names; without it there is nothing to run here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.deep import assert_same_tree, misaligned_buffers
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.runner import run_models
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import Result, optimize
+
+FOLDER = os.environ.get("TFLITE_MEMOPT_MODELS")
+MODELS = sorted(Path(FOLDER).glob("*.tflite")) if FOLDER else []
+# Heads in bytes that the plan must reach, by file name: the bound of the order that the file has.
+GOALS = {"mlperf_vww_int8": (73_728, 55_296), "mlperf_vww_fp32": (294_912, 221_184)}
+# What TFLM says of models with uint8 activations.
+UINT8_REASONS = ("Hybrid models are not supported", "was not true")
+
+corpus = pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+
+
+@cache
+def optimised(path: Path) -> Result:
+    return optimize(path, Options(samples=20))
+
+
+def test_the_folder_holds_models() -> None:
+    assert FOLDER is None or MODELS, f"no .tflite in {FOLDER}"
+
+
+@corpus
+def test_read_and_write_lose_nothing(path: Path) -> None:
+    data = path.read_bytes()
+    model = read_model(data)
+    written = write_model(model)
+    assert_same_tree(data, written)
+    assert misaligned_buffers(written) == []
+    assert read_model(written).associated_files == model.associated_files
+
+
+@corpus
+def test_outputs_are_equal_on_every_runtime_that_can_run_the_model(path: Path) -> None:
+    verdicts = optimised(path).report.equivalence
+    assert all(verdict.equal is not False for verdict in verdicts.values())
+    able = [runtime for runtime, verdict in verdicts.items() if verdict.equal]
+    assert able
+    assert all(verdicts[runtime].samples == 20 for runtime in able)
+    for verdict in verdicts.values():
+        assert verdict.equal or verdict.reason
+
+
+@corpus
+def test_tflm_takes_what_was_predicted_and_planned_and_never_more_than_stock(path: Path) -> None:
+    report = optimised(path).report
+    if "error" in report.after.tflm:
+        assert report.equivalence["litert"].equal
+        assert any(words in str(report.after.tflm["error"]) for words in UINT8_REASONS)
+        return
+    assert report.before.arena_bytes == report.before.tflm["head"]
+    assert report.after.arena_bytes == report.after.tflm["head"]
+    assert report.after.arena_bytes <= report.before.arena_bytes
+    assert report.after.arena_bytes == report.bounds.plan
+    assert report.before.tail_bytes["64"] == report.before.tflm["tail"]
+    goal = GOALS.get(path.stem)
+    assert goal is None or goal == (report.before.arena_bytes, report.after.arena_bytes)
+
+
+@corpus
+def test_the_arena_to_reserve_is_enough_and_within_three_percent(path: Path) -> None:
+    result = optimised(path)
+    if "error" in result.report.after.tflm:
+        pytest.skip("TFLM does not load this model")
+    required = result.report.after.required_bytes["64"]
+    samples = seeded_inputs(read_model(result.model), 2, 0)
+    accepts = {
+        size: run_models("tflm", {"model": result.model}, samples, size)["model"].ran
+        for size in (required, int(required / 1.03))
+    }
+    assert accepts == {required: True, int(required / 1.03): False}
+
+
+@corpus
+def test_analyze_prints_json(path: Path) -> None:
+    command = [sys.executable, "-m", "tflite_memopt", "analyze", str(path), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["memory"]["operators"] > 0

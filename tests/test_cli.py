@@ -1,0 +1,163 @@
+"""The command as a user meets it: exit codes, one-line errors, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.models import dense_model, mobile_chain
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tflite_memopt", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.tflite"
+    path.write_bytes(write_model(mobile_chain()))
+    return path
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], word: str, code: int = 2) -> None:
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("tflite-memopt: ")
+    assert word in last
+    errors = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    assert len(errors) == 1
+
+
+def test_optimize_writes_a_model_and_a_report(source: Path, tmp_path: Path) -> None:
+    output, report = tmp_path / "out.tflite", tmp_path / "report.json"
+    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2)
+    assert done.returncode == 0, done.stderr
+    assert "at the peak" in done.stdout
+    assert "live tensor" in done.stdout
+    assert "planning" in done.stderr
+    assert "planning" not in done.stdout
+    assert json.loads(report.read_text())["after"]["arena_bytes"] > 0
+    assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tflite", "out.tflite", "report.json"]
+
+
+def test_analyze_json_is_json(source: Path) -> None:
+    done = run("analyze", source, "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["memory"]["operators"] == 9
+
+
+def test_verify_says_equal_and_different(source: Path, tmp_path: Path) -> None:
+    assert run("verify", source, source, "--runtime", "litert", "--samples", 2).returncode == 0
+    model = read_model(source.read_bytes())
+    bias = next(tensor for tensor in model.main.tensors if tensor.name.endswith("/bias"))
+    assert bias.buffer.data is not None
+    bias.buffer.data = bias.buffer.data[::-1].copy()
+    other = tmp_path / "other.tflite"
+    other.write_bytes(write_model(model))
+    done = run("verify", source, other, "--runtime", "litert", "--samples", 2)
+    assert done.returncode == 1
+    assert "first tensor that differs" in done.stderr
+
+
+def test_own_inputs_are_used_and_checked(tmp_path: Path) -> None:
+    source = tmp_path / "dense.tflite"
+    source.write_bytes(write_model(dense_model()))
+    good, bad = tmp_path / "good.npz", tmp_path / "bad.npz"
+    np.savez(good, x=np.ones((3, 1, 16), np.int8))
+    np.savez(bad, y=np.ones((1, 16), np.int8))
+    done = run("verify", source, source, "--inputs", good, "--runtime", "litert")
+    assert done.returncode == 0
+    assert " 3 " in done.stdout
+    assert_refused(run("verify", source, source, "--inputs", bad), "no array named 'x'")
+
+
+def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.tflite"
+    options = ("-o", output, "--no-verify", "--force", "--budget")
+    assert run("optimize", source, *options, "1M").returncode == 0
+    done = run("optimize", source, *options, "1K")
+    assert done.returncode == 1
+    assert "OVER the budget" in done.stdout
+
+
+def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.tflite"
+    empty, wrong = tmp_path / "empty.tflite", tmp_path / "wrong.tflite"
+    empty.write_bytes(b"")
+    wrong.write_bytes(b"hello, this is no model at all..")
+    cut = tmp_path / "cut.tflite"
+    cut.write_bytes(source.read_bytes()[:1000])
+    before = sorted(tmp_path.iterdir())
+    assert_refused(run("optimize", tmp_path / "none.tflite", "-o", output), "cannot read")
+    assert_refused(run("optimize", empty, "-o", output), "empty")
+    assert_refused(run("optimize", wrong, "-o", output), "not a .tflite")
+    assert_refused(run("optimize", cut, "-o", output), "truncated")
+    assert_refused(run("optimize", source, "-o", source), "is the input itself")
+    assert_refused(run("optimize", source, "-o", tmp_path / "no" / "out.tflite"), "does not exist")
+    assert_refused(run("optimize", source, "-o", "/dev/null", "--force"), "not a regular file")
+    assert_refused(run("optimize", source, "-o", cut), "exists")
+    assert_refused(run("optimize", source, "-o", output, "--samplse", 3), "No such option")
+    assert_refused(run("optimize", source, "-o", output, "--budget", "lots"), "is not a size")
+    assert_refused(run("optimize", source, "-o", output, "--report", output), "same file")
+    assert_refused(run("optimise", source), "No such command")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_read_only_folder_is_refused_before_the_work(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    assert_refused(run("optimize", source, "-o", folder / "out.tflite"), "not writable")
+
+
+def test_a_folder_that_takes_no_files_is_refused(source: Path) -> None:
+    assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify"), "/proc")
+
+
+def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.tflite"
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
+        f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}, '--no-verify'];"
+        "from tflite_memopt.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert_refused(done, "cannot write")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.tflite"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: Path, number: int) -> None:
+    command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", tmp_path / "out.tflite"]
+    with subprocess.Popen([*map(str, command), "--samples", "2000"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("proving"):
+                break
+        time.sleep(0.3)
+        process.send_signal(number)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "interrupted" in rest
+    assert "Traceback" not in rest
+    assert [path.name for path in tmp_path.iterdir()] == ["in.tflite"]
+
+
+def test_help_names_every_command() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    for name in ("optimize", "analyze", "verify"):
+        assert name in done.stdout

@@ -1,0 +1,143 @@
+"""The whole run on small models: the plan is in force, proved, and reported as the schema says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import tflite_memopt
+from tests.models import ALL, dead_model, dense_model, mobile_chain, streaming_model
+from tflite_memopt import EquivalenceError, Options, UsageError
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import per_tensor
+from tflite_memopt.ir.check import check_model
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Operator, Tensor
+from tflite_memopt.ir.model import Options as OperatorOptions
+from tflite_memopt.report.model import to_json
+
+SCHEMAS = Path(__file__).parent.parent / "schema"
+QUICK = Options(runtimes=("litert", "tflm"), samples=3)
+
+
+def schema(name: str) -> Any:
+    return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_planned_head_is_what_tflm_reports_and_never_above_stock(name: str) -> None:
+    result = tflite_memopt.optimize(write_model(ALL[name]()), QUICK)
+    report = result.report
+    assert report.after.tflm["head"] == report.after.arena_bytes
+    assert report.before.tflm["head"] == report.before.arena_bytes
+    assert report.after.arena_bytes <= report.before.arena_bytes
+    assert report.after.tflm["tail"] == report.after.tail_bytes["64"]
+    assert {runtime: verdict.equal for runtime, verdict in report.equivalence.items()} == {"litert": True, "tflm": True}
+    assert report.warnings == ()
+    jsonschema.validate(json.loads(to_json(report)), schema("report"))
+    jsonschema.validate(json.loads(to_json(tflite_memopt.analyze(result.model))), schema("analysis"))
+
+
+def test_a_chain_that_no_greedy_order_solves_meets_its_bound() -> None:
+    report = tflite_memopt.optimize(write_model(mobile_chain(96)), Options(verify=False)).report
+    assert report.after.arena_bytes == report.bounds.plan < report.before.arena_bytes
+    assert report.plan.optimal
+
+
+def test_tensorflow_agrees_when_it_is_installed() -> None:
+    report = tflite_memopt.optimize(write_model(dense_model()), Options(samples=2)).report
+    verdict = report.equivalence["tensorflow"]
+    assert verdict.equal is True or "not installed" in (verdict.reason or "")
+
+
+def test_dead_tensors_leave_the_file_and_the_arena() -> None:
+    result = tflite_memopt.optimize(write_model(dead_model()), QUICK)
+    names = {tensor.name for tensor in read_model(result.model).main.tensors}
+    assert not {"dead", "dead_weight"} & names
+    assert [use.rule for use in result.report.rewrites] == ["dead_tensors"]
+    assert result.report.after.arena_bytes < result.report.before.arena_bytes
+
+
+def test_optimising_twice_replaces_the_plan_and_changes_nothing() -> None:
+    once = tflite_memopt.optimize(write_model(mobile_chain()), QUICK)
+    twice = tflite_memopt.optimize(once.model, QUICK)
+    assert twice.model == once.model
+    assert twice.report.before.arena_bytes == once.report.after.arena_bytes
+
+
+def test_variables_of_a_second_subgraph_keep_their_memory() -> None:
+    """TFLM looks up a subgraph's variable at the same index of the first subgraph; see schema/offline_plan.md."""
+    model = streaming_model()
+    first = model.main
+    second = model.graphs[1]
+    variable = Tensor("variable", (1, 8), DType.INT8, model.buffers[0], per_tensor(0.05, 0), is_variable=True)
+    total = Tensor("total", (1, 8), DType.INT8, model.buffers[0], per_tensor(0.05, 0))
+    index = first.tensors.index(first.outputs[0])
+    second.tensors.extend(Tensor(f"pad{i}", (0,), DType.INT8, model.buffers[0]) for i in range(10))
+    second.tensors.insert(index, variable)
+    second.add_tensor(total)
+    add = next(operator.opcode for operator in first.operators if operator.name == "ADD")
+    second.add_operator(Operator(add, (variable, variable), (total,), OperatorOptions("AddOptions", {})))
+    written = write_model(model)
+    result = tflite_memopt.optimize(written, QUICK)
+    optimised = read_model(result.model)
+    shadowed = optimised.graphs[1].tensors.index(next(t for t in optimised.graphs[1].tensors if t.is_variable))
+    offsets = offline_plan.decode(optimised)
+    assert offsets
+    assert optimised.main.tensors[shadowed] not in offsets
+    assert result.report.equivalence["tflm"].equal
+    assert result.report.after.tflm["head"] == result.report.after.arena_bytes
+
+
+def test_a_wrong_plan_is_caught_by_tflm_and_the_tensor_is_named() -> None:
+    from tflite_memopt.proof import prove
+
+    original = write_model(mobile_chain())
+    model = read_model(original)
+    plan = {tensor: 0 for tensor in model.main.tensors if not tensor.is_constant}
+    offline_plan.attach(model, plan)
+    with pytest.raises(EquivalenceError, match="first tensor that differs is 'conv0'"):
+        prove(original, write_model(model), model, Options(runtimes=("tflm",), samples=2), lambda _: None)
+
+
+def test_a_changed_weight_is_caught_and_the_tensor_is_named() -> None:
+    original = write_model(mobile_chain())
+    changed = read_model(original)
+    weights = next(tensor for tensor in changed.main.tensors if tensor.name == "conv2/weights")
+    assert weights.buffer.data is not None
+    weights.buffer.data = np.zeros_like(weights.buffer.data)
+    verdicts = tflite_memopt.verify(original, write_model(changed), Options(runtimes=("litert",), samples=2))
+    assert verdicts["litert"].equal is False
+    assert "'conv2'" in (verdicts["litert"].reason or "")
+
+
+def test_models_with_other_interfaces_are_not_compared() -> None:
+    with pytest.raises(UsageError, match="cannot be compared"):
+        tflite_memopt.verify(write_model(dense_model()), write_model(mobile_chain()), QUICK)
+
+
+def test_a_model_that_nothing_runs_is_not_called_equal() -> None:
+    model = dense_model()
+    model.opcodes[0].name = "CUSTOM"
+    model.opcodes[0].custom_code = "NobodyHasThis"
+    model.main.operators[0].options = None
+    check_model(model)
+    with pytest.raises(EquivalenceError, match="cannot be proved"):
+        tflite_memopt.optimize(write_model(model), QUICK)
+    unproved = tflite_memopt.optimize(write_model(model), Options(verify=False))
+    assert unproved.report.equivalence == {}
+    assert not unproved.report.after.required_is_exact
+    assert "estimate" in unproved.report.warnings[0]
+
+
+@pytest.mark.parametrize("field", [{"kernels": "best"}, {"planner": "luck"}, {"scheduler": "luck"}])
+def test_unknown_names_say_what_there_is(field: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=r"unknown .* choose one of"):
+        tflite_memopt.optimize(write_model(dense_model()), Options(verify=False, **field))  # type: ignore[arg-type]
