@@ -37,23 +37,25 @@ def cli() -> None:
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
 @click.option("--samples", default=20, show_default=True, help="Inputs per runtime.")
-def models(folder: Path, output: Path | None, samples: int) -> None:
+@click.option("--repeats", default=3, show_default=True, help="Runs of which the median time is shown.")
+def models(folder: Path, output: Path | None, samples: int, repeats: int) -> None:
     """Optimise every model of FOLDER and show memory, proof and time."""
     rows: dict[str, list[str]] = {_MEMORY: [], _ARENA: [], _PROOF: [], _TIME: []}
     for path in sorted(folder.glob("*.tflite")):
         click.echo(path.stem, err=True)
         data = path.read_bytes()
         try:
-            result = optimize(data, Options(samples=samples))
+            results = [optimize(data, Options(samples=samples)) for _ in range(repeats)]
         except MemoptError as error:
             rows[_PROOF].append(f"{path.stem} | - | - | - | {error}")
             continue
+        result = results[0]
         rows[_MEMORY].append(_memory_row(path.stem, result))
         rows[_PROOF].append(_proof_row(path.stem, result))
-        rows[_TIME].append(_time_row(path.stem, result))
+        rows[_TIME].append(_time_row(path.stem, results))
         if "head" in result.report.after.tflm:
             rows[_ARENA].append(_arena_row(path.stem, result))
-    text = "\n".join(_document(rows, f"scripts/bench models FOLDER --samples {samples}"))
+    text = "\n".join(_document(rows, f"scripts/bench models FOLDER --samples {samples} --repeats {repeats}"))
     if output is None:
         click.echo(text)
     else:
@@ -93,9 +95,10 @@ def _proof_row(name: str, result: Result) -> str:
     return " | ".join([name, *cells, "; ".join(reasons).replace("|", "\\|")])
 
 
-def _time_row(name: str, result: Result) -> str:
-    seconds = result.report.seconds
-    return " | ".join([name, *(f"{seconds[stage]:.3f}" for stage in ("read", "plan", "write", "verify"))])
+def _time_row(name: str, results: list[Result]) -> str:
+    stages = ("read", "plan", "write", "verify")
+    medians = (statistics.median(result.report.seconds[stage] for result in results) for stage in stages)
+    return " | ".join([name, *(f"{seconds:.3f}" for seconds in medians)])
 
 
 def _arena_row(name: str, result: Result) -> str:
@@ -119,9 +122,10 @@ def _smallest_arena(model: bytes, guess: int) -> int:
 
 
 def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
-    titles = {_MEMORY: "Head, bytes", _ARENA: "Arena to reserve, bytes", _PROOF: "Equality", _TIME: "Seconds, one run"}
+    titles = {_MEMORY: "Head, bytes", _ARENA: "Arena to reserve, bytes", _PROOF: "Equality", _TIME: "Seconds, medians"}
     yield "# Models\n"
-    yield f"Made by `{command}`. Measured by the tflite-micro wheel; every row is one run on a shared machine.\n"
+    yield f"Made by `{command}`. Heads and arenas are measured by the tflite-micro wheel."
+    yield "Times are wall seconds on two shared cores; `verify` starts three interpreters in subprocesses.\n"
     for header, lines in rows.items():
         yield f"## {titles[header]}\n"
         yield f"| {header} |"

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = {
     "errors": 0,
     "budget": 0,
+    "version": 0,
     "ir": 1,
     "analysis": 2,
     "kernels": 2,
@@ -47,7 +48,7 @@ def imported(path: Path) -> set[str]:
                 found.update(names)
             elif node.level == 0 and (node.module or "").startswith("tflite_memopt."):
                 found.add((node.module or "").split(".")[1])
-    return found - {"__version__"}
+    return found
 
 
 def part_of(path: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .version import __version__
 
 if TYPE_CHECKING:
     from .errors import (
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         MemoptError,
         ModelFormatError,
         OutputError,
-        RuntimeUnavailableError,
         UnsupportedModelError,
         UsageError,
     )
@@ -38,7 +37,6 @@ _HOMES = {
     "OutputError": "errors",
     "Report": "report.model",
     "Result": "pipeline",
-    "RuntimeUnavailableError": "errors",
     "UnsupportedModelError": "errors",
     "UsageError": "errors",
     "analyze": "pipeline",
@@ -55,7 +53,6 @@ __all__ = [
     "OutputError",
     "Report",
     "Result",
-    "RuntimeUnavailableError",
     "UnsupportedModelError",
     "UsageError",
     "__version__",

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from . import __version__
 from .errors import EquivalenceError, InfeasibleError, MemoptError
 from .options import RUNTIMES, Options
+from .version import __version__
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -27,9 +27,5 @@ class EquivalenceError(MemoptError):
     """The optimised model does not compute the same as the original."""
 
 
-class RuntimeUnavailableError(MemoptError):
-    """An interpreter is not installed, or cannot run this model."""
-
-
 class OutputError(MemoptError):
     """The result could not be written."""

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import __version__
 from .budget import Budget
 from .io import offline_plan
 from .io.files import read_file
@@ -21,12 +20,13 @@ from .kernels.profiles import profile_named
 from .measure import bounds_of, memory_use, step_uses
 from .options import Options
 from .plan.methods import solve as solve_plan
-from .problems import memory_layout, plannable_offsets, schedule_problem
+from .problems import memory_layout, offsets_to_write, schedule_problem
 from .proof import prove
 from .proof import verify as compare
 from .report.model import Analysis, MemoryUse, Report, RewriteUse, Search, Verdict
 from .rewrite.dead_tensors import drop_dead_tensors
 from .schedule.methods import solve as solve_schedule
+from .version import __version__
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -72,7 +72,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         layout = memory_layout(model, profile)
         progress(f"planning {len(layout.problem.items)} items: {options.planner}")
         plan = solve_plan(layout.problem, options.planner, budget)
-        planned = plannable_offsets(model, layout, plan.offsets)
+        planned = offsets_to_write(model, layout, plan.offsets)
         after = memory_use(model, layout, planned, profile)
 
     with clock.stage("write"):
@@ -94,7 +94,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         after=after,
         bounds=bounds_of(model, layout),
         schedule=Search(schedule.method, schedule.optimal, round(schedule.seconds, 6)),
-        plan=Search(plan.method, plan.optimal, round(plan.seconds, 6)),
+        plan=Search(plan.method, plan.optimal and after.arena_bytes == plan.arena_bytes, round(plan.seconds, 6)),
         rewrites=rewrites,
         equivalence=proof.verdicts,
         file_bytes={"before": len(data), "after": len(written)},

@@ -47,7 +47,16 @@ def memory_layout(model: Model, profile: KernelProfile) -> MemoryLayout:
     return MemoryLayout(timeline, tuple(timeline.tensors), scratch, PlanProblem(tuple(items)))
 
 
-def plannable_offsets(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
+def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
+    """The offsets for the file: those of a plan, or none where TFLM does better by itself.
+
+    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it.
+    """
+    planned = _plannable(model, layout, offsets)
+    return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
+
+
+def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
     """The offsets that can be written into the file: tensors only, since scratch has no name there.
 
     TFLM looks up whether a subgraph's variable is planned at the variable's index in the *first* subgraph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -10,18 +10,20 @@ from .analysis.alignment import aligned
 from .analysis.lifetimes import in_head
 from .equivalence.compare import Comparison, compare_models
 from .equivalence.inputs import Sample, inputs_from_npz, seeded_inputs
-from .equivalence.locate import first_differing_tensor
-from .equivalence.runner import RUNTIMES, Run
+from .equivalence.locate import Suspects, first_differing_tensor
+from .equivalence.runner import RUNTIMES
 from .errors import EquivalenceError, UsageError
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.check import check_model
+from .ir.dtype import DType
 from .ir.model import Model
 from .options import Options
 from .report.model import Verdict
 
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
+_NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantise to int8 to run there)"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def prove(original: bytes, optimised: bytes, model: Model, options: Options, pro
         return Proof({}, unmeasured, unmeasured)
     samples = _samples(model, options)
     comparisons = compare_on(options.runtimes, original, optimised, model, samples, progress)
-    verdicts = {each.runtime: verdict_of(each) for each in comparisons}
+    verdicts = {each.runtime: verdict_of(each, model) for each in comparisons}
     for each in comparisons:
         if each.equal is False:
             progress(f"looking for the first differing tensor on {each.runtime}")
@@ -55,7 +57,10 @@ def prove(original: bytes, optimised: bytes, model: Model, options: Options, pro
     tflm = next((each for each in comparisons if each.runtime == "tflm"), None)
     if tflm is None:
         return Proof(verdicts, {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"})
-    return Proof(verdicts, _tflm_memory(tflm.original), _tflm_memory(tflm.optimised))
+    if not tflm.original.ran:
+        refused: dict[str, int | str] = {"error": verdicts["tflm"].reason or "TFLM gave no reason"}
+        return Proof(verdicts, refused, refused)
+    return Proof(verdicts, dict(tflm.original.facts), dict(tflm.optimised.facts))
 
 
 def verify(first: bytes, second: bytes, options: Options, progress: Callable[[str], None]) -> dict[str, Verdict]:
@@ -73,7 +78,7 @@ def verify(first: bytes, second: bytes, options: Options, progress: Callable[[st
     samples = _samples(models[0], options)
     verdicts = {}
     for each in compare_on(options.runtimes, first, second, models[0], samples, progress):
-        verdict = verdict_of(each)
+        verdict = verdict_of(each, models[0])
         if each.equal is False:
             reason = difference_text(each, first, second, models[0], samples)
             verdict = Verdict(verdict.samples, False, verdict.max_abs_diff, reason)
@@ -109,7 +114,7 @@ def difference_text(found: Comparison, original: bytes, optimised: bytes, model:
     at = found.difference
     pair, codec = (original, optimised), (read_model, write_model)
     needed = samples[: at.sample + 1]
-    tensor = first_differing_tensor(found.runtime, pair, needed, arena_for(model), codec)
+    tensor = first_differing_tensor(Suspects(found.runtime, pair, needed, arena_for(model), codec))
     output = model.main.outputs[at.output].name
     first = f"the first tensor that differs is '{tensor}'" if tensor else "no inner tensor differs by name"
     return (
@@ -118,9 +123,16 @@ def difference_text(found: Comparison, original: bytes, optimised: bytes, model:
     )
 
 
-def verdict_of(comparison: Comparison) -> Verdict:
-    """A comparison in the report's words."""
-    return Verdict(comparison.samples, comparison.equal, comparison.max_abs_diff, comparison.reason)
+def verdict_of(comparison: Comparison, model: Model) -> Verdict:
+    """A comparison in the report's words, with the reason that TFLM itself leaves out."""
+    reason = comparison.reason
+    if comparison.runtime == "tflm" and comparison.equal is None and _is_uint8(model):
+        reason = f"{_NO_UINT8}; it says: {reason}"
+    return Verdict(comparison.samples, comparison.equal, comparison.max_abs_diff, reason)
+
+
+def _is_uint8(model: Model) -> bool:
+    return any(in_head(tensor) and tensor.dtype is DType.UINT8 for tensor in model.main.tensors)
 
 
 def arena_for(model: Model) -> int:
@@ -134,10 +146,3 @@ def _samples(model: Model, options: Options) -> list[Sample]:
     if options.inputs is not None:
         return inputs_from_npz(options.inputs, model)
     return seeded_inputs(model, options.samples, options.seed)
-
-
-def _tflm_memory(run: Run) -> dict[str, int | str]:
-    facts: Mapping[str, int] = run.facts
-    if run.ran and facts:
-        return dict(facts)
-    return {"error": run.missing or run.error or "TFLM reported no figures"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-import numpy.typing as npt
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..ir.dtype import DType
 from ..ir.model import Model, Tensor
@@ -18,72 +16,61 @@ WriteModel = Callable[[Model], bytes]
 _OPAQUE = (DType.RESOURCE, DType.VARIANT, DType.STRING)
 
 
-def first_differing_tensor(
-    runtime: str,
-    models: tuple[bytes, bytes],
-    samples: list[Sample],
-    arena_bytes: int,
-    codec: tuple[ReadModel, WriteModel],
-    tolerance: Tolerance = EXACT,
-) -> str | None:
+@dataclass(frozen=True)
+class Suspects:
+    """Two models that differ on a runtime after the last of ``samples``: ``models`` are (original, optimised).
+
+    ``codec`` reads and writes models.
+    """
+
+    runtime: str
+    models: tuple[bytes, bytes]
+    samples: list[Sample]
+    arena_bytes: int
+    codec: tuple[ReadModel, WriteModel]
+    tolerance: Tolerance = EXACT
+
+
+def first_differing_tensor(suspects: Suspects) -> str | None:
     """Name of the first tensor, in the optimised order, whose value after the last sample differs.
 
-    ``models`` are (original, optimised); tensors are matched by name. LiteRT and TensorFlow keep all tensors
-    for this; TFLM cannot under an offline plan, so there each prefix of the operators is run as a model of its
-    own, with the plan in force. ``codec`` reads and writes models. None when no named tensor differs.
+    Tensors are matched by name; None when no named tensor differs. LiteRT and TensorFlow keep all tensors for
+    this; TFLM cannot under an offline plan, so there each prefix of the operators is run as a model of its
+    own, with the plan in force.
     """
-    search = _by_prefixes if runtime == "tflm" else _by_trace
-    return search(runtime, models, samples, arena_bytes, codec, tolerance)
+    return _by_prefixes(suspects) if suspects.runtime == "tflm" else _by_trace(suspects)
 
 
-def _by_trace(
-    runtime: str,
-    models: tuple[bytes, bytes],
-    samples: list[Sample],
-    arena_bytes: int,
-    codec: tuple[ReadModel, WriteModel],
-    tolerance: Tolerance,
-) -> str | None:
-    labels = (ORIGINAL, OPTIMISED)
-    runs = run_models(runtime, dict(zip(labels, models, strict=True)), samples, arena_bytes, trace=True)
-    graphs = [codec[0](data).main for data in models]
-    values = [
-        {tensor.name: runs[label].arrays.get(f"t{index}") for index, tensor in enumerate(graph.tensors)}
-        for label, graph in zip(labels, graphs, strict=True)
-    ]
-    for operator in graphs[1].operators:
+def _by_trace(suspects: Suspects) -> str | None:
+    labelled = dict(zip((ORIGINAL, OPTIMISED), suspects.models, strict=True))
+    runs = run_models(suspects.runtime, labelled, suspects.samples, suspects.arena_bytes, trace=True)
+    graphs = {label: suspects.codec[0](data).main for label, data in labelled.items()}
+    values = {
+        label: {tensor.name: runs[label].arrays.get(f"t{index}") for index, tensor in enumerate(graph.tensors)}
+        for label, graph in graphs.items()
+    }
+    for operator in graphs[OPTIMISED].operators:
         for tensor in operator.outputs:
-            before, after = values[0].get(tensor.name), values[1].get(tensor.name)
-            if before is not None and after is not None and not arrays_agree(before, after, tolerance):
+            before, after = values[ORIGINAL].get(tensor.name), values[OPTIMISED].get(tensor.name)
+            if before is not None and after is not None and not arrays_agree(before, after, suspects.tolerance):
                 return tensor.name
     return None
 
 
-def _by_prefixes(
-    runtime: str,
-    models: tuple[bytes, bytes],
-    samples: list[Sample],
-    arena_bytes: int,
-    codec: tuple[ReadModel, WriteModel],
-    tolerance: Tolerance,
-) -> str | None:
-    read, write = codec
-    last = f"s{len(samples) - 1}_o"
-    names = [t.name for op in read(models[1]).main.operators for t in op.outputs if t.dtype not in _OPAQUE]
-    for name in names:
-        pair = [_prefix(read(data), name) for data in models]
-        if pair[0] is None or pair[1] is None:
+def _by_prefixes(suspects: Suspects) -> str | None:
+    read, write = suspects.codec
+    last = f"s{len(suspects.samples) - 1}_o0"
+    operators = read(suspects.models[1]).main.operators
+    for name in [tensor.name for op in operators for tensor in op.outputs if tensor.dtype not in _OPAQUE]:
+        original, optimised = (_prefix(read(data), name) for data in suspects.models)
+        if original is None or optimised is None:
             continue
-        written = {ORIGINAL: write(pair[0]), OPTIMISED: write(pair[1])}
-        runs = run_models(runtime, written, samples, arena_bytes)
-        before, after = (_final(runs[label].arrays, last) for label in (ORIGINAL, OPTIMISED))
-        if before is not None and (after is None or not arrays_agree(before, after, tolerance)):
+        written = {ORIGINAL: write(original), OPTIMISED: write(optimised)}
+        runs = run_models(suspects.runtime, written, suspects.samples, suspects.arena_bytes)
+        before, after = runs[ORIGINAL].arrays.get(last), runs[OPTIMISED].arrays.get(last)
+        if before is not None and (after is None or not arrays_agree(before, after, suspects.tolerance)):
             return name
     return None
-
-
-def _final(arrays: Mapping[str, npt.NDArray[Any]], last: str) -> npt.NDArray[Any] | None:
-    return arrays.get(f"{last}0")
 
 
 def _prefix(model: Model, name: str) -> Model | None:
