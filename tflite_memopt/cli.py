@@ -16,6 +16,10 @@ import click
 
 from .errors import EquivalenceError, InfeasibleError, MemoptError
 from .options import RUNTIMES, Options
+from .plan.methods import BEST as BEST_PLANNER
+from .plan.methods import NAMES as PLANNERS
+from .schedule.methods import DEFAULT as DEFAULT_SCHEDULER
+from .schedule.methods import METHODS as SCHEDULERS
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -52,8 +56,16 @@ def cli() -> None:
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option("-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the result.")
 @click.option("--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links.")
-@click.option("--scheduler", default="as_is", show_default=True, help="Method for the order of operators.")
-@click.option("--planner", default="best", show_default=True, help="Strategy for the offsets of tensors.")
+@click.option(
+    "--scheduler",
+    type=click.Choice(list(SCHEDULERS)),
+    default=DEFAULT_SCHEDULER,
+    show_default=True,
+    help="Order of operators.",
+)
+@click.option(
+    "--planner", type=click.Choice(PLANNERS), default=BEST_PLANNER, show_default=True, help="Offsets of tensors."
+)
 @click.option(
     "--objective",
     type=click.Choice(["total", "head"]),

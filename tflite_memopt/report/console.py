@@ -30,7 +30,8 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     table.add_column("bytes")
     table.add_column("now", justify="right")
     for label, value in _memory_rows(analysis.memory):
-        table.add_row(label, value)
+        if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
+            table.add_row(label, value)
     bounds = analysis.bounds
     for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
         table.add_row(f"lower bound on the head, {label}", _n(bound))
