@@ -1,7 +1,8 @@
 """Rows of the request tables against what TFLM was seen to allocate.
 
-Every expected figure was read from an allocation log of tflite-micro 90b983c2b3f1 running the same operator
-(64: x86-64; 32: Cortex-M) or, for the parser's structures on 32 bits, from sizeof with 4-byte enums.
+The expected figures were read from allocation logs of tflite-micro 90b983c2b3f1 running the same operator
+(64: x86-64; 32: Cortex-M), from sizeof with 4-byte enums for the parser's structures on 32 bits, and, where tensor
+compression makes the wheel's structures larger, from the tail that the wheel 0.dev20261023 reports.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def test_convolution_keeps_a_multiplier_and_a_shift_per_channel_and_looks_twice(
         operator("CONV_2D", CONV, output),
         params=28,
         params_alignment=4,
-        init_by_word=((56,), (72,)),
+        init_by_word=((56,), (80,)),
         prepare=(12, 12),
         scratch=(),
         temporaries=(output, activation, filter_, activation, filter_, bias, output),
@@ -98,14 +99,14 @@ def test_transpose_convolution_accumulates_in_scratch(
     filter_ = tensor((3, 2, 2, 2), DType.FLOAT32 if dtype is DType.FLOAT32 else DType.INT8, scales=3)
     inputs = (tensor((4,), DType.INT32), filter_, tensor((1, 2, 2, 2), dtype), tensor((3,), bias, scales=3))
     op = operator("TRANSPOSE_CONV", inputs, tensor((1, 4, 4, 3), dtype))
-    expect(op, params=20, init_by_word=((72,), (80,)), prepare=(12, 12), scratch=scratch)
+    expect(op, params=20, init_by_word=((72,), (88,)), prepare=(12, 12), scratch=scratch)
     assert [len(found.temporaries) for found in both(op)] == [held, held]
 
 
 @pytest.mark.parametrize(("scales", "prepare"), [(1, ()), (3, (12, 12))])
 def test_fully_connected_needs_arrays_only_per_channel(scales: int, prepare: tuple[int, ...]) -> None:
     op = operator("FULLY_CONNECTED", (tensor((1, 4)), tensor((3, 4), scales=scales), None), tensor((1, 3)))
-    expect(op, params=16, init_by_word=((48,), (64,)), prepare=prepare, scratch=())
+    expect(op, params_by_word=(16, 32), init_by_word=((48,), (72,)), prepare=prepare, scratch=())
 
 
 def test_batch_matmul_keeps_a_transposed_copy_of_the_right_side() -> None:

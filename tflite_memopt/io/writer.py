@@ -32,7 +32,7 @@ def _fill(table: Any, extras: Any, **fields: Any) -> Any:
         if name != ABSENT:
             setattr(table, name, value)
     for name, value in fields.items():
-        still_absent = name in absent and (value is None or len(value) == 0)
+        still_absent = name in absent and (value is None or (hasattr(value, "__len__") and len(value) == 0))
         setattr(table, name, None if still_absent else value)
     return table
 

@@ -24,7 +24,7 @@ def check_model(model: Model) -> None:
         _check_order(graph, index)
         for number, tensor in enumerate(graph.tensors):
             _check_tensor(tensor, f"subgraph {index}, tensor {number} '{tensor.name}'")
-    _check_calls(model, 0, ())
+    _check_calls(model, 0, (), set())
 
 
 def describe(graph_index: int, position: int, operator: Operator) -> str:
@@ -138,9 +138,11 @@ def _check_constant(tensor: Tensor, held: int, where: str) -> None:
         )
 
 
-def _check_calls(model: Model, index: int, path: tuple[int, ...]) -> None:
+def _check_calls(model: Model, index: int, path: tuple[int, ...], done: set[int]) -> None:
     if index in path:
         raise UnsupportedModelError(f"subgraph {index} calls itself through subgraphs {list(path)}")
+    if index in done:
+        return
     for position, operator in enumerate(model.graphs[index].operators):
         here = describe(index, position, operator)
         if operator.name in UNSUPPORTED_CALLERS:
@@ -148,4 +150,5 @@ def _check_calls(model: Model, index: int, path: tuple[int, ...]) -> None:
         for called in called_subgraphs(operator):
             if not 0 <= called < len(model.graphs):
                 raise ModelFormatError(f"{here}: it calls subgraph {called}, the model has {len(model.graphs)}")
-            _check_calls(model, called, (*path, index))
+            _check_calls(model, called, (*path, index), done)
+    done.add(index)

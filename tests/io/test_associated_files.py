@@ -1,0 +1,73 @@
+"""The archive behind a model: kept whole, or refused when damaged."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from tests.models import dense_model
+from tflite_memopt.errors import ModelFormatError
+from tflite_memopt.io.associated_files import append, split
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import AssociatedFile
+
+MODEL = write_model(dense_model())
+STORED = AssociatedFile("labels.txt", b"cat\ndog\n", (2024, 2, 29, 13, 30, 58))
+DEFLATED = AssociatedFile("vocabulary/words.txt", b"the same word again " * 50, compressed=True)
+UNICODE = AssociatedFile("libell\u00e9s.txt", b"")
+
+
+@pytest.mark.parametrize(
+    "files", [(STORED,), (DEFLATED,), (STORED, DEFLATED, UNICODE)], ids=["stored", "deflated", "both"]
+)
+def test_files_and_model_come_back_unchanged(files: tuple[AssociatedFile, ...]) -> None:
+    assert split(append(MODEL, files)) == (MODEL, files)
+
+
+def test_other_readers_see_the_archive_and_its_methods() -> None:
+    with zipfile.ZipFile(io.BytesIO(append(MODEL, (STORED, DEFLATED)))) as archive:
+        methods = {info.filename: info.compress_type for info in archive.infolist()}
+        assert archive.testzip() is None
+    assert methods == {STORED.name: zipfile.ZIP_STORED, DEFLATED.name: zipfile.ZIP_DEFLATED}
+
+
+def test_a_model_without_files_has_nothing_appended() -> None:
+    assert append(MODEL, ()) == MODEL
+    assert split(MODEL) == (MODEL, ())
+
+
+def test_files_travel_with_the_model() -> None:
+    data = append(MODEL, (STORED, DEFLATED))
+    model = read_model(data)
+    assert model.associated_files == (STORED, DEFLATED)
+    assert read_model(write_model(model)).associated_files == (STORED, DEFLATED)
+    assert len(write_model(model)) == len(data)
+
+
+@pytest.mark.parametrize("file", [STORED, DEFLATED], ids=["stored", "deflated"])
+def test_an_archive_cut_anywhere_is_refused(file: AssociatedFile) -> None:
+    data = append(MODEL, (file,))
+    header = 30  # bytes of a local file header; a shorter rest is no archive yet, only a torn file
+    for length in range(len(MODEL) + header, len(data)):
+        with pytest.raises(ModelFormatError, match="associated files"):
+            read_model(data[:length])
+
+
+def test_a_damaged_entry_is_refused() -> None:
+    for file in (STORED, DEFLATED):
+        data = bytearray(append(MODEL, (file,)))
+        start = len(MODEL) + 30 + len(file.name)
+        for position in range(start, start + 4):
+            damaged = data.copy()
+            damaged[position] ^= 0xFF
+            with pytest.raises(ModelFormatError, match="associated files"):
+                split(bytes(damaged))
+
+
+def test_a_name_that_is_not_text_is_refused() -> None:
+    data = append(MODEL, (UNICODE,))
+    with pytest.raises(ModelFormatError, match="associated files"):
+        split(data.replace(UNICODE.name.encode(), b"\xff" * len(UNICODE.name.encode())))

@@ -1,0 +1,163 @@
+"""Every strategy on random problems, the checker on wrong plans, brute force, and CSV."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflite_memopt.budget import Budget
+from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.plan.bounds import max_breadth
+from tflite_memopt.plan.check import check_plan
+from tflite_memopt.plan.csv import offsets_to_csv, problem_from_csv, problem_to_csv
+from tflite_memopt.plan.methods import BEST_OF, STRATEGIES, arena_bytes, solve
+from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+
+BUDGET = Budget(time_limit=2.0, seed=0)
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Item:
+    alignment = draw(st.sampled_from((1, 4, 16)))
+    size = draw(st.integers(1, 40)) * 16
+    start = draw(st.integers(-1, 12))
+    return Item(size, start, start + draw(st.integers(1, 6)), alignment)
+
+
+@st.composite
+def problems(draw: st.DrawFn, most: int = 24) -> PlanProblem:
+    """Free items, perhaps one with a given place, and relations that strategies may leave unused."""
+    chosen = draw(st.lists(items(), min_size=1, max_size=most))
+    if draw(st.booleans()):
+        chosen[0] = replace(chosen[0], offset=draw(st.integers(0, 20)) * 16)
+    positions = st.integers(0, len(chosen) - 1)
+    pairs = draw(st.lists(st.tuples(positions, positions, st.integers(0, 64), st.booleans()), max_size=4))
+    relations = tuple(Relation(a, b, 16 * distance, exact) for a, b, distance, exact in pairs if a != b)
+    return PlanProblem(tuple(chosen), relations)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(problem=problems())
+@settings(max_examples=60, deadline=None)
+def test_every_strategy_keeps_the_rules_and_repeats_itself(name: str, problem: PlanProblem) -> None:
+    offsets = STRATEGIES[name](problem, BUDGET)
+    check_plan(problem, offsets)
+    assert arena_bytes(problem, offsets) >= max_breadth(problem)
+    assert STRATEGIES[name](problem, BUDGET) == offsets
+
+
+@given(problem=problems(most=5))
+@settings(max_examples=60, deadline=None)
+def test_nothing_goes_below_brute_force_and_best_is_the_best(problem: PlanProblem) -> None:
+    plain = PlanProblem(tuple(replace(item, offset=None, alignment=16) for item in problem.items))
+    found = {name: solve(plain, name, BUDGET).arena_bytes for name in STRATEGIES}
+    optimum = _brute_force(plain)
+    assert min(found.values()) >= optimum >= max_breadth(plain)
+    assert solve(plain, budget=BUDGET).arena_bytes == min(found[name] for name in BEST_OF)
+    assert found["hill_climb"] == optimum
+
+
+def _brute_force(problem: PlanProblem) -> int:
+    """Smallest arena over all orders of placement at the lowest free offset: one of them is optimal."""
+    best = sum(item.size for item in problem.items)
+    for order in permutations(range(len(problem.items))):
+        offsets: dict[int, int] = {}
+        for index in order:
+            item = problem.items[index]
+            rivals = [other for other in offsets if problem.items[other].meets(item)]
+            ends = [0, *(offsets[other] + problem.items[other].size for other in rivals)]
+            offsets[index] = min(end for end in ends if _is_free(problem, offsets, rivals, end, item.size))
+        best = min(best, max(offsets[i] + problem.items[i].size for i in offsets))
+    return best
+
+
+def _is_free(problem: PlanProblem, offsets: dict[int, int], rivals: list[int], start: int, size: int) -> bool:
+    return all(start + size <= offsets[o] or offsets[o] + problem.items[o].size <= start for o in rivals)
+
+
+@given(problem=problems())
+@settings(max_examples=60, deadline=None)
+def test_the_bound_is_the_slow_sum_over_scopes(problem: PlanProblem) -> None:
+    plain = PlanProblem(tuple(replace(item, offset=None) for item in problem.items))
+    scopes = range(-1, 20)
+    slow = max(sum(item.size for item in plain.items if item.start <= scope < item.end) for scope in scopes)
+    assert max_breadth(plain) == slow
+
+
+LIVE = PlanProblem((Item(64, 0, 2), Item(32, 1, 3), Item(48, 2, 4)))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "word"),
+    [
+        ((0, 48, 0), "share bytes"),
+        ((0, 64, 80), "share bytes"),
+        ((0, -16, 0), "negative"),
+        ((0, 72, 0), "multiple of 16"),
+        ((0, 64), "2 offsets for 3 items"),
+    ],
+)
+def test_the_checker_refuses(offsets: tuple[int, ...], word: str) -> None:
+    with pytest.raises(InfeasibleError, match=word):
+        check_plan(LIVE, offsets)
+
+
+def test_the_checker_accepts_shared_bytes_at_different_times() -> None:
+    check_plan(LIVE, (0, 64, 0))
+
+
+def test_the_checker_keeps_given_offsets() -> None:
+    problem = PlanProblem((Item(16, 0, 1, offset=32),))
+    check_plan(problem, (32,))
+    with pytest.raises(InfeasibleError, match="fixed at 32"):
+        check_plan(problem, (16,))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_overlap_is_allowed_at_its_distance_and_not_a_unit_below(swapped: bool) -> None:
+    pair = (Item(64, 0, 2), Item(64, 1, 3))
+    relation = Relation(1, 0, 16) if swapped else Relation(0, 1, 16)
+    problem = PlanProblem(pair, (relation,))
+
+    def offsets(distance: int) -> tuple[int, int]:
+        return (0, distance) if swapped else (distance, 0)
+
+    check_plan(problem, offsets(16))
+    check_plan(problem, offsets(32))
+    for wrong in (0, 15):
+        with pytest.raises(InfeasibleError):
+            check_plan(PlanProblem(tuple(replace(item, alignment=1) for item in pair), (relation,)), offsets(wrong))
+
+
+def test_an_exact_relation_allows_one_difference_only() -> None:
+    problem = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)), (Relation(1, 0, 16, exact=True),))
+    check_plan(problem, (0, 16))
+    for wrong in (0, 32):
+        with pytest.raises(InfeasibleError, match="share bytes"):
+            check_plan(problem, (0, wrong))
+
+
+@given(problem=problems())
+@settings(max_examples=60, deadline=None)
+def test_csv_keeps_a_problem(problem: PlanProblem) -> None:
+    assert problem_from_csv(problem_to_csv(problem)) == problem
+
+
+@pytest.mark.parametrize("row", ["item,1,2", "item,a,0,1,16,", "thing,1,2,3,4,5", "relation,0,9,0,0,"])
+def test_bad_csv_is_named(row: str) -> None:
+    with pytest.raises(UsageError, match="plan problem"):
+        problem_from_csv(f"kind,a,b,c,d,e\nitem,16,0,1,16,\n{row}\n")
+
+
+def test_a_plan_as_csv() -> None:
+    assert offsets_to_csv((0, 16)) == "item,offset\n0,0\n1,16\n"
+
+
+def test_tflm_order_by_hand() -> None:
+    """Of equal sizes TFLM places the later item first; a gap that fits is taken."""
+    problem = PlanProblem((Item(32, 0, 2), Item(32, 0, 2), Item(16, 0, 2), Item(64, 1, 3)))
+    assert STRATEGIES["tflm_greedy"](problem, BUDGET) == (96, 64, 128, 0)
