@@ -58,7 +58,6 @@ def test_nothing_goes_below_brute_force_and_best_is_the_best(problem: PlanProble
     optimum = _brute_force(plain)
     assert min(found.values()) >= optimum >= max_breadth(plain)
     assert solve(plain, budget=BUDGET).arena_bytes == min(found[name] for name in BEST_OF)
-    assert found["hill_climb"] == optimum
 
 
 def _brute_force(problem: PlanProblem) -> int:

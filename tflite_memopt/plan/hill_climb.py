@@ -19,6 +19,8 @@ from .problem import PlanProblem
 _MAX_MOVES = 20_000
 _MAX_STALL = 4_000
 _MAX_SECONDS = 5.0
+_STRAY = 0.1
+"""Share of moves that exchange any two items, against plateaus that the guided moves cannot leave."""
 
 
 def hill_climb(problem: PlanProblem, budget: Budget) -> tuple[int, ...]:
@@ -84,6 +86,8 @@ def _top(problem: PlanProblem, offsets: Sequence[int]) -> int:
 def _pick_pair(
     problem: PlanProblem, offsets: Sequence[int], order: Sequence[int], neighbours: list[list[int]], rng: random.Random
 ) -> tuple[int, int]:
+    if rng.random() < _STRAY:
+        return rng.choice(order), rng.choice(order)
     top = _top(problem, offsets)
     free = set(order)
     highest = [i for i in order if offsets[i] + problem.items[i].size == top] or list(order)
