@@ -59,6 +59,17 @@ def test_analyze_json_is_json(source: Path) -> None:
     assert json.loads(done.stdout)["memory"]["operators"] == 9
 
 
+def test_names_that_are_not_text_are_shown_all_the_same(source: Path) -> None:
+    model = read_model(source.read_bytes())
+    for tensor in model.main.tensors:
+        tensor.name = b"\xff[bold]\n".decode("utf-8", "surrogateescape") + tensor.name
+    source.write_bytes(write_model(model))
+    for flags in ([], ["--json"]):
+        done = run("analyze", source, *flags)
+        assert done.returncode == 0, done.stderr
+        assert "[bold]" in done.stdout
+
+
 def test_verify_says_equal_and_different(source: Path, tmp_path: Path) -> None:
     assert run("verify", source, source, "--runtime", "litert", "--samples", 2).returncode == 0
     model = read_model(source.read_bytes())

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zipfile
+import zlib
 
 from ..errors import ModelFormatError
 from ..ir.model import AssociatedFile
 
 # A local file header: signature, version needed, flags, method (stored or deflated), any time, then sizes.
 _LOCAL_HEADER = re.compile(rb"PK\x03\x04[\x0a-\x3f]\x00..[\x00\x08]\x00", re.DOTALL)
+# What zipfile raises on a damaged archive, besides BadZipFile; NotImplementedError is a RuntimeError.
+_DAMAGE = (zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError, MemoryError)
+_UNREADABLE = "the associated files behind the model cannot be read"
 
 
 def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
@@ -23,11 +28,13 @@ def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
     except zipfile.BadZipFile:
         _refuse_cut_archive(data)
         return data, ()
+    except _DAMAGE as error:
+        raise ModelFormatError(f"{_UNREADABLE}: {error}") from error
     with archive:
         try:
             files = tuple(_file(archive, info) for info in archive.infolist())
-        except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-            raise ModelFormatError(f"the associated files behind the model cannot be read: {error}") from error
+        except (zipfile.BadZipFile, *_DAMAGE) as error:
+            raise ModelFormatError(f"{_UNREADABLE}: {error}") from error
         start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
     return data[:start], files
 
@@ -47,6 +54,8 @@ def append(model: bytes, files: tuple[AssociatedFile, ...]) -> bytes:
 
 
 def _file(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> AssociatedFile:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NotImplementedError(f"'{info.filename}' is compressed by method {info.compress_type}")
     compressed = info.compress_type != zipfile.ZIP_STORED
     return AssociatedFile(info.filename, archive.read(info), info.date_time, compressed)
 

@@ -76,8 +76,8 @@ def _uses(graph: Graph) -> dict[int, list[Use]]:
     return uses
 
 
-def _slots(uses: list[Use]) -> set[tuple[int, int]]:
-    return {(id(use.operator), use.slot) for use in uses}
+def _slots(uses: list[Use]) -> list[tuple[int, int]]:
+    return sorted((id(use.operator), use.slot) for use in uses)
 
 
 def _check_order(graph: Graph, index: int) -> None:

@@ -167,14 +167,16 @@ class Graph:
     def add_operator(self, operator: Operator, position: int | None = None) -> Operator:
         """Insert an operator before ``position`` (at the end when None) and link its tensors.
 
-        Raises InfeasibleError when an output already has a producer.
+        Raises InfeasibleError, and changes nothing, when an output already has a producer or is listed twice.
         """
-        for tensor in operator.outputs:
-            if tensor.producer is not None:
+        for slot, tensor in enumerate(operator.outputs):
+            producer = operator if tensor in operator.outputs[:slot] else tensor.producer
+            if producer is not None:
                 raise InfeasibleError(
                     f"tensor '{tensor.name}' would get a second producer, {operator.opcode.label}; "
-                    f"it already comes from {tensor.producer.opcode.label}"
+                    f"it already comes from {producer.opcode.label}"
                 )
+        for tensor in operator.outputs:
             tensor.producer = operator
         for slot, tensor_or_none in enumerate(operator.inputs):
             if tensor_or_none is not None:
@@ -208,8 +210,9 @@ class Graph:
     def remove_tensors(self, tensors: Iterable[Tensor]) -> None:
         """Drop tensors that nothing refers to. Raises InfeasibleError when one is still in use."""
         doomed = {id(tensor): tensor for tensor in tensors}
+        interface = {id(tensor) for tensor in (*self.inputs, *self.outputs)}
         for tensor in doomed.values():
-            if tensor.producer is not None or tensor.uses:
+            if tensor.producer is not None or tensor.uses or id(tensor) in interface:
                 raise InfeasibleError(f"tensor '{tensor.name}' is still in use and cannot be removed")
         self.tensors = [tensor for tensor in self.tensors if id(tensor) not in doomed]
 

@@ -92,11 +92,11 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
 
 def _peak(step: StepUse, when: str) -> Table:
     title = f"{when}: operator {step.index} {step.operator} '{step.output}', {_n(step.bytes)} bytes"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=_text(title), title_justify="left")
     for column in ("live tensor", "shape", "type", "bytes"):
         table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
     for tensor in step.live[:_MAX_LIVE]:
-        table.add_row(Text(tensor.name), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
+        table.add_row(_text(tensor.name), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
     rest = step.live[_MAX_LIVE:]
     if rest:
         table.add_row(f"{len(rest)} more", "", "", _n(sum(tensor.bytes for tensor in rest)))
@@ -110,13 +110,18 @@ def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     for column in ("operator", "output", "MACs", "bytes"):
         table.add_column(column, justify="right" if column in ("MACs", "bytes") else "left", overflow="fold")
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
-        table.add_row(f"{step.index} {step.operator}", Text(step.output), _n(step.macs), _n(step.bytes))
+        table.add_row(f"{step.index} {step.operator}", _text(step.output), _n(step.macs), _n(step.bytes))
     return table
 
 
 def _budget(report: Report) -> Text:
     word = "within" if report.within_budget else "OVER"
     return Text(f"{word} the budget of {_n(report.budget or 0)} bytes ({report.objective})")
+
+
+def _text(name: str) -> Text:
+    """A name from the file, shown as it is; bytes that are not UTF-8 become question marks."""
+    return Text(name.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _n(number: int | str) -> str:
