@@ -30,7 +30,8 @@ _UNITS = {"": 1, "B": 1, "K": 1024, "KB": 1024, "M": 1024**2, "MB": 1024**2}
 ModelPath = click.Path(path_type=Path)
 
 
-class Bytes(click.ParamType[int]):
+# ParamType takes a type argument in the newest click only.
+class Bytes(click.ParamType):  # type: ignore[type-arg]
     """A size such as ``65536``, ``64K`` or ``1M`` (powers of 1024)."""
 
     name = "bytes"
