@@ -25,8 +25,9 @@ from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.side_effects import is_stateful, side_effect_order
 from tflite_memopt.analysis.working_set import peak, working_sets
 from tflite_memopt.budget import Budget
-from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.errors import InfeasibleError, UnsupportedModelError, UsageError
 from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.portable import PORTABLE
@@ -80,6 +81,27 @@ def test_while_and_call_once_by_hand() -> None:
     assert "handle" not in streaming
     assert "zeros" not in streaming
     assert streaming["state"] == (6, 8)  # CALL_ONCE 1, its subgraph 2 to 4, VAR_HANDLE 5, READ 6, ADD 7
+
+
+def calls_in_a_row(count: int, times: int) -> Model:
+    """A chain of subgraphs, each of which calls the next one ``times`` times."""
+    b = ModelBuilder()
+    for index in range(count):
+        if index:
+            b.new_graph(f"level{index}")
+        for _ in range(times if index + 1 < count else 0):
+            b.operator("CALL_ONCE", (), (), "CallOnceOptions", initSubgraphIndex=index + 1)
+    return b.model
+
+
+def test_calls_that_unfold_without_end_are_refused_by_name() -> None:
+    check_model(calls_in_a_row(60, 1))
+    with pytest.raises(UnsupportedModelError, match="levels deep"):
+        check_model(calls_in_a_row(2000, 1))
+    doubling = calls_in_a_row(50, 2)
+    check_model(doubling)
+    with pytest.raises(UnsupportedModelError, match="unfold"):
+        compute_timeline(doubling)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..errors import UnsupportedModelError
 from ..ir.control_flow import called_subgraphs
 from ..ir.model import Model, Operator, Tensor
 
 UNBORN = -1
+MAX_SCOPES = 1_000_000
+"""Subgraphs that call shared subgraphs double the scopes at each level; TFLM would walk them all."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,10 @@ def in_head(tensor: Tensor) -> bool:
 
 
 def compute_timeline(model: Model) -> Timeline:
-    """Lifetimes of all tensors of the head in O(operators + tensors), for the present operator order."""
+    """Lifetimes of all tensors of the head in O(steps + tensors), for the present operator order.
+
+    Raises UnsupportedModelError when the subgraph calls unfold to more than a million steps.
+    """
     walk = _Walk(model)
     walk.graph(0)
     lifetimes = {
@@ -78,6 +84,8 @@ class _Walk:
         self.spans: dict[Operator, tuple[int, int]] = {}
 
     def graph(self, index: int) -> None:
+        if self.scope > MAX_SCOPES:
+            raise UnsupportedModelError(f"subgraph {index}: subgraph calls unfold to more than {MAX_SCOPES} steps")
         graph = self.model.graphs[index]
         self._born(graph.inputs)
         self._used(graph.inputs)

@@ -12,6 +12,8 @@ from .model import Graph, Model, Operator, Tensor, Use
 
 MAX_TENSOR_BYTES = 2**31 - 1
 """TFLM's planner counts in signed 32-bit integers (greedy_memory_planner.h)."""
+MAX_CALL_DEPTH = 64
+"""Levels of subgraphs that call subgraphs; an interpreter on a microcontroller recurses on its stack."""
 
 
 def check_model(model: Model) -> None:
@@ -143,6 +145,8 @@ def _check_calls(model: Model, index: int, path: tuple[int, ...], done: set[int]
         raise UnsupportedModelError(f"subgraph {index} calls itself through subgraphs {list(path)}")
     if index in done:
         return
+    if len(path) > MAX_CALL_DEPTH:
+        raise UnsupportedModelError(f"subgraph {index} is called more than {MAX_CALL_DEPTH} levels deep")
     for position, operator in enumerate(model.graphs[index].operators):
         here = describe(index, position, operator)
         if operator.name in UNSUPPORTED_CALLERS:
