@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,19 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tflite_memopt
 from tests.models import ALL, dead_model, dense_model, mobile_chain, streaming_model
-from tflite_memopt import EquivalenceError, Options, UsageError
+from tflite_memopt import (
+    EquivalenceError,
+    MemoptError,
+    ModelFormatError,
+    Options,
+    UnsupportedModelError,
+    UsageError,
+)
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -24,6 +34,7 @@ from tflite_memopt.ir.model import Options as OperatorOptions
 from tflite_memopt.report.model import to_json
 
 SCHEMAS = Path(__file__).parent.parent / "schema"
+DAMAGEABLE = write_model(mobile_chain())
 QUICK = Options(runtimes=("litert", "tflm"), samples=3)
 
 
@@ -135,6 +146,31 @@ def test_a_model_that_nothing_runs_is_not_called_equal() -> None:
     assert unproved.report.equivalence == {}
     assert not unproved.report.after.required_is_exact
     assert "estimate" in unproved.report.warnings[0]
+
+
+@pytest.mark.parametrize("name", ["conv0/weights", "depthwise1/weights", "dense7/weights"])
+def test_weights_without_the_dimensions_of_their_operator_are_refused_by_name(name: str) -> None:
+    model = mobile_chain()
+    weights = next(tensor for tensor in model.main.tensors if tensor.name == name)
+    weights.shape = ()
+    with pytest.raises(ModelFormatError, match=f"{name.split('/')[0]}.*do not fit"):
+        tflite_memopt.analyze(write_model(model))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_damaged_model_is_refused_or_optimised_but_never_ends_in_a_traceback(data: st.DataObject) -> None:
+    damaged = bytearray(DAMAGEABLE)
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(MemoptError):
+        tflite_memopt.optimize(bytes(damaged), Options(verify=False, time_limit=0.1))
+
+
+def test_offsets_beyond_32_bits_are_refused() -> None:
+    model = dense_model()
+    with pytest.raises(UnsupportedModelError, match="32-bit"):
+        offline_plan.encode(model, {model.main.tensors[0]: 2**31})
 
 
 @pytest.mark.parametrize("field", [{"kernels": "best"}, {"planner": "luck"}, {"scheduler": "luck"}])

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from ..ir.check import misfit
 from ..ir.model import Model, Operator, Tensor
 
 
 def operator_macs(operator: Operator) -> int:
-    """MACs of one invocation; 0 for operators whose work is not multiply-accumulate."""
+    """MACs of one invocation; 0 for operators whose work is not multiply-accumulate.
+
+    Raises ModelFormatError when the operator lacks an input or a dimension that its kind has.
+    """
     rule = _RULES.get(operator.name)
-    return rule(operator) if rule else 0
+    try:
+        return rule(operator) if rule else 0
+    except IndexError as error:
+        raise misfit(operator) from error
 
 
 def model_macs(model: Model) -> int:
@@ -18,7 +25,8 @@ def model_macs(model: Model) -> int:
 
 def _weights(operator: Operator, slot: int = 1) -> Tensor:
     tensor = operator.inputs[slot]
-    assert tensor is not None
+    if tensor is None:
+        raise misfit(operator)
     return tensor
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..errors import ModelFormatError
+from ..errors import ModelFormatError, UnsupportedModelError
+from ..ir.check import MAX_TENSOR_BYTES
 from ..ir.model import Buffer, Model, Tensor
 
 METADATA_NAME = "OfflineMemoryAllocation"
@@ -26,7 +27,13 @@ def tensors_in_file_order(model: Model) -> list[Tensor]:
 
 
 def encode(model: Model, offsets: Mapping[Tensor, int]) -> bytes:
-    """Bytes of the metadata buffer for a map tensor -> offset in bytes; tensors not in it get -1."""
+    """Bytes of the metadata buffer for a map tensor -> offset in bytes; tensors not in it get -1.
+
+    Raises UnsupportedModelError when an offset does not fit TFLM's 32 bits.
+    """
+    highest = max(offsets.values(), default=0)
+    if highest > MAX_TENSOR_BYTES:
+        raise UnsupportedModelError(f"the plan reaches byte {highest} of the arena, beyond TFLM's 32-bit offsets")
     tensors = tensors_in_file_order(model)
     words = [VERSION, len(model.graphs), len(tensors)]
     words += [offsets.get(tensor, UNPLANNED) for tensor in tensors]

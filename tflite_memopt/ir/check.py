@@ -35,6 +35,13 @@ def describe(graph_index: int, position: int, operator: Operator) -> str:
     return f"subgraph {graph_index}, operator {position} ({operator.opcode.label}, '{label}')"
 
 
+def misfit(operator: Operator) -> ModelFormatError:
+    """The error for an operator whose tensors are not those that its kind has."""
+    label = operator.outputs[0].name if operator.outputs else "no output"
+    shapes = [None if tensor is None else list(tensor.shape) for tensor in operator.inputs]
+    return ModelFormatError(f"{operator.opcode.label} '{label}': inputs of shapes {shapes} do not fit the operator")
+
+
 def _check_links(graph: Graph, index: int) -> None:
     where = f"subgraph {index}"
     known = {id(tensor) for tensor in graph.tensors}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ...ir.check import misfit
 from ...ir.model import Model, Operator
 from . import convolution, custom, dense, elementwise, moves, recurrent, reduction, signal
 from .control import CONTROL, assign_variable, repeated_assignments, var_handle
@@ -64,7 +65,10 @@ REFERENCE: Mapping[str, RequestRule] = {
 def requests_of(operator: Operator, word: Word) -> Requests:
     """What the operator's reference kernel takes from the arena; a guess when it has no row."""
     rule = REFERENCE.get(operator.opcode.label)
-    return _guess(operator, word) if rule is None else rule(operator, word)
+    try:
+        return _guess(operator, word) if rule is None else rule(operator, word)
+    except IndexError as error:
+        raise misfit(operator) from error
 
 
 def requests_in(model: Model, word: Word, rule: RequestRule = requests_of) -> dict[Operator, Requests]:
