@@ -8,6 +8,10 @@ from .problem import ScheduleProblem
 def any_order(problem: ScheduleProblem) -> int:
     """``schedule_`` bound in bytes without a search: the largest need of one operator, or all inputs or outputs."""
     sizes = problem.sizes
-    steps = (sum(sizes[t] for t in {*s.inputs, *s.outputs}) + s.scratch for s in problem.steps)
+    saved = (max((reuse.saved for reuse in step.reuses), default=0) for step in problem.steps)
+    steps = (
+        sum(sizes[t] for t in {*step.inputs, *step.outputs}) + step.scratch - least
+        for step, least in zip(problem.steps, saved, strict=True)
+    )
     ends = (sum(sizes[t] for t in set(tensors)) for tensors in (problem.inputs, problem.outputs))
     return max((*steps, *ends), default=0)

@@ -32,7 +32,9 @@ def peak_of(problem: ScheduleProblem, order: Sequence[int]) -> int:
     alive = set(problem.inputs)
     peak = sum(problem.sizes[tensor] for tensor in alive)
     for position, index in enumerate(order):
-        alive.update(problem.steps[index].outputs)
-        peak = max(peak, sum(problem.sizes[tensor] for tensor in alive) + problem.steps[index].scratch)
+        step = problem.steps[index]
+        alive.update(step.outputs)
+        saved = max((reuse.saved for reuse in step.reuses if last_use[reuse.tensor] == position), default=0)
+        peak = max(peak, sum(problem.sizes[tensor] for tensor in alive) + step.scratch - saved)
         alive = {tensor for tensor in alive if last_use[tensor] > position}
     return peak

@@ -1,7 +1,9 @@
 """The ordering problem and its solution, as frozen integers: no model, no tensor, no flatbuffer.
 
 Sizes are bytes. A tensor is alive from the step that writes it to the last step that reads it; the graph's
-inputs from the first step on, its outputs to the last.
+inputs from the first step on, its outputs to the last. A tensor here is a range of bytes with one writer: where
+several tensors of a model are views of the same bytes, the bridge hands those bytes over once, with the readers of
+all of them (DESIGN section 4, relation 2), so that no method has to know views.
 """
 
 from __future__ import annotations
@@ -13,16 +15,29 @@ from ..budget import Budget
 
 
 @dataclass(frozen=True)
+class Reuse:
+    """``saved`` bytes of input ``tensor`` and of the outputs are the same bytes, if the tensor dies at the step.
+
+    In-place: the smaller of the two sizes; overlap: what the distance leaves of it (relations 3 and 4).
+    """
+
+    tensor: int
+    saved: int
+
+
+@dataclass(frozen=True)
 class Step:
     """One operator: distinct tensors read and written, scratch bytes, operators that must run before it.
 
-    ``after`` holds order that data does not show, such as side effects.
+    Its working set is everything alive, its outputs and its scratch, less the largest ``saved`` of the reuses
+    whose tensor has no reader left. ``after`` holds order that data does not show, such as side effects.
     """
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     scratch: int = 0
     after: tuple[int, ...] = ()
+    reuses: tuple[Reuse, ...] = ()
 
 
 @dataclass(frozen=True)
