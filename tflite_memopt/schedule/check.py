@@ -31,6 +31,7 @@ def peak_of(problem: ScheduleProblem, order: Sequence[int]) -> int:
     last_use.update(dict.fromkeys(problem.outputs, len(order)))
     alive = set(problem.inputs)
     peak = sum(problem.sizes[tensor] for tensor in alive)
+    alive = {tensor for tensor in alive if last_use[tensor] >= 0}
     for position, index in enumerate(order):
         step = problem.steps[index]
         alive.update(step.outputs)
