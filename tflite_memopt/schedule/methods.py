@@ -8,14 +8,20 @@ from collections.abc import Mapping
 from ..budget import Budget
 from ..errors import UsageError
 from .as_is import as_is
+from .best_first import best_first
 from .bounds import any_order
 from .check import check_order, peak_of
+from .kahn import kahn
 from .problem import Method, Schedule, ScheduleProblem
+from .rpo import rpo
 
 METHODS: Mapping[str, Method] = {
     "as_is": as_is,
+    "kahn": kahn,
+    "rpo": rpo,
+    "best_first": best_first,
 }
-DEFAULT = "as_is"
+DEFAULT = "best_first"
 
 
 def solve(problem: ScheduleProblem, method: str = DEFAULT, budget: Budget | None = None) -> Schedule:

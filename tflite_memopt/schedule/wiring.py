@@ -5,9 +5,10 @@ A set of operators is an ``int`` with one bit for each: bit ``v`` is operator ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 from .problem import ScheduleProblem
 
@@ -18,6 +19,11 @@ def bits(chosen: int) -> Iterator[int]:
         lowest = chosen & -chosen
         yield lowest.bit_length() - 1
         chosen ^= lowest
+
+
+def union(sets: Iterable[int]) -> int:
+    """The operators of any of the sets."""
+    return reduce(or_, sets, 0)
 
 
 @dataclass(frozen=True)

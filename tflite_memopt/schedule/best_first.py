@@ -1,0 +1,89 @@
+"""The default: exact reductions, then best-first search on the bottleneck, segment by segment, with a proof.
+
+The graph is contracted first (``contract``). What remains is cut where every block comes before or after one block:
+the state there is the same in all orders, so that the segments between are searched by themselves, the one with
+the largest certain need first: what has been reached in one is certain, and makes the others easier. A segment is
+searched from both ends in turn, and the end that is done first decides.
+
+Memory: a search keeps at most ``_MEMORY`` bytes of states (1 GiB), and returns its best when it has more.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..budget import Budget
+from .bottleneck import Found, Search
+from .bounds import any_order
+from .contract import contract
+from .directions import Backward, Forward, Segment
+from .network import Network
+from .problem import Answer, ScheduleProblem
+from .states import States, compile_states
+
+_MEMORY = 1 << 30
+_BYTES_PER_STATE = 600
+"""A cautious estimate of what Python needs for one state, and for each block half a byte more."""
+_TURN = 16
+"""States that one direction visits before the other goes on."""
+_LEAD = 5
+"""So many turns for one has the direction that was the last to raise the bound."""
+
+
+def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
+    """An order of smallest peak; without time or memory to prove it, the best found and the bound that was proved."""
+    deadline = time.perf_counter() + budget.time_limit
+    network = Network(problem)
+    contract(network)
+    states = compile_states(network)
+    segments = _segments(states)
+    floor = max(any_order(problem), *states.least_need, 0)
+    visited = 0
+    moves: dict[Segment, tuple[int, ...]] = {}
+    for segment in sorted(segments, key=lambda segment: -_least_need(states, segment)):
+        moves[segment], floor, count = _search(states, segment, floor, deadline)
+        visited += count
+    return Answer(tuple(v for s in segments for b in moves[s] for v in states.orders[b]), floor, visited)
+
+
+def _segments(states: States) -> list[Segment]:
+    """The segments in the order in which they run."""
+    segments = []
+    executed, alive = 0, states.alive_at_start
+    for cut in states.cuts:
+        goal, before = (2 << cut) - 1, alive
+        start = executed
+        for b in range(start.bit_length(), cut + 1):
+            alive += states.cost(executed, b)[1]
+            executed |= 1 << b
+        segments.append(Segment(start, goal, before, alive))
+    return segments
+
+
+def _least_need(states: States, segment: Segment) -> int:
+    return max(states.least_need[segment.executed.bit_length() : segment.goal.bit_length()])
+
+
+def _search(states: States, segment: Segment, floor: int, deadline: float) -> tuple[tuple[int, ...], int, int]:
+    """(blocks in order, bytes that no order can avoid, states visited) of one segment."""
+    searches = [Search(way(states, segment), floor, 0) for way in (Forward, Backward)]
+    best = min((search.greedy() for search in searches), key=lambda found: found.peak)
+    if best.peak <= floor:
+        return best.moves, floor, 0
+    for search in searches:
+        search.limit = best.peak
+    most = _MEMORY // (_BYTES_PER_STATE + len(states.needs) // 2)
+    lead = 1
+    while sum(len(search.visited) for search in searches) < most and time.perf_counter() < deadline:
+        for search, turn in zip(searches, (lead * _TURN, _TURN), strict=True):
+            found = search.advance(turn)
+            if found or not search.heap:
+                best = found or best
+                return best.moves, best.peak, sum(search.count for search in searches)
+        if searches[0].reached != searches[1].reached:
+            searches.sort(key=lambda search: -search.reached)
+            searches[1].raise_floor(searches[0].reached)
+            lead = _LEAD
+    for search in searches:
+        best = search.best_so_far(best)
+    return best.moves, max(search.reached for search in searches), sum(search.count for search in searches)

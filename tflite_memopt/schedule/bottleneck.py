@@ -1,0 +1,167 @@
+"""Best-first search for the order of one segment whose largest working set is smallest.
+
+A state is a set of blocks; the bytes alive follow from it. States are taken in the order of the largest need on the
+way to them, so that the first complete one is optimal, and what has been reached at any time is a lower bound.
+*Free moves*: a ready block that needs no more than the present largest need and leaves no more bytes alive runs at
+once. That never hurts, since what it adds to the bytes alive can only fall when it is run later.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from .directions import Direction
+from .wiring import bits
+
+_COMPLETIONS = 32
+"""States that are finished greedily when a search has to stop."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """``moves`` are the segment's blocks in their order, ``peak`` is their largest need in bytes."""
+
+    moves: tuple[int, ...]
+    peak: int
+
+
+@dataclass
+class Search:
+    """The search in one direction. ``reached`` is a working set in bytes that no order can avoid.
+
+    ``limit`` is the peak of a known order: only better ones are looked for.
+    """
+
+    direction: Direction
+    reached: int
+    limit: int
+    count: int = 0
+    visited: dict[int, int] = field(default_factory=dict)
+    heap: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+    trail: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._waits, self._wakes, self._goal = self.direction.waits, self.direction.wakes, self.direction.goal
+        self._may_fall, self._touches = self.direction.may_fall, self.direction.states.touches
+        state, alive, ready = self.direction.start
+        self._push(self.reached, -1, [], state, alive, ready, ready)
+
+    def advance(self, states: int) -> Found | None:
+        """Visit so many more states, or stop at the optimum.
+
+        When ``heap`` has become empty no order is better than ``limit``.
+        """
+        stop, goal = self.count + states, self._goal
+        while self.heap and self.count < stop:
+            peak, _, here, state, alive, ready = heapq.heappop(self.heap)
+            if self.visited[state] < peak:
+                continue
+            self.count += 1
+            self.reached = peak
+            if state == goal:
+                return Found(self._moves_to(here), peak)
+            self._expand(peak, here, state, alive, ready)
+        return None
+
+    def raise_floor(self, floor: int) -> None:
+        """Take over that every order reaches ``floor`` bytes: what lies below it is no longer worth telling apart."""
+        if floor <= self.reached:
+            return
+        self.reached = floor
+        self.visited = {state: max(floor, peak) for state, peak in self.visited.items()}
+        self.heap = [(max(floor, peak), *rest) for peak, *rest in self.heap]
+        heapq.heapify(self.heap)
+
+    def best_so_far(self, best: Found) -> Found:
+        """Finish the most promising states greedily; the best of these and ``best``."""
+        for peak, _, here, state, alive, ready in heapq.nsmallest(_COMPLETIONS, self.heap):
+            moves, top = self._finish(peak, state, alive, ready)
+            if top < best.peak:
+                best = Found(self._moves_to(here, moves), top)
+        return best
+
+    def greedy(self) -> Found:
+        """From the start, without a search: free moves, and else the block that needs least, then leaves least."""
+        moves, peak = self._finish(self.reached, *self.direction.start)
+        return Found(self.direction.in_order(moves), peak)
+
+    def _expand(self, peak: int, here: int, state: int, alive: int, ready: int) -> None:
+        """Push what follows from running each ready block."""
+        cost, visited, limit = self.direction.cost, self.visited, self.limit
+        for b in bits(ready):
+            need, change = cost(state, b)
+            reached = max(peak, alive + need)
+            then = state | 1 << b
+            if reached >= limit or visited.get(then, limit) <= reached:
+                continue
+            visited[then] = reached
+            ready_then = self._ready_after(ready, then, b)
+            # Nothing was free before b: if the peak is the same, only what b woke or touched can be free now.
+            fresh = ready_then if reached > peak else ready_then & (~ready | self._touches[b])
+            self._push(reached, here, [b], then, alive + change, ready_then, fresh)
+
+    def _push(
+        self, peak: int, parent: int, moves: list[int], state: int, alive: int, ready: int, fresh: int
+    ) -> None:
+        state, alive, ready = self._free_moves(peak, moves, state, alive, ready, fresh)
+        known = self.visited.get(state)
+        if known is not None and (known < peak or (known == peak and len(moves) > 1)):
+            return
+        self.visited[state] = peak
+        self.trail.append((parent, tuple(moves)))
+        heapq.heappush(self.heap, (peak, -state.bit_count(), len(self.trail) - 1, state, alive, ready))
+
+    def _free_moves(
+        self, peak: int, moves: list[int], state: int, alive: int, ready: int, fresh: int
+    ) -> tuple[int, int, int]:
+        """Run what is free, adding it to ``moves``; (state, bytes alive, ready) afterwards.
+
+        ``fresh`` are the ready blocks that may be free.
+        """
+        cost = self.direction.cost
+        fresh &= self._may_fall
+        while fresh:
+            b = (fresh & -fresh).bit_length() - 1
+            fresh &= fresh - 1
+            need, change = cost(state, b)
+            if change > 0 or alive + need > peak:
+                continue
+            state |= 1 << b
+            alive += change
+            moves.append(b)
+            ready_then = self._ready_after(ready, state, b)
+            fresh |= ready_then if change else ready_then & (~ready | self._touches[b])
+            fresh &= self._may_fall
+            ready = ready_then
+        return state, alive, ready
+
+    def _ready_after(self, ready: int, state: int, b: int) -> int:
+        """The ready blocks when ``b``, one of them, has run."""
+        waits = self._waits
+        ready ^= 1 << b
+        for w in self._wakes[b]:
+            if not waits[w] & ~state:
+                ready |= 1 << w
+        return ready & self._goal
+
+    def _finish(self, peak: int, state: int, alive: int, ready: int) -> tuple[list[int], int]:
+        cost = self.direction.cost
+        moves: list[int] = []
+        while True:
+            state, alive, ready = self._free_moves(peak, moves, state, alive, ready, ready)
+            if not ready:
+                return moves, peak
+            need, change, b = min((*cost(state, b), b) for b in bits(ready))
+            peak = max(peak, alive + need)
+            state |= 1 << b
+            alive += change
+            moves.append(b)
+            ready = self._ready_after(ready, state, b)
+
+    def _moves_to(self, node: int, rest: list[int] | None = None) -> tuple[int, ...]:
+        parts = [tuple(rest or ())]
+        while node >= 0:
+            node, moves = self.trail[node]
+            parts.append(moves)
+        return self.direction.in_order([b for moves in reversed(parts) for b in moves])

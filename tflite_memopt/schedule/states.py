@@ -1,0 +1,182 @@
+"""A contracted network in bit sets: what a search needs to run one block in a given state, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from .block import Moment as BlockMoment
+from .network import Network
+from .wiring import bits, union
+
+_MOST_BLOCKS_BOUNDED = 3000
+"""The bound of tensors alive across a block is quadratic in the number of blocks."""
+_MOST_KNOWN = 1000
+"""Costs of one block that are kept for reuse."""
+
+Death = tuple[int, int]
+"""(blocks that also read a tensor, bytes): the bytes are free once all those blocks have run."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """``extra`` bytes less what has died of ``released``, less the largest that has died of ``reuses``."""
+
+    extra: int
+    released: tuple[Death, ...]
+    reuses: tuple[Death, ...]
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it needs the same in every state."""
+        return not (self.released or self.reuses)
+
+
+@dataclass(frozen=True)
+class States:
+    """Block b is bit b of every set; blocks are numbered in a topological order.
+
+    ``need[b]`` is its need on top of the bytes alive in every state, ``moments[b]`` may ask for more in some.
+    ``grow[b]`` is what it adds to them before its unsure ``deaths``. ``least_need[b]`` is a lower bound in bytes
+    of the working set while it runs, in any order. ``cuts`` are the blocks that all others come before or after,
+    and the last block.
+    """
+
+    orders: tuple[tuple[int, ...], ...]
+    needs: tuple[int, ...]
+    feeds: tuple[tuple[int, ...], ...]
+    grow: tuple[int, ...]
+    deaths: tuple[tuple[Death, ...], ...]
+    need: tuple[int, ...]
+    moments: tuple[tuple[Moment, ...], ...]
+    least_need: tuple[int, ...]
+    alive_at_start: int
+    cuts: tuple[int, ...]
+
+    @cached_property
+    def _unsure(self) -> tuple[int, ...]:
+        """For each block those whose having run changes its cost."""
+        return tuple(
+            union(others for others, _ in deaths)
+            | union(others for moment in moments for others, _ in (*moment.released, *moment.reuses))
+            for deaths, moments in zip(self.deaths, self.moments, strict=True)
+        )
+
+    @cached_property
+    def touches(self) -> tuple[int, ...]:
+        """For each block those whose cost changes when it has run."""
+        touched = [0] * len(self.needs)
+        for b, others in enumerate(self._unsure):
+            for other in bits(others):
+                touched[other] |= 1 << b
+        return tuple(touched)
+
+    @cached_property
+    def _known(self) -> tuple[dict[int, tuple[int, int]], ...]:
+        """Costs worked out before, by what ran of the blocks that change them."""
+        return tuple({} for _ in self.needs)
+
+    def cost(self, executed: int, b: int) -> tuple[int, int]:
+        """(working set in bytes while block b runs, bytes alive after it), both less the bytes alive before it."""
+        known, ran = self._known[b], executed & self._unsure[b]
+        cost = known.get(ran)
+        if cost is None:
+            cost = self._need(~ran, b), self._change(~ran, b)
+            if len(known) < _MOST_KNOWN:
+                known[ran] = cost
+        return cost
+
+    def _change(self, waiting: int, b: int) -> int:
+        return self.grow[b] - sum(size for others, size in self.deaths[b] if not others & waiting)
+
+    def _need(self, waiting: int, b: int) -> int:
+        need = self.need[b]
+        for moment in self.moments[b]:
+            extra = moment.extra - sum(size for others, size in moment.released if not others & waiting)
+            extra -= max((saved for others, saved in moment.reuses if not others & waiting), default=0)
+            need = max(need, extra)
+        return need
+
+
+def compile_states(network: Network) -> States:
+    """Number the blocks and turn names into bit sets."""
+    order = network.topological()
+    number = {v: b for b, v in enumerate(order)}
+    home = {op: number[v] for v in order for op in network.order[v]}
+    needs = tuple(sum(1 << number[u] for u in network.needs[v]) for v in order)
+    feeds = tuple(tuple(sorted(number[w] for w in network.feeds[v])) for v in order)
+    readers = [union(1 << home[op] for op in bits(mask)) for mask in network.readers]
+    before, after = _closure(needs, feeds)
+    sizes = network.sizes
+    grow, deaths, moments, least = [], [], [], []
+    for b, v in enumerate(order):
+        block = network.blocks[v]
+        may = frozenset(t for t in block.inputs - network.kept if not readers[t] & after[b])
+        sure = frozenset(t for t in may if not readers[t] & ~(1 << b | before[b]))
+        others = {t: readers[t] & ~(1 << b) for t in may - sure}
+        grow.append(block.change(sizes, sure))
+        deaths.append(tuple((others[t], sizes[t]) for t in sorted(others)))
+        moments.append(tuple(_in_bits(moment.settled(sure, sizes), others, sizes) for moment in block.moments))
+        least.append(sum(sizes[t] for t in block.inputs - network.outputs[v]) + block.need(sizes, may))
+    states = States(
+        orders=tuple(tuple(network.order[v]) for v in order),
+        needs=needs,
+        feeds=feeds,
+        grow=tuple(grow),
+        deaths=tuple(deaths),
+        need=tuple(max((m.extra for m in some if m.is_sure), default=0) for some in moments),
+        moments=tuple(tuple(m for m in some if not m.is_sure) for some in moments),
+        least_need=tuple(least),
+        alive_at_start=sum(sizes[t] for t in network.inputs if network.readers[t] or t in network.kept),
+        cuts=_cuts(before, after),
+    )
+    if len(order) > _MOST_BLOCKS_BOUNDED:
+        return states
+    writer = {t: number[v] for v in order for t in network.outputs[v]}
+    return replace(states, least_need=_with_across(network, least, order, writer, before, after, readers))
+
+
+def _in_bits(moment: BlockMoment, others: Mapping[int, int], sizes: Sequence[int]) -> Moment:
+    released = tuple((others[t], sizes[t]) for t in sorted(moment.released) if t in others)
+    return Moment(moment.extra, released, tuple((others[r.tensor], r.saved) for r in moment.reuses if r.tensor in others))
+
+
+def _closure(needs: Sequence[int], feeds: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """(before, after): all blocks that run before and after each block in every order."""
+    before, after = [0] * len(needs), [0] * len(needs)
+    for b, some in enumerate(needs):
+        before[b] = union(1 << u | before[u] for u in bits(some))
+    for b in reversed(range(len(needs))):
+        after[b] = union(1 << w | after[w] for w in feeds[b])
+    return before, after
+
+
+def _cuts(before: Sequence[int], after: Sequence[int]) -> tuple[int, ...]:
+    """Blocks that every other block comes before or after, and the last one: numbers in ascending order."""
+    every = (1 << len(before)) - 1
+    cuts = {b for b in range(len(before)) if before[b] | after[b] | 1 << b == every}
+    return tuple(sorted(cuts | {len(before) - 1})) if before else ()
+
+
+def _with_across(
+    network: Network,
+    least: Sequence[int],
+    order: Sequence[int],
+    writer: Mapping[int, int],
+    before: Sequence[int],
+    after: Sequence[int],
+    readers: Sequence[int],
+) -> tuple[int, ...]:
+    """``least`` with every tensor that is alive across a block in all orders."""
+    total = list(least)
+    for t, mine in enumerate(readers):
+        if t not in writer and t not in network.inputs:
+            continue
+        across = after[writer[t]] if t in writer else (1 << len(order)) - 1
+        if t not in network.kept:
+            across &= union(before[r] for r in bits(mine))
+        for b in bits(across):
+            if t not in network.blocks[order[b]].inputs:
+                total[b] += network.sizes[t]
+    return tuple(total)
