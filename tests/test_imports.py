@@ -28,10 +28,11 @@ LEVELS = {
     "problems": 4,
     "measure": 5,
     "proof": 5,
-    "pipeline": 6,
-    "cli": 7,
-    "__init__": 7,
-    "__main__": 8,
+    "placing": 6,
+    "pipeline": 7,
+    "cli": 8,
+    "__init__": 8,
+    "__main__": 9,
 }
 SOLVERS = ("schedule", "plan")
 FILES = sorted(PACKAGE.rglob("*.py"))

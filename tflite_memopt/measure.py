@@ -11,9 +11,8 @@ from .ir.model import Model, Tensor
 from .kernels.arena import arena_use
 from .kernels.profile import KernelProfile
 from .plan.bounds import max_breadth
-from .problems import MemoryLayout, head_in_force, schedule_problem
+from .problems import MemoryLayout, head_in_force
 from .report.model import Bounds, LiveTensor, MemoryUse, StepUse
-from .schedule.bounds import any_order
 
 
 def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], profile: KernelProfile) -> MemoryUse:
@@ -63,7 +62,6 @@ def step_use(each: WorkingSet) -> StepUse:
     )
 
 
-def bounds_of(model: Model, layout: MemoryLayout) -> Bounds:
-    """The three lower bounds on the head."""
-    schedule = any_order(schedule_problem(model.main, layout.scratch))
-    return Bounds(io_lower_bound(model), schedule, max_breadth(layout.problem))
+def bounds_of(model: Model, layout: MemoryLayout, any_order: int) -> Bounds:
+    """The three lower bounds on the head; ``any_order`` is the ``schedule_`` bound in bytes."""
+    return Bounds(io_lower_bound(model), any_order, max_breadth(layout.problem))

@@ -23,7 +23,7 @@ class Options:
     """
 
     kernels: str = "portable"
-    scheduler: str = "as_is"
+    scheduler: str = "best_first"
     planner: str = "best"
     time_limit: float = 60.0
     seed: int = 0

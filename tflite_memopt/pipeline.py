@@ -19,13 +19,16 @@ from .ir.model import Model, Tensor
 from .kernels.profiles import profile_named
 from .measure import bounds_of, memory_use, step_uses
 from .options import Options
-from .plan.methods import solve as solve_plan
-from .problems import memory_layout, offsets_to_write, schedule_problem
+from .placing import place_in_better_order
+from .problems import memory_layout, schedule_problem
 from .proof import prove
 from .proof import verify as compare
 from .report.model import Analysis, MemoryUse, Report, RewriteUse, Search, Verdict
 from .rewrite.dead_tensors import drop_dead_tensors
+from .schedule.bounds import any_order
+from .schedule.check import peak_of
 from .schedule.methods import solve as solve_schedule
+from .schedule.problem import Schedule, ScheduleProblem
 from .version import __version__
 
 Progress = Callable[[str], None]
@@ -64,19 +67,17 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     with clock.stage("schedule"):
         progress(f"ordering {before.operators} operators: {options.scheduler}")
-        schedule = solve_schedule(schedule_problem(model.main, layout.scratch), options.scheduler, budget)
-        model.main.reorder(schedule.order)
-        check_model(model)
+        ordering = schedule_problem(model.main, memory_layout(model, profile))
+        schedule = solve_schedule(ordering, options.scheduler, budget)
 
     with clock.stage("plan"):
-        layout = memory_layout(model, profile)
         progress(f"planning {len(layout.problem.items)} items: {options.planner}")
-        plan = solve_plan(layout.problem, options.planner, budget)
-        planned = offsets_to_write(model, layout, plan.offsets)
-        after = memory_use(model, layout, planned, profile)
+        placed = place_in_better_order(model, schedule.order, profile, options)
+        check_model(model)
+        plan, after = placed.plan, placed.memory
 
     with clock.stage("write"):
-        offline_plan.attach(model, planned)
+        offline_plan.attach(model, placed.planned)
         written = write_model(model)
 
     with clock.stage("verify"):
@@ -92,8 +93,8 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         within_budget=_within_budget(after, options),
         before=before,
         after=after,
-        bounds=bounds_of(model, layout),
-        schedule=Search(schedule.method, schedule.optimal, round(schedule.seconds, 6)),
+        bounds=bounds_of(model, placed.layout, schedule.lower_bound),
+        schedule=Search(schedule.method, _is_optimal(ordering, placed.order, schedule), round(schedule.seconds, 6)),
         plan=Search(plan.method, plan.optimal and after.arena_bytes == plan.arena_bytes, round(plan.seconds, 6)),
         rewrites=rewrites,
         equivalence=proof.verdicts,
@@ -112,7 +113,8 @@ def analyze(source: Source, kernels: str = "portable") -> Analysis:
     check_model(model)
     layout = memory_layout(model, profile)
     memory = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
-    return Analysis(name, kernels, len(data), memory, bounds_of(model, layout), step_uses(model, layout))
+    bounds = bounds_of(model, layout, any_order(schedule_problem(model.main, layout)))
+    return Analysis(name, kernels, len(data), memory, bounds, step_uses(model, layout))
 
 
 def verify(
@@ -131,6 +133,11 @@ def _load(source: Source) -> tuple[bytes, str | None]:
 def _rewrite(model: Model) -> tuple[RewriteUse, ...]:
     dead: tuple[Tensor, ...] = drop_dead_tensors(model)
     return (RewriteUse("dead_tensors", tuple(t.name for t in dead), "exact", 0),) if dead else ()
+
+
+def _is_optimal(problem: ScheduleProblem, order: tuple[int, ...], schedule: Schedule) -> bool:
+    """Whether the order in force, which need not be the one that was found, has the smallest peak of all."""
+    return peak_of(problem, order) == schedule.lower_bound
 
 
 def _within_budget(after: MemoryUse, options: Options) -> bool | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from .analysis.alignment import aligned
 from .analysis.lifetimes import Timeline, compute_timeline, in_head
 from .analysis.side_effects import side_effect_order
 from .budget import Budget
+from .ir.control_flow import called_subgraphs
 from .ir.model import Graph, Model, Operator, Tensor
 from .kernels.profile import KernelProfile
 from .kernels.requests.model import Word
+from .plan.bounds import max_breadth
 from .plan.methods import arena_bytes
 from .plan.problem import Item, PlanProblem
 from .plan.tflm_greedy import tflm_greedy
@@ -81,11 +84,13 @@ def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
     return arena_bytes(problem, tflm_greedy(problem, Budget()))
 
 
-def schedule_problem(graph: Graph, scratch: Mapping[Operator, int]) -> ScheduleProblem:
+def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
     """The ordering problem of one graph. Tensor numbers are positions among the graph's head tensors.
 
-    A control-flow operator counts as one step; its subgraphs keep their own order.
+    A control-flow operator counts as one step, and what its subgraphs need at most as its scratch; they keep their
+    own order.
     """
+    inside = _called_bytes(graph, layout)
     tensors = [tensor for tensor in graph.tensors if in_head(tensor)]
     numbers = {tensor: number for number, tensor in enumerate(tensors)}
     after: dict[int, list[int]] = {}
@@ -96,8 +101,25 @@ def schedule_problem(graph: Graph, scratch: Mapping[Operator, int]) -> ScheduleP
         return tuple(dict.fromkeys(numbers[t] for t in chosen if t is not None and t in numbers))
 
     steps = tuple(
-        Step(pick(op.inputs), pick(op.outputs), scratch.get(op, 0), tuple(after.get(position, ())))
+        Step(pick(op.inputs), pick(op.outputs), inside.get(op, 0), tuple(after.get(position, ())))
         for position, op in enumerate(graph.operators)
     )
     sizes = tuple(aligned(tensor.nbytes) for tensor in tensors)
     return ScheduleProblem(sizes, steps, pick(graph.inputs), pick(graph.outputs))
+
+
+def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:
+    """For each operator the most bytes alive at once, while it runs, of its scratch and its subgraphs' items."""
+    own = set(graph.tensors)
+    found = {op: layout.scratch[op] for op in graph.operators if op in layout.scratch}
+    for op in graph.operators:
+        if op not in layout.timeline.spans or not called_subgraphs(op):
+            continue
+        span = layout.timeline.spans[op]
+        inner = [
+            item
+            for item, tensor in zip_longest(layout.problem.items, layout.tensors)
+            if tensor not in own and span.start <= item.start and item.end <= span.end
+        ]
+        found[op] = max_breadth(PlanProblem(tuple(inner)))
+    return found

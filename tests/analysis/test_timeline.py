@@ -31,6 +31,7 @@ from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.portable import PORTABLE
+from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.problems import memory_layout, schedule_problem
 from tflite_memopt.schedule.bounds import any_order
 from tflite_memopt.schedule.check import check_order, peak_of
@@ -143,7 +144,8 @@ def test_side_effects_stand_in_a_chain() -> None:
 
 
 def test_the_schedule_keeps_side_effects_and_data() -> None:
-    problem = schedule_problem(streaming_model().main, {})
+    model = streaming_model()
+    problem = schedule_problem(model.main, memory_layout(model, profile_named("portable")))
     check_order(problem, range(5))
     with pytest.raises(InfeasibleError, match="before operator"):
         check_order(problem, (1, 0, 2, 3, 4))
@@ -157,7 +159,7 @@ def test_peak_by_hand() -> None:
     steps = (Step((0,), (1,)), Step((0,), (2,), scratch=5), Step((1, 2), (3,)))
     problem = ScheduleProblem((10, 20, 30, 1), steps, (0,), (3,))
     assert peak_of(problem, (0, 1, 2)) == 10 + 20 + 30 + 5
-    schedule = solve(problem)
+    schedule = solve(problem, "as_is")
     assert (schedule.order, schedule.peak_bytes) == ((0, 1, 2), 65)
 
 

@@ -13,13 +13,18 @@ from __future__ import annotations
 import time
 
 from ..budget import Budget
+from .as_is import as_is
 from .bottleneck import Found, Search
 from .bounds import any_order
 from .contract import contract
 from .directions import Backward, Forward, Segment
+from .kahn import kahn
 from .network import Network
+from .peak import order_peak
 from .problem import Answer, ScheduleProblem
+from .rpo import rpo
 from .states import States, compile_states
+from .wiring import wire
 
 _MEMORY = 1 << 30
 _BYTES_PER_STATE = 600
@@ -43,7 +48,19 @@ def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
     for segment in sorted(segments, key=lambda segment: -_least_need(states, segment)):
         moves[segment], floor, count = _search(states, segment, floor, deadline)
         visited += count
-    return Answer(tuple(v for s in segments for b in moves[s] for v in states.orders[b]), floor, visited)
+    found = tuple(v for s in segments for b in moves[s] for v in states.orders[b])
+    return Answer(_simplest(problem, found, floor, budget), floor, visited)
+
+
+def _simplest(problem: ScheduleProblem, found: tuple[int, ...], floor: int, budget: Budget) -> tuple[int, ...]:
+    """The model's own order if it is as good, else ``found``; where that is not proved, no worse than the baselines."""
+    wiring = wire(problem)
+    orders = [found]
+    if all(needs < 1 << v for v, needs in enumerate(wiring.needs)):
+        orders.insert(0, as_is(problem, budget).order)
+    if order_peak(wiring, found) > floor:
+        orders += [kahn(problem, budget).order, rpo(problem, budget).order]
+    return min(orders, key=lambda order: order_peak(wiring, order))
 
 
 def _segments(states: States) -> list[Segment]:
@@ -66,10 +83,15 @@ def _least_need(states: States, segment: Segment) -> int:
 
 def _search(states: States, segment: Segment, floor: int, deadline: float) -> tuple[tuple[int, ...], int, int]:
     """(blocks in order, bytes that no order can avoid, states visited) of one segment."""
-    searches = [Search(way(states, segment), floor, 0) for way in (Forward, Backward)]
-    best = min((search.greedy() for search in searches), key=lambda found: found.peak)
-    if best.peak <= floor:
-        return best.moves, floor, 0
+    searches: list[Search] = []
+    best: Found | None = None
+    for way in (Forward, Backward):
+        searches.append(Search(way(states, segment), floor, 0, deadline))
+        quick = searches[-1].greedy()
+        best = quick if best is None or quick.peak < best.peak else best
+        if best.peak <= floor:
+            return best.moves, floor, 0
+    assert best is not None
     for search in searches:
         search.limit = best.peak
     most = _MEMORY // (_BYTES_PER_STATE + len(states.needs) // 2)

@@ -9,13 +9,17 @@ once. That never hurts, since what it adds to the bytes alive can only fall when
 from __future__ import annotations
 
 import heapq
+import time
 from dataclasses import dataclass, field
+from itertools import islice
 
 from .directions import Direction
 from .wiring import bits
 
 _COMPLETIONS = 32
 """States that are finished greedily when a search has to stop."""
+_LOOKED_AT = 64
+"""Ready blocks among which a greedy step chooses."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,14 @@ class Found:
 class Search:
     """The search in one direction. ``reached`` is a working set in bytes that no order can avoid.
 
-    ``limit`` is the peak of a known order: only better ones are looked for.
+    ``limit`` is the peak of a known order: only better ones are looked for. After ``deadline``, on the clock of
+    ``time.perf_counter``, orders are finished without care.
     """
 
     direction: Direction
     reached: int
     limit: int
+    deadline: float
     count: int = 0
     visited: dict[int, int] = field(default_factory=dict)
     heap: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
@@ -70,7 +76,7 @@ class Search:
             return
         self.reached = floor
         self.visited = {state: max(floor, peak) for state, peak in self.visited.items()}
-        self.heap = [(max(floor, peak), *rest) for peak, *rest in self.heap]
+        self.heap = [(max(floor, entry[0]), *entry[1:]) for entry in self.heap]
         heapq.heapify(self.heap)
 
     def best_so_far(self, best: Found) -> Found:
@@ -101,9 +107,7 @@ class Search:
             fresh = ready_then if reached > peak else ready_then & (~ready | self._touches[b])
             self._push(reached, here, [b], then, alive + change, ready_then, fresh)
 
-    def _push(
-        self, peak: int, parent: int, moves: list[int], state: int, alive: int, ready: int, fresh: int
-    ) -> None:
+    def _push(self, peak: int, parent: int, moves: list[int], state: int, alive: int, ready: int, fresh: int) -> None:
         state, alive, ready = self._free_moves(peak, moves, state, alive, ready, fresh)
         known = self.visited.get(state)
         if known is not None and (known < peak or (known == peak and len(moves) > 1)):
@@ -148,16 +152,20 @@ class Search:
     def _finish(self, peak: int, state: int, alive: int, ready: int) -> tuple[list[int], int]:
         cost = self.direction.cost
         moves: list[int] = []
-        while True:
-            state, alive, ready = self._free_moves(peak, moves, state, alive, ready, ready)
+        while ready:
+            looked_at = 1
+            if time.perf_counter() < self.deadline:
+                looked_at = _LOOKED_AT
+                state, alive, ready = self._free_moves(peak, moves, state, alive, ready, ready)
             if not ready:
-                return moves, peak
-            need, change, b = min((*cost(state, b), b) for b in bits(ready))
+                break
+            need, change, b = min((*cost(state, b), b) for b in islice(bits(ready), looked_at))
             peak = max(peak, alive + need)
             state |= 1 << b
             alive += change
             moves.append(b)
             ready = self._ready_after(ready, state, b)
+        return moves, peak
 
     def _moves_to(self, node: int, rest: list[int] | None = None) -> tuple[int, ...]:
         parts = [tuple(rest or ())]

@@ -26,6 +26,8 @@ from .block import Block
 from .network import Network
 
 _MOST_SWEEPS = 50
+_MOST_MOMENTS = 24
+"""Moments of a block: more than these, as where a thousand branches meet, would cost more than they save."""
 _MOST_UNSURE = 6
 """Inputs whose death is unsure: all their subsets are tried, so there is a limit."""
 
@@ -60,6 +62,8 @@ def _edges_at(network: Network, v: int) -> Iterator[tuple[int, int]]:
 
 def _may_join(network: Network, first: int, second: int) -> bool:
     a, b, sizes = network.blocks[first], network.blocks[second], network.sizes
+    if len(a.moments) + len(b.moments) > _MOST_MOMENTS:
+        return False
     rises = len(network.feeds[first]) == 1 and a.change(sizes, network.may_die(first) - b.inputs) >= 0
     falls = len(network.needs[second]) == 1 and b.change(sizes, network.always_dying(second)) <= 0
     if not (rises or falls):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from .block import Moment as BlockMoment
@@ -108,38 +108,54 @@ def compile_states(network: Network) -> States:
     feeds = tuple(tuple(sorted(number[w] for w in network.feeds[v])) for v in order)
     readers = [union(1 << home[op] for op in bits(mask)) for mask in network.readers]
     before, after = _closure(needs, feeds)
-    sizes = network.sizes
-    grow, deaths, moments, least = [], [], [], []
-    for b, v in enumerate(order):
-        block = network.blocks[v]
-        may = frozenset(t for t in block.inputs - network.kept if not readers[t] & after[b])
-        sure = frozenset(t for t in may if not readers[t] & ~(1 << b | before[b]))
-        others = {t: readers[t] & ~(1 << b) for t in may - sure}
-        grow.append(block.change(sizes, sure))
-        deaths.append(tuple((others[t], sizes[t]) for t in sorted(others)))
-        moments.append(tuple(_in_bits(moment.settled(sure, sizes), others, sizes) for moment in block.moments))
-        least.append(sum(sizes[t] for t in block.inputs - network.outputs[v]) + block.need(sizes, may))
-    states = States(
+    costs = [_costs(network, v, b, readers, before[b], after[b]) for b, v in enumerate(order)]
+    least = [cost.least_need for cost in costs]
+    if len(order) <= _MOST_BLOCKS_BOUNDED:
+        writer = {t: number[v] for v in order for t in network.outputs[v]}
+        least = _with_across(network, least, order, writer, before, after, readers)
+    return States(
         orders=tuple(tuple(network.order[v]) for v in order),
         needs=needs,
         feeds=feeds,
-        grow=tuple(grow),
-        deaths=tuple(deaths),
-        need=tuple(max((m.extra for m in some if m.is_sure), default=0) for some in moments),
-        moments=tuple(tuple(m for m in some if not m.is_sure) for some in moments),
+        grow=tuple(cost.grow for cost in costs),
+        deaths=tuple(cost.deaths for cost in costs),
+        need=tuple(max((m.extra for m in cost.moments if m.is_sure), default=0) for cost in costs),
+        moments=tuple(tuple(m for m in cost.moments if not m.is_sure) for cost in costs),
         least_need=tuple(least),
-        alive_at_start=sum(sizes[t] for t in network.inputs if network.readers[t] or t in network.kept),
+        alive_at_start=sum(network.sizes[t] for t in network.inputs if network.readers[t] or t in network.kept),
         cuts=_cuts(before, after),
     )
-    if len(order) > _MOST_BLOCKS_BOUNDED:
-        return states
-    writer = {t: number[v] for v in order for t in network.outputs[v]}
-    return replace(states, least_need=_with_across(network, least, order, writer, before, after, readers))
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """One block's part of ``States``; ``least_need`` is without what is alive across it."""
+
+    grow: int
+    deaths: tuple[Death, ...]
+    moments: tuple[Moment, ...]
+    least_need: int
+
+
+def _costs(network: Network, v: int, b: int, readers: Sequence[int], before: int, after: int) -> _Costs:
+    """Block v as number b, when ``before`` and ``after`` it the other blocks run in every order."""
+    block, sizes = network.blocks[v], network.sizes
+    may = frozenset(t for t in block.inputs - network.kept if not readers[t] & after)
+    sure = frozenset(t for t in may if not readers[t] & ~(1 << b | before))
+    others = {t: readers[t] & ~(1 << b) for t in may - sure}
+    return _Costs(
+        block.change(sizes, sure),
+        tuple((others[t], sizes[t]) for t in sorted(others)),
+        tuple(_in_bits(moment.settled(sure, sizes), others, sizes) for moment in block.moments),
+        sum(sizes[t] for t in block.inputs - network.outputs[v]) + block.need(sizes, may),
+    )
 
 
 def _in_bits(moment: BlockMoment, others: Mapping[int, int], sizes: Sequence[int]) -> Moment:
     released = tuple((others[t], sizes[t]) for t in sorted(moment.released) if t in others)
-    return Moment(moment.extra, released, tuple((others[r.tensor], r.saved) for r in moment.reuses if r.tensor in others))
+    return Moment(
+        moment.extra, released, tuple((others[r.tensor], r.saved) for r in moment.reuses if r.tensor in others)
+    )
 
 
 def _closure(needs: Sequence[int], feeds: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
@@ -167,7 +183,7 @@ def _with_across(
     before: Sequence[int],
     after: Sequence[int],
     readers: Sequence[int],
-) -> tuple[int, ...]:
+) -> list[int]:
     """``least`` with every tensor that is alive across a block in all orders."""
     total = list(least)
     for t, mine in enumerate(readers):
@@ -179,4 +195,4 @@ def _with_across(
         for b in bits(across):
             if t not in network.blocks[order[b]].inputs:
                 total[b] += network.sizes[t]
-    return tuple(total)
+    return total
