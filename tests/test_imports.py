@@ -29,6 +29,7 @@ LEVELS = {
     "measure": 5,
     "proof": 5,
     "placing": 6,
+    "comparing": 6,
     "pipeline": 7,
     "cli": 8,
     "__init__": 8,

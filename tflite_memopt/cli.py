@@ -168,6 +168,40 @@ def verify(first: Path, second: Path, inputs: Path | None, samples: int, seed: i
         sys.exit(NO)
 
 
+@cli.command()
+@click.argument("source", metavar="IN.tflite", type=ModelPath)
+@click.option("--schedulers", default="all", show_default=True, metavar="A,B", help="Methods for the order.")
+@click.option("--planners", default="all", show_default=True, metavar="A,B", help="Methods for the offsets.")
+@click.option("--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Limit of each method.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the searches.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+def compare(
+    source: Path, schedulers: str, planners: str, kernels: str, time_limit: float, seed: int, as_json: bool, quiet: bool
+) -> None:
+    """Show the published methods side by side on IN.tflite: every scheduler, and every planner on the best order."""
+    from .pipeline import compare as run
+    from .report.model import to_json
+
+    options = Options(kernels=kernels, time_limit=time_limit, seed=seed)
+    names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
+    comparison = run(source, names[0], names[1], options, _progress(quiet))
+    if as_json:
+        click.echo(to_json(comparison), nl=False)
+        return
+    from .report.console import render_comparison
+
+    _show(render_comparison(comparison))
+
+
 def main() -> NoReturn:
     """Entry point: turns errors into one line on stderr and an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .budget import Budget
+from .comparing import compare_methods
 from .io import offline_plan
 from .io.files import read_file
 from .io.reader import read_model
@@ -22,8 +23,8 @@ from .options import Options
 from .placing import place_in_better_order
 from .problems import memory_layout, schedule_problem
 from .proof import prove
-from .proof import verify as compare
-from .report.model import Analysis, MemoryUse, Report, RewriteUse, Search, Verdict
+from .proof import verify as prove_equal
+from .report.model import Analysis, Comparison, MemoryUse, Report, RewriteUse, Search, Verdict
 from .rewrite.dead_tensors import drop_dead_tensors
 from .schedule.bounds import any_order
 from .schedule.check import peak_of
@@ -121,7 +122,19 @@ def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
     """Compare two models runtime by runtime; see :func:`tflite_memopt.proof.verify`."""
-    return compare(_load(first)[0], _load(second)[0], options, progress)
+    return prove_equal(_load(first)[0], _load(second)[0], options, progress)
+
+
+def compare(
+    source: Source,
+    schedulers: Sequence[str] = ("all",),
+    planners: Sequence[str] = ("all",),
+    options: Options = Options(),
+    progress: Progress = lambda _: None,
+) -> Comparison:
+    """The named methods side by side, or all of them; see :func:`tflite_memopt.comparing.compare_methods`."""
+    data, name = _load(source)
+    return compare_methods(read_model(data), name, schedulers, planners, options, progress)
 
 
 def _load(source: Source) -> tuple[bytes, str | None]:

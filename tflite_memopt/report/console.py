@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .model import Analysis, MemoryUse, Report, StepUse, Verdict
+from .model import Analysis, Comparison, MemoryUse, MethodUse, Report, StepUse, Verdict
 
 _MAX_LIVE = 12
 
@@ -51,6 +51,30 @@ def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
         word = {True: "equal", False: "DIFFERENT", None: "no verdict"}[verdict.equal]
         gap = f"{verdict.max_abs_diff:g}" if verdict.equal is not None else "-"
         table.add_row(runtime, word, str(verdict.samples), gap, Text(_short(verdict.reason or "")))
+    return table
+
+
+def render_comparison(comparison: Comparison) -> RenderableType:
+    """What ``compare`` shows: one row a method."""
+    parts: list[RenderableType] = []
+    orders, plans = comparison.schedulers, comparison.planners
+    if orders:
+        title = f"{comparison.model or 'model'}: order of {comparison.operators} operators, peak in bytes"
+        parts.append(_methods(title, "peak", orders))
+    if plans:
+        parts.append(_methods(f"offsets in the order of {comparison.planned_order}, arena in bytes", "arena", plans))
+    return Group(*parts)
+
+
+def _methods(title: str, figure: str, uses: tuple[MethodUse, ...]) -> Table:
+    table = Table(title=Text(title), title_justify="left")
+    for column in ("method", figure, "lower bound", "proved", "seconds", "states"):
+        table.add_column(column, justify="left" if column in ("method", "proved") else "right")
+    for use in uses:
+        gap = 100 * (use.bytes / use.lower_bound - 1) if use.lower_bound else 0
+        proved = "optimal" if use.optimal else f"gap {gap:.1f} %"
+        states = "-" if use.states is None else _n(use.states)
+        table.add_row(use.method, _n(use.bytes), _n(use.lower_bound), proved, f"{use.seconds:.3f}", states)
     return table
 
 

@@ -123,8 +123,35 @@ class Report:
     warnings: tuple[str, ...]
 
 
-def to_json(record: Report | Analysis) -> str:
-    """Indented JSON text of a report or an analysis."""
+@dataclass(frozen=True)
+class MethodUse:
+    """One method's result in a comparison: ``bytes`` is a peak for a scheduler, an arena for a planner.
+
+    ``states`` counts what a scheduler visited; None for planners.
+    """
+
+    method: str
+    bytes: int
+    lower_bound: int
+    optimal: bool
+    seconds: float
+    states: int | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What ``compare`` found. The planners all plan the order of ``planned_order``, a scheduler's name."""
+
+    model: str | None
+    kernels: str
+    operators: int
+    schedulers: tuple[MethodUse, ...]
+    planned_order: str
+    planners: tuple[MethodUse, ...]
+
+
+def to_json(record: Report | Analysis | Comparison) -> str:
+    """Indented JSON text of a report, an analysis or a comparison."""
     return json.dumps(_plain(asdict(record)), indent=2) + "\n"
 
 

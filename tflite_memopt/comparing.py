@@ -1,0 +1,67 @@
+"""The published methods side by side on one model: every scheduler, then every planner on the best order found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from .budget import Budget
+from .errors import UsageError
+from .ir.check import check_model
+from .ir.model import Model
+from .kernels.profiles import profile_named
+from .options import Options
+from .plan.methods import STRATEGIES
+from .plan.methods import solve as solve_plan
+from .problems import memory_layout, schedule_problem
+from .report.model import Comparison, MethodUse
+from .rewrite.dead_tensors import drop_dead_tensors
+from .schedule.methods import METHODS
+from .schedule.methods import solve as solve_schedule
+
+ALL = "all"
+
+
+def compare_methods(
+    model: Model,
+    name: str | None,
+    schedulers: Sequence[str],
+    planners: Sequence[str],
+    options: Options,
+    progress: Callable[[str], None],
+) -> Comparison:
+    """Run the named methods, each within the time limit; ``("all",)`` stands for the whole table.
+
+    The model is left in the order of the smallest peak, its own where none is better. Raises UsageError for an
+    unknown name.
+    """
+    orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
+    profile, budget = profile_named(options.kernels), Budget(options.time_limit, options.seed)
+    check_model(model)
+    drop_dead_tensors(model)
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    schedules = []
+    for method in orders:
+        progress(f"ordering {len(problem.steps)} operators: {method}")
+        schedules.append(solve_schedule(problem, method, budget))
+    best = min((solve_schedule(problem, "as_is", budget), *schedules), key=lambda schedule: schedule.peak_bytes)
+    model.main.reorder(best.order)
+    layout = memory_layout(model, profile)
+    placed = []
+    for method in plans:
+        progress(f"planning {len(layout.problem.items)} items: {method}")
+        placed.append(solve_plan(layout.problem, method, budget))
+    return Comparison(
+        name,
+        options.kernels,
+        len(problem.steps),
+        tuple(MethodUse(s.method, s.peak_bytes, s.lower_bound, s.optimal, s.seconds, s.states) for s in schedules),
+        best.method,
+        tuple(MethodUse(p.method, p.arena_bytes, p.lower_bound, p.optimal, p.seconds, None) for p in placed),
+    )
+
+
+def _chosen(names: Sequence[str], table: Collection[str], kind: str) -> tuple[str, ...]:
+    unknown = [name for name in names if name != ALL and name not in table]
+    if unknown:
+        raise UsageError(f"unknown {kind} '{unknown[0]}'; choose '{ALL}' or some of {', '.join(table)}")
+    return tuple(table) if ALL in names else tuple(names)
