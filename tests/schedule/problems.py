@@ -1,0 +1,61 @@
+"""Random ordering problems that use everything the problem allows, and their optimum by trying every order."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from hypothesis import strategies as st
+
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.schedule.check import check_order, peak_of
+from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step
+
+SIZES = st.integers(0, 40).map(lambda units: 16 * units)
+
+
+@st.composite
+def problems(draw: st.DrawFn, max_steps: int = 6) -> ScheduleProblem:
+    """Any valid problem: several inputs and outputs, several results per operator, side-effect order, scratch, reuse.
+
+    Operators are numbered in a random order, so that "as numbered" need not be a schedule.
+    """
+    sizes = draw(st.lists(SIZES, max_size=3))
+    graph_inputs = tuple(range(len(sizes)))
+    numbers = draw(st.permutations(range(draw(st.integers(1, max_steps)))))
+    steps: dict[int, Step] = {}
+    for number in numbers:
+        step = _draw_step(draw, sizes, list(steps))
+        sizes += [draw(SIZES) for _ in step.outputs]
+        steps[number] = _with_reuses(draw, step, sizes)
+    graph_outputs = tuple(t for t in range(len(sizes)) if draw(st.integers(0, 4)) == 0)
+    return ScheduleProblem(tuple(sizes), tuple(steps[v] for v in sorted(steps)), graph_inputs, graph_outputs)
+
+
+def _draw_step(draw: st.DrawFn, sizes: list[int], before: list[int]) -> Step:
+    """An operator that reads tensors made so far and writes the next numbers."""
+    known = range(len(sizes))
+    inputs = draw(st.lists(st.sampled_from(known), max_size=3, unique=True)) if known else []
+    outputs = range(len(sizes), len(sizes) + draw(st.sampled_from((0, 1, 1, 1, 1, 2, 3))))
+    after = draw(st.lists(st.sampled_from(before), max_size=1)) if before and draw(st.integers(0, 3)) == 0 else []
+    scratch = draw(st.sampled_from((0, 0, 16, 160)))
+    return Step(tuple(inputs), tuple(outputs), scratch, tuple(after))
+
+
+def _with_reuses(draw: st.DrawFn, step: Step, sizes: list[int]) -> Step:
+    """The operator with in-place or overlap savings on some of its inputs."""
+    written = sum(sizes[t] for t in step.outputs)
+    reuses = tuple(Reuse(t, draw(st.integers(0, min(sizes[t], written)))) for t in step.inputs if draw(st.booleans()))
+    return Step(step.inputs, step.outputs, step.scratch, step.after, reuses)
+
+
+def brute_force(problem: ScheduleProblem) -> int:
+    """The smallest peak of any order in bytes, by the independent checker on every permutation: up to 7 operators."""
+    return min(peak_of(problem, order) for order in permutations(range(len(problem.steps))) if _valid(problem, order))
+
+
+def _valid(problem: ScheduleProblem, order: tuple[int, ...]) -> bool:
+    try:
+        check_order(problem, order)
+    except InfeasibleError:
+        return False
+    return True
