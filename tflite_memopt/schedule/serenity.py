@@ -13,7 +13,7 @@ from ..budget import Budget
 from .bounds import any_order
 from .check import peak_of
 from .divide import divide
-from .dp import MOST_STATES, Dp, Found, Limits, Outcome, State, sequence
+from .dp import MOST_STATES, Dp, Found, Limits, Outcome, Sequence, State, sequence
 from .kahn import kahn
 from .problem import Answer, ScheduleProblem
 from .wiring import Wiring, wire
