@@ -18,7 +18,16 @@ from typing import NamedTuple, Protocol
 from .wiring import Wiring, bits
 
 MOST_STATES = 500_000
-"""Signatures that one search holds over all its levels, about 0.3 GB for 500 operators."""
+"""Signatures that a search holds in the two levels at hand: 0.2 GB for 500 operators, 0.4 GB for 2,000."""
+MOST_VISITED = 10 * MOST_STATES
+"""Signatures in all levels. Of those behind only the way back is kept, and only where it is still of use."""
+
+
+class Trail(NamedTuple):
+    """The way to a state: the operators of its last unit, and the way before."""
+
+    order: tuple[int, ...]
+    before: Trail | None
 
 
 class State(NamedTuple):
@@ -28,6 +37,7 @@ class State(NamedTuple):
     alive: int
     peak: int
     ready: int = 0
+    trail: Trail | None = None
 
 
 class Run(NamedTuple):
@@ -83,19 +93,20 @@ def sequence(wiring: Wiring, order: tuple[int, ...]) -> Sequence:
 
 @dataclass(frozen=True)
 class Limits:
-    """``peak`` in bytes prunes (the soft budget); ``width`` is states in a level, ``states`` those held in all.
+    """``peak`` in bytes prunes (the soft budget). ``width`` is the most states in a level, the paper's limit T.
 
-    ``deadline`` is a time of ``time.monotonic``.
+    ``states`` is the most in two levels, ``visited`` in all; ``deadline`` is a time of ``time.monotonic``.
     """
 
     peak: float = math.inf
     width: float = math.inf
     states: int = MOST_STATES
+    visited: int = MOST_VISITED
     deadline: float = math.inf
 
 
 class Outcome(Enum):
-    """The paper's three flags, and EXHAUSTED: out of time, or of states to hold."""
+    """The paper's three flags, and EXHAUSTED: out of time or states."""
 
     SOLUTION = "solution"
     NO_SOLUTION = "no solution"
@@ -105,7 +116,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Found:
-    """How a search ended, how many states it held, and with SOLUTION an order of least peak."""
+    """How a search ended, how many states it visited, and with SOLUTION an order of least peak."""
 
     outcome: Outcome
     states: int
@@ -120,40 +131,43 @@ class Dp:
         self._limits = limits
         self._feeds = _feeds(units)
         self._level: dict[int, State] = {}
-        self._orders: list[dict[int, tuple[int, ...]]] = []
-        self._held = 0
+        self._visited = 0
 
     def search(self, start: State) -> Found:
         """The order of least peak that stays within ``limits.peak``, if the other limits allow.
 
-        Only what runs from ``start`` on and the peak that ``start`` brings along count. Units that ``start`` does
-        not reach must not exist. O(units * signatures) runs of a unit.
+        Operators outside the units must have run, or not be needed. O(units * signatures) runs of a unit.
         """
         ready = sum(1 << u for u, unit in enumerate(self._units) if not unit.needs & ~start.executed)
         self._level = {start.executed: start._replace(ready=ready)}
         for _ in self._units:
             outcome = self._next_level()
             if outcome is not Outcome.SOLUTION:
-                return Found(outcome, self._held)
-        return Found(Outcome.SOLUTION, self._held, self._order())
+                return Found(outcome, self._visited)
+        (last,) = self._level.values()
+        return Found(Outcome.SOLUTION, self._visited, _order(last.trail))
 
     def _next_level(self) -> Outcome:
         """Run one more unit from every state of the level."""
         level: dict[int, State] = {}
-        orders: dict[int, tuple[int, ...]] = {}
-        self._orders.append(orders)
-        held = self._held
+        outcome = Outcome.SOLUTION
         for state in self._level.values():
-            self._expand(state, level, orders)
-            self._held = held + len(level)
-            if len(level) > self._limits.width:
-                return Outcome.TIMEOUT
-            if self._held > self._limits.states or time.monotonic() > self._limits.deadline:
-                return Outcome.EXHAUSTED
+            self._expand(state, level)
+            outcome = self._outcome(len(level))
+            if outcome is not Outcome.SOLUTION:
+                break
+        self._visited += len(level)
         self._level = level
-        return Outcome.SOLUTION if level else Outcome.NO_SOLUTION
+        return outcome if level else Outcome.NO_SOLUTION
 
-    def _expand(self, state: State, level: dict[int, State], orders: dict[int, tuple[int, ...]]) -> None:
+    def _outcome(self, width: int) -> Outcome:
+        limits = self._limits
+        if width > limits.width:
+            return Outcome.TIMEOUT
+        full = len(self._level) + width > limits.states or self._visited + width > limits.visited
+        return Outcome.EXHAUSTED if full or time.monotonic() > limits.deadline else Outcome.SOLUTION
+
+    def _expand(self, state: State, level: dict[int, State]) -> None:
         """Put every successor of a state into the level, unless the same signature is there with no higher peak."""
         for u in bits(state.ready):
             unit = self._units[u]
@@ -166,8 +180,7 @@ class Dp:
             if known is not None and known.peak <= peak:
                 continue
             ready = known.ready if known is not None else self._ready_after(state, u, executed)
-            level[executed] = State(executed, run.alive, peak, ready)
-            orders[executed] = run.order
+            level[executed] = State(executed, run.alive, peak, ready, Trail(run.order, state.trail))
 
     def _ready_after(self, state: State, u: int, executed: int) -> int:
         ready = state.ready ^ 1 << u
@@ -176,14 +189,14 @@ class Dp:
                 ready |= 1 << w
         return ready
 
-    def _order(self) -> tuple[int, ...]:
-        """The order that led to the last level's only state, put together from its end."""
-        executed = next(iter(self._level))
-        parts: list[tuple[int, ...]] = []
-        for orders in reversed(self._orders):
-            parts.append(orders[executed])
-            executed ^= sum(1 << operator for operator in parts[-1])
-        return tuple(operator for part in reversed(parts) for operator in part)
+
+def _order(trail: Trail | None) -> tuple[int, ...]:
+    """The operators of a trail, from its start."""
+    parts: list[tuple[int, ...]] = []
+    while trail is not None:
+        parts.append(trail.order)
+        trail = trail.before
+    return tuple(operator for part in reversed(parts) for operator in part)
 
 
 def _feeds(units: tuple[Unit, ...]) -> list[list[int]]:

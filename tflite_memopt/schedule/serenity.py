@@ -24,12 +24,12 @@ class SerenityParts:
     """Which parts of the method are on, as in the paper's Table 2. The dynamic programming always is.
 
     ``width`` is the paper's limit T on a search step, but in states rather than seconds, so that a run can be
-    repeated. ``states`` is the most that one search holds; at that point its Kahn's order is the answer.
+    repeated. At ``states``, the most that one search holds, Kahn's order is the answer.
     """
 
     divide: bool = True
     budgeting: bool = True
-    width: int = 2_000
+    width: int = 4_000
     states: int = MOST_STATES
 
 
@@ -79,7 +79,7 @@ class _Search:
         below, above, width = any_order(self._problem) - 1, hard, self._parts.width
         soft = hard
         while below + 1 < hard:
-            found = self._dp(Limits(soft, width, self._parts.states, self._deadline))
+            found = self._dp(Limits(soft, width, self._parts.states, deadline=self._deadline))
             if found.outcome is Outcome.SOLUTION:
                 return self._proved(found)
             if found.outcome is Outcome.EXHAUSTED:
@@ -88,9 +88,10 @@ class _Search:
                 below = soft
             else:
                 above = soft
-            if above - below <= hard // _RESOLUTION + 1:
-                above, width = hard, 2 * width
-            soft = (below + above + 1) // 2
+            if above - below > hard // _RESOLUTION + 1:
+                soft = (below + above) // 2
+            else:
+                above, soft, width = hard, above, 2 * width
         return Answer(self._kahn, hard, self._states)
 
     def _dp(self, limits: Limits) -> Found:
