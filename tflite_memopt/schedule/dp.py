@@ -171,12 +171,14 @@ class Dp:
         """Put every successor of a state into the level, unless the same signature is there with no higher peak."""
         for u in bits(state.ready):
             unit = self._units[u]
+            executed = state.executed | unit.members
+            known = level.get(executed)
+            if known is not None and known.peak <= state.peak:
+                continue
             run = unit.run(state, self._limits.peak)
             if run is None:
                 continue
             peak = max(state.peak, run.peak)
-            executed = state.executed | unit.members
-            known = level.get(executed)
             if known is not None and known.peak <= peak:
                 continue
             ready = known.ready if known is not None else self._ready_after(state, u, executed)
