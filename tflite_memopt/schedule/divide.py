@@ -11,6 +11,9 @@ import time
 from dataclasses import dataclass, replace
 
 from ..budget import Budget
+from .bounds import any_order
+from .check import peak_of
+from .kahn import kahn
 from .problem import Answer, Method, Reuse, ScheduleProblem, Step
 from .reach import reach
 from .wiring import Wiring, wire
@@ -27,19 +30,25 @@ class Part:
 def divide(problem: ScheduleProblem, budget: Budget, method: Method) -> Answer:
     """Any method, part by part. Bounds of parts are bounds of the whole: their states are states of every order.
 
-    Small parts come first and each gets an equal share of the time that is left, so that a hard part cannot take it
-    from the easy ones.
+    The peak of the whole is the largest of its parts, so a part whose Kahn's order needs no more than another part
+    keeps that order: parts come in the order of that need, with equal shares of the time that is left.
     """
     parts = split(problem)
     deadline = time.monotonic() + budget.time_limit
-    answers: dict[int, Answer] = {}
-    for number in sorted(range(len(parts)), key=lambda number: len(parts[number].operators)):
-        share = max(0.0, deadline - time.monotonic()) / (len(parts) - len(answers))
+    answers = [Answer(kahn(part.problem, budget).order, any_order(part.problem)) for part in parts]
+    peaks = [peak_of(part.problem, answer.order) for part, answer in zip(parts, answers, strict=True)]
+    reached = max((answer.lower_bound for answer in answers), default=0)
+    for number in sorted(range(len(parts)), key=lambda number: -peaks[number]):
+        if peaks[number] <= reached:
+            break
+        share = max(0.0, deadline - time.monotonic()) / sum(peak > reached for peak in peaks)
         answers[number] = method(parts[number].problem, replace(budget, time_limit=share))
+        peaks[number] = peak_of(parts[number].problem, answers[number].order)
+        reached = max(reached, peaks[number])
     return Answer(
-        tuple(part.operators[v] for number, part in enumerate(parts) for v in answers[number].order),
-        max((answer.lower_bound for answer in answers.values()), default=0),
-        sum(answer.states for answer in answers.values()),
+        tuple(part.operators[v] for part, answer in zip(parts, answers, strict=True) for v in answer.order),
+        max((answer.lower_bound for answer in answers), default=0),
+        sum(answer.states for answer in answers),
     )
 
 

@@ -1,7 +1,8 @@
 """HMCOS: schedule a coarse graph of sequences and groups, take apart the groups at its peak, repeat.
 
 Source: Wang et al., "Hierarchical Memory-Constrained Operator Scheduling of Neural Architecture Search Networks"
-(DAC 2022), and the behaviour of its public implementation.
+(DAC 2022), and the behaviour of its public implementation. Two additions lose nothing and save much time: parts
+between cuts are scheduled on their own, and the peak of an order known before is the first limit.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import time
 from ..budget import Budget
 from .bounds import any_order
 from .check import peak_of
-from .dp import MOST_STATES, Dp, Limits, Outcome, Run, Sequence, State, Unit, sequence
+from .divide import divide
+from .dp import MOST_STATES, Dp, Found, Limits, Outcome, Run, Sequence, State, Unit, sequence
 from .hierarchy import Hierarchy, build_hierarchy
 from .kahn import kahn
 from .problem import Answer, ScheduleProblem
+from .rpo import rpo_order
 from .wiring import Wiring, bits, wire
 
 
 def hmcos(problem: ScheduleProblem, budget: Budget) -> Answer:
-    """The best of Kahn's order and the orders of all iterations, with the default cap on states."""
+    """The best of Kahn's order, reverse post-order and all iterations. See :func:`hmcos_with`."""
     return hmcos_with(problem, budget, MOST_STATES)
 
 
@@ -30,7 +33,11 @@ def hmcos_with(problem: ScheduleProblem, budget: Budget, states: int) -> Answer:
     Out of time or states, the best order so far. A bound only comes out where the last iteration scheduled single
     operators without any group, which is an exact search.
     """
-    return _Iterations(problem, Limits(states=states, deadline=time.monotonic() + budget.time_limit)).run()
+
+    def solve(part: ScheduleProblem, share: Budget) -> Answer:
+        return _Iterations(part, Limits(states=states, deadline=time.monotonic() + share.time_limit)).run()
+
+    return divide(problem, budget, solve)
 
 
 class _Group:
@@ -83,19 +90,18 @@ class _Iterations:
         self._limits = limits
         self._hierarchy: Hierarchy = build_hierarchy(self._wiring)
         self._groups = {group: self._group(group) for group in self._hierarchy.groups}
-        self._best = kahn(problem, Budget()).order
+        known = (kahn(problem, Budget()).order, rpo_order(self._wiring))
+        self._best = min(known, key=lambda order: peak_of(problem, order))
         self._states = 0
 
     def run(self) -> Answer:
         """Schedule and take groups apart until no group is at the peak, or the peak is as low as can be."""
-        least, lowest = peak_of(self._problem, self._best), math.inf
-        floor, bound = any_order(self._problem), 0
+        least, floor, bound = peak_of(self._problem, self._best), any_order(self._problem), 0
         while True:
-            order = self._schedule(lowest)
+            order = self._schedule(least)
             if not order:
                 break
             peak = peak_of(self._problem, order)
-            lowest = min(lowest, peak)
             if peak <= least:
                 self._best, least = order, peak
             if self._is_exact():
@@ -115,13 +121,20 @@ class _Iterations:
     def _is_exact(self) -> bool:
         return not self._groups and all(len(unit.order) == 1 for unit in self._hierarchy.sequences)
 
-    def _schedule(self, peak: float) -> tuple[int, ...]:
-        """The best order of the coarse graph within a peak of an earlier one; empty when out of time or states."""
+    def _schedule(self, peak: int) -> tuple[int, ...]:
+        """The best order of the coarse graph, whose peak may be above the one given only where it has to.
+
+        Empty when out of time or states.
+        """
+        found = self._search(peak)
+        return self._search(math.inf).order if found.outcome is Outcome.NO_SOLUTION else found.order
+
+    def _search(self, peak: float) -> Found:
         limits = Limits(peak, states=self._limits.states, deadline=self._limits.deadline)
         before = sum(group.states for group in self._groups.values())
         found = Dp(self._units(), limits).search(State(0, self._wiring.alive_at_start, 0))
         self._states += found.states + sum(group.states for group in self._groups.values()) - before
-        return found.order
+        return found
 
     def _take_apart(self, order: tuple[int, ...], peak: int) -> bool:
         """Dissolve the groups that write what is alive at the peak, and those right after; False if none does."""

@@ -29,7 +29,7 @@ class SerenityParts:
 
     divide: bool = True
     budgeting: bool = True
-    width: int = 4_000
+    width: int = 20_000
     states: int = MOST_STATES
 
 
@@ -73,7 +73,7 @@ class _Search:
         As in the paper the hard budget, Kahn's peak, is tried first. Then, however, this is a plain bisection
         between the largest budget known to have no solution and the smallest known to take too long: with the
         paper's formulas "no solution" can be followed by a smaller budget. When the two meet, the limit of a
-        step is doubled, on which the paper is silent.
+        step is raised, on which the paper is silent.
         """
         hard = peak_of(self._problem, self._kahn)
         below, above, width = any_order(self._problem) - 1, hard, self._parts.width
@@ -91,7 +91,7 @@ class _Search:
             if above - below > hard // _RESOLUTION + 1:
                 soft = (below + above) // 2
             else:
-                above, soft, width = hard, above, 2 * width
+                above, soft, width = hard, above, 4 * width
         return Answer(self._kahn, hard, self._states)
 
     def _dp(self, limits: Limits) -> Found:
