@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from ..budget import Budget
 from .bounds import any_order
-from .check import peak_of
 from .kahn import kahn
+from .peak import order_peak
 from .problem import Answer, Method, Reuse, ScheduleProblem, Step
 from .reach import reach
 from .wiring import Wiring, wire
@@ -36,14 +36,14 @@ def divide(problem: ScheduleProblem, budget: Budget, method: Method) -> Answer:
     parts = split(problem)
     deadline = time.monotonic() + budget.time_limit
     answers = [Answer(kahn(part.problem, budget).order, any_order(part.problem)) for part in parts]
-    peaks = [peak_of(part.problem, answer.order) for part, answer in zip(parts, answers, strict=True)]
+    peaks = [order_peak(wire(part.problem), answer.order) for part, answer in zip(parts, answers, strict=True)]
     reached = max((answer.lower_bound for answer in answers), default=0)
     for number in sorted(range(len(parts)), key=lambda number: -peaks[number]):
         if peaks[number] <= reached:
             break
         share = max(0.0, deadline - time.monotonic()) / sum(peak > reached for peak in peaks)
         answers[number] = method(parts[number].problem, replace(budget, time_limit=share))
-        peaks[number] = peak_of(parts[number].problem, answers[number].order)
+        peaks[number] = order_peak(wire(parts[number].problem), answers[number].order)
         reached = max(reached, peaks[number])
     return Answer(
         tuple(part.operators[v] for part, answer in zip(parts, answers, strict=True) for v in answer.order),

@@ -12,11 +12,11 @@ import time
 
 from ..budget import Budget
 from .bounds import any_order
-from .check import peak_of
 from .divide import divide
 from .dp import MOST_STATES, Dp, Found, Limits, Outcome, Run, Sequence, State, Unit, sequence
 from .hierarchy import Hierarchy, build_hierarchy
 from .kahn import kahn
+from .peak import order_peak
 from .problem import Answer, ScheduleProblem
 from .rpo import rpo_order
 from .wiring import Wiring, bits, wire
@@ -91,17 +91,17 @@ class _Iterations:
         self._hierarchy: Hierarchy = build_hierarchy(self._wiring)
         self._groups = {group: self._group(group) for group in self._hierarchy.groups}
         known = (kahn(problem, Budget()).order, rpo_order(self._wiring))
-        self._best = min(known, key=lambda order: peak_of(problem, order))
+        self._best = min(known, key=lambda order: order_peak(self._wiring, order))
         self._states = 0
 
     def run(self) -> Answer:
         """Schedule and take groups apart until no group is at the peak, or the peak is as low as can be."""
-        least, floor, bound = peak_of(self._problem, self._best), any_order(self._problem), 0
+        least, floor, bound = order_peak(self._wiring, self._best), any_order(self._problem), 0
         while True:
             order = self._schedule(least)
             if not order:
                 break
-            peak = peak_of(self._problem, order)
+            peak = order_peak(self._wiring, order)
             if peak <= least:
                 self._best, least = order, peak
             if self._is_exact():

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from ..budget import Budget
 from .bounds import any_order
-from .check import peak_of
 from .divide import divide
 from .dp import MOST_STATES, Dp, Found, Limits, Outcome, Sequence, State, sequence
 from .kahn import kahn
+from .peak import order_peak
 from .problem import Answer, ScheduleProblem
 from .wiring import Wiring, wire
 
@@ -75,7 +75,7 @@ class _Search:
         paper's formulas "no solution" can be followed by a smaller budget. When the two meet, the limit of a
         step is raised, on which the paper is silent.
         """
-        hard = peak_of(self._problem, self._kahn)
+        hard = order_peak(self._wiring, self._kahn)
         below, above, width = any_order(self._problem) - 1, hard, self._parts.width
         soft = hard
         while below + 1 < hard:
@@ -100,7 +100,7 @@ class _Search:
         return found
 
     def _proved(self, found: Found) -> Answer:
-        return Answer(found.order, peak_of(self._problem, found.order), self._states)
+        return Answer(found.order, order_peak(self._wiring, found.order), self._states)
 
     def _given_up(self, lower_bound: int) -> Answer:
         return Answer(self._kahn, lower_bound, self._states)
