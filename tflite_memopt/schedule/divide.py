@@ -37,7 +37,7 @@ def divide(problem: ScheduleProblem, budget: Budget, method: Method) -> Answer:
     deadline = time.monotonic() + budget.time_limit
     answers = [Answer(kahn(part.problem, budget).order, any_order(part.problem)) for part in parts]
     peaks = [order_peak(wire(part.problem), answer.order) for part, answer in zip(parts, answers, strict=True)]
-    reached = max((answer.lower_bound for answer in answers), default=0)
+    bound = reached = max((answer.lower_bound for answer in answers), default=0)
     for number in sorted(range(len(parts)), key=lambda number: -peaks[number]):
         if peaks[number] <= reached:
             break
@@ -47,7 +47,7 @@ def divide(problem: ScheduleProblem, budget: Budget, method: Method) -> Answer:
         reached = max(reached, peaks[number])
     return Answer(
         tuple(part.operators[v] for part, answer in zip(parts, answers, strict=True) for v in answer.order),
-        max((answer.lower_bound for answer in answers), default=0),
+        max((bound, *(answer.lower_bound for answer in answers))),
         sum(answer.states for answer in answers),
     )
 

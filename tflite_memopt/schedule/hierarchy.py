@@ -8,6 +8,7 @@ joins three.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -135,16 +136,16 @@ class _Cells:
 
         Sets are tried in the order of their size.
         """
-        seen = {1 << end: None}
+        seen = {1 << end}
         best, best_key = 1 << end, (self._output(1 << end), -1)
-        waiting = [1 << end]
+        waiting = deque(seen)
         while waiting and len(seen) < _MOST_SUBSETS:
-            chosen = waiting.pop(0)
+            chosen = waiting.popleft()
             for s in bits(self._ready(chosen, region)):
                 larger = chosen | 1 << s
                 if larger in seen:
                     continue
-                seen[larger] = None
+                seen.add(larger)
                 waiting.append(larger)
                 key = (self._output(larger), -larger.bit_count())
                 if key[0] > 0 and key < best_key:
