@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from .wiring import Wiring, bits
 
 MOST_STATES = 500_000
-"""Signatures that a search holds in the two levels at hand: 0.2 GB for 500 operators, 0.4 GB for 2,000."""
+"""Signatures that a search holds in the two levels at hand. Measured: 0.57 GB in all for 4,000 operators."""
 MOST_VISITED = 10 * MOST_STATES
 """Signatures in all levels. Of those behind only the way back is kept, and only where it is still of use."""
 

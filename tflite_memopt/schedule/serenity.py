@@ -18,6 +18,9 @@ from .peak import order_peak
 from .problem import Answer, ScheduleProblem
 from .wiring import Wiring, wire
 
+_RESOLUTION = 64
+"""Soft budgets closer to each other than this part of the hard one are not worth a search of their own."""
+
 
 @dataclass(frozen=True)
 class SerenityParts:
@@ -104,10 +107,6 @@ class _Search:
 
     def _given_up(self, lower_bound: int) -> Answer:
         return Answer(self._kahn, lower_bound, self._states)
-
-
-_RESOLUTION = 64
-"""Soft budgets closer to each other than this part of the hard one are not worth a search of their own."""
 
 
 def _operators(wiring: Wiring) -> tuple[Sequence, ...]:
