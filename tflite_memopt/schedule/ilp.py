@@ -15,13 +15,13 @@ from ..budget import Budget
 from .bounds import any_order
 from .check import peak_of
 from .fusion import fuse, unfused
-from .ilp_model import formulate
-from .ilp_solver import solve_program
-from .partition import Part, forced_cuts, light_cuts, parts_of
+from .ilp_section import Section
+from .ilp_windows import improve_in_windows
+from .partition import forced_cuts, light_cuts, parts_of
 from .problem import Answer, ScheduleProblem
 from .reach import reach
 from .rpo import rpo_order
-from .wiring import wire
+from .wiring import Wiring, wire
 
 PART_SIZE = 24
 """Operators after fusion that HiGHS orders in seconds; larger graphs are cut into parts of about this size."""
@@ -42,17 +42,14 @@ class IlpParts:
 
 @dataclass(frozen=True)
 class IlpAnswer:
-    """``fused`` operators are left after fusion; ``parts`` is how many of them each part has.
+    """``fused`` operators are left after fusion; ``variables`` are those of each program that was solved.
 
-    ``variables`` counts those of all programs that were solved, ``largest`` those of the largest one.
     ``answer.states`` are branch-and-bound nodes.
     """
 
     answer: Answer
     fused: int
-    parts: tuple[int, ...]
-    variables: int
-    largest: int
+    variables: tuple[int, ...]
 
 
 def ilp(problem: ScheduleProblem, budget: Budget) -> Answer:
@@ -64,65 +61,48 @@ def ilp_with(problem: ScheduleProblem, budget: Budget, parts: IlpParts) -> IlpAn
     """Order by integer programming with chosen parts of the method.
 
     With one partition the bound is HiGHS' own, and the optimum if time suffices. With more it is that of the parts
-    that start and end where every order must pass. When time is up, parts keep their reverse post-order.
+    that start and end where every order must pass. When time is up, parts keep their reverse post-order. With
+    ``partitions=None`` the time that is left goes to windows around the peak.
     """
+    if not problem.steps:
+        return IlpAnswer(Answer(()), 0, ())
     deadline = time.perf_counter() + budget.time_limit
     fused = fuse(problem) if parts.fusion else unfused(problem)
-    sections = _sections(fused.problem, parts.partitions)
-    _improve(sections, budget, deadline, parts.pruning)
-    order = fused.expand(v for section in sections for v in section.order)
-    best = min(order, rpo_order(wire(problem)), key=lambda candidate: peak_of(problem, candidate))
-    bound = max((section.lower_bound for section in sections if section.exact), default=0)
-    variables = [section.variables for section in sections]
-    return IlpAnswer(
-        Answer(best, bound, sum(section.nodes for section in sections)),
-        len(fused.members),
-        tuple(len(section.part.members) for section in sections),
-        sum(variables),
-        max(variables, default=0),
-    )
+    wiring = wire(fused.problem)
+    cuts = [0, wiring.everything] if parts.partitions is not None else forced_cuts(reach(wiring))
+    sections = _sections(wiring, cuts, parts.partitions)
+    _solve_peaks(sections, budget, deadline, parts.pruning)
+    order = tuple(v for section in sections for v in section.order)
+    if parts.partitions is None:
+        bound = max(_bound(sections), any_order(fused.problem))
+        rest = replace(budget, time_limit=deadline - time.perf_counter())
+        fences = [cut.bit_count() for cut in cuts]
+        order, windows = improve_in_windows(wiring, order, fences, PART_SIZE, bound, rest, parts.pruning)
+        sections += windows
+    best = min(fused.expand(order), rpo_order(wire(problem)), key=lambda candidate: peak_of(problem, candidate))
+    variables = [section.variables for section in sections if section.variables]
+    answer = Answer(best, _bound(sections), sum(section.nodes for section in sections))
+    return IlpAnswer(answer, len(fused.members), tuple(variables))
 
 
-class _Section:
-    """A part, the best order known of it, and what the solver said. ``exact``: a bound of it is one of the whole."""
-
-    def __init__(self, part: Part, exact: bool) -> None:
-        self.part, self.exact = part, exact
-        self._order: tuple[int, ...] = rpo_order(wire(part.problem))
-        self.peak = peak_of(part.problem, self._order)
-        self.lower_bound = any_order(part.problem)
-        self.solved = self.peak == self.lower_bound
-        self.variables = self.nodes = 0
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """In the numbers of the whole."""
-        return tuple(self.part.members[v] for v in self._order)
-
-    def solve(self, budget: Budget, pruning: bool) -> None:
-        """Run the integer program once."""
-        program = formulate(self.part.problem, pruning)
-        found = solve_program(self.part.problem, program, self._order, budget)
-        self._order, self.lower_bound, self.nodes = found.order, found.lower_bound, found.nodes
-        self.peak = peak_of(self.part.problem, self._order)
-        self.variables, self.solved = program.variables, True
+def _bound(sections: Sequence[Section]) -> int:
+    """Bytes that no order of the whole goes below, as far as the sections tell."""
+    return max((section.lower_bound for section in sections if section.exact), default=0)
 
 
-def _sections(problem: ScheduleProblem, partitions: int | None) -> list[_Section]:
-    """The parts, in order."""
-    wiring = wire(problem)
+def _sections(wiring: Wiring, cuts: Sequence[int], partitions: int | None) -> list[Section]:
+    """The parts in order, each in reverse post-order; what lies between two ``cuts`` is cut further."""
     order = rpo_order(wiring)
-    ends = [0, wiring.everything] if partitions is not None else forced_cuts(reach(wiring))
-    found: list[_Section] = []
-    for done, upto in pairwise(ends):
+    found: list[Section] = []
+    for done, upto in pairwise(cuts):
         inside = [v for v in order if upto & ~done & 1 << v]
         wanted = partitions if partitions is not None else -(-len(inside) // PART_SIZE)
-        cuts = light_cuts(wiring, inside, done, wanted)
-        found += [_Section(part, exact=len(cuts) == 2) for part in parts_of(wiring, cuts)]
+        parts = parts_of(wiring, light_cuts(wiring, inside, done, wanted))
+        found += [Section(part, exact=len(parts) == 1) for part in parts]
     return found
 
 
-def _improve(sections: Sequence[_Section], budget: Budget, deadline: float, pruning: bool) -> None:
+def _solve_peaks(sections: Sequence[Section], budget: Budget, deadline: float, pruning: bool) -> None:
     """Solve the part with the peak, until the peak is in a part that is solved (Algorithm 2) or time is up.
 
     The parts that may still hold the peak share the time that is left.
