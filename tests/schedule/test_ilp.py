@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from tflite_memopt.budget import Budget
+from tflite_memopt.schedule.bounds import any_order
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.fusion import fuse
+from tflite_memopt.schedule.ilp import IlpParts, ilp, ilp_with
 from tflite_memopt.schedule.kahn import kahn
 from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
 from tflite_memopt.schedule.rpo import rpo
@@ -49,3 +51,34 @@ def test_a_fused_order_has_the_peak_of_its_operators(problem: ScheduleProblem) -
     expanded = fused.expand(order)
     check_order(problem, expanded)
     assert peak_of(problem, expanded) == peak_of(fused.problem, order)
+
+
+SWITCHES = [IlpParts(pruning, fusion, 1) for pruning in (True, False) for fusion in (True, False)]
+
+
+@pytest.mark.parametrize("parts", SWITCHES, ids=str)
+@given(problem=problems(6))
+@settings(deadline=None, max_examples=40)
+def test_a_single_partition_gives_the_optimum_and_proves_it(parts: IlpParts, problem: ScheduleProblem) -> None:
+    answer = ilp_with(problem, Budget(), parts).answer
+    check_order(problem, answer.order)
+    optimum = brute_force(problem)
+    assert peak_of(problem, answer.order) == optimum
+    assert max(answer.lower_bound, any_order(problem)) == optimum
+
+
+@pytest.mark.parametrize("partitions", [None, 2, 3])
+@given(problem=problems(6))
+@settings(deadline=None, max_examples=40)
+def test_several_partitions_give_no_false_proof(partitions: int | None, problem: ScheduleProblem) -> None:
+    answer = ilp_with(problem, Budget(), IlpParts(partitions=partitions)).answer
+    check_order(problem, answer.order)
+    assert answer.lower_bound <= brute_force(problem)
+    assert peak_of(problem, answer.order) <= peak_of(problem, rpo(problem, Budget()).order)
+
+
+@given(problem=problems(6))
+@settings(deadline=None, max_examples=40)
+def test_the_method_is_exact_where_no_part_is_too_large(problem: ScheduleProblem) -> None:
+    answer = ilp(problem, Budget())
+    assert max(answer.lower_bound, any_order(problem)) == peak_of(problem, answer.order) == brute_force(problem)
