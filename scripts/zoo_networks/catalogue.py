@@ -35,7 +35,7 @@ def _application(make: Callable[..., keras.Model], tiny_size: int, divisor: int,
 
 
 def _randwire(seed: int) -> Network:
-    return Network(partial(randwire, seed), partial(randwire, seed, size=32, channels=2, features=8, classes=10))
+    return Network(partial(randwire, seed), partial(randwire, seed, size=64, channels=2, features=8, classes=10))
 
 
 NETWORKS: Mapping[str, Network] = MappingProxyType(
@@ -48,16 +48,16 @@ NETWORKS: Mapping[str, Network] = MappingProxyType(
         "posenet": Network(posenet, partial(posenet, size=33, width=0.03)),
         "mobilenet_v2": _application(keras.applications.MobileNetV2, 32, 16),
         "mobilenet_v1": _application(keras.applications.MobileNet, 32, 32),
-        "darts": Network(darts, partial(darts, size=32, channels=4, cells=6, classes=10)),
-        "amoebanet": Network(amoebanet, partial(amoebanet, size=32, channels=8, repeats=1, classes=10)),
-        "nasnet": _application(keras.applications.NASNetMobile, 32, 11),
+        "darts": Network(darts, partial(darts, size=64, channels=4, cells=6, classes=10)),
+        "amoebanet": Network(amoebanet, partial(amoebanet, size=64, channels=4, repeats=1, classes=10)),
+        "nasnet": _application(keras.applications.NASNetMobile, 64, 11),
         "randwire1": _randwire(1),
         "randwire2": _randwire(2),
         "randwire3": _randwire(3),
         "hrnet_w18_small_v1": Network(partial(hrnet, W18_SMALL_V1), partial(hrnet, TINY_V1, size=64)),
         "hrnet_w18_small_v2": Network(partial(hrnet, W18_SMALL_V2), partial(hrnet, TINY_V2, size=64)),
         "vgg_like": Network(vgg_like, partial(vgg_like, size=32, divisor=32, classes=10)),
-        "inception_v3": _application(keras.applications.InceptionV3, 75, 16, size=299),
+        "inception_v3": _application(keras.applications.InceptionV3, 75, 32, size=299),
         "hrnet_w32": Network(partial(hrnet, W32), partial(hrnet, TINY_W32, size=64), small_weights=True),
     }
 )

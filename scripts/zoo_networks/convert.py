@@ -32,8 +32,8 @@ def randomise(model: keras.Model, seed: int) -> None:
 
 def to_tflite(model: keras.Model, precision: Precision, seed: int) -> bytes:
     """The converted model, in the precision asked for. Inputs and outputs are int8 too with ``Precision.INT8``."""
-    shapes = [tensor.shape for tensor in model.inputs]
-    specs = [tf.TensorSpec(tensor.shape, tf.float32, tensor.name) for tensor in model.inputs]
+    shapes = [(1, *tensor.shape[1:]) for tensor in model.inputs]
+    specs = [tf.TensorSpec(shape, tf.float32, tensor.name) for shape, tensor in zip(shapes, model.inputs, strict=True)]
     traced = tf.function(lambda *inputs: model(inputs, training=False)).get_concrete_function(*specs)
     # Freezing first: the converter sees constants, so that it can fold batch norm into the convolutions.
     converter = tf.lite.TFLiteConverter.from_concrete_functions([convert_variables_to_constants_v2(traced)])

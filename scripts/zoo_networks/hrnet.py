@@ -35,9 +35,9 @@ class Settings:
 W18_SMALL_V1 = Settings(64, 32, 1, 16, (1, 1, 1), 2)
 W18_SMALL_V2 = Settings(64, 64, 2, 18, (1, 3, 2), 2)
 W32 = Settings(64, 64, 4, 32, (1, 4, 3), 4)
-TINY_V1 = Settings(4, 2, 1, 2, (1, 1, 1), 2, (1, 1, 2, 2), 8, 10)
-TINY_V2 = Settings(4, 2, 2, 2, (1, 3, 2), 2, (1, 1, 2, 2), 8, 10)
-TINY_W32 = Settings(4, 2, 4, 2, (1, 4, 3), 4, (1, 1, 2, 2), 8, 10)
+TINY_V1 = Settings(4, 2, 1, 1, (1, 1, 1), 2, (1, 1, 2, 2), 8, 10)
+TINY_V2 = Settings(4, 2, 2, 1, (1, 2, 1), 2, (1, 1, 2, 2), 8, 10)
+TINY_W32 = Settings(4, 2, 4, 1, (1, 2, 1), 4, (1, 1, 2, 2), 8, 10)
 
 
 def hrnet(settings: Settings, size: int = 256) -> keras.Model:
@@ -91,7 +91,8 @@ def _exchange(streams: list[Tensor]) -> list[Tensor]:
 def _bring(streams: list[Tensor], start: int, to: int) -> Tensor:
     x, channels = streams[start], streams[to].shape[-1]
     if start > to:
-        return layers.UpSampling2D(2 ** (start - to))(conv(x, channels, activation=None))
+        height, width = streams[to].shape[1:3]
+        return layers.Resizing(height, width, "nearest")(conv(x, channels, activation=None))
     for _ in range(start, to - 1):
         x = conv(x, x.shape[-1], 3, 2)
     return conv(x, channels, 3, 2, activation=None) if start < to else x

@@ -29,58 +29,59 @@ class Step:
 
 
 CELL_A = (
-    Step("a1", "pointwise", "x"),
+    Step("a1", "expand", "x"),
     Step("a2", "depthwise 3", "a1"),
-    Step("a3", "depthwise 5", "a1"),
-    Step("a4", "depthwise 3", "x"),
-    Step("a5", "pointwise", "a1 a2 a3 a4"),
-    Step("a6", "depthwise 3", "a5"),
-    Step("a7", "depthwise 5", "a4"),
-    Step("a8", "depthwise 3", "a2 a5 a6 a7"),
-    Step("a9", "pointwise", "a8"),
-    Step("a10", "depthwise 5", "a3"),
-    Step("a11", "pointwise", "a5 a7 a9 a10"),
-    Step("a12", "depthwise 3", "a11"),
-    Step("a13", "depthwise 3", "a9"),
-    Step("a14", "depthwise 3", "a6 a11 a12 a13", stride=2),
+    Step("a3", "project", "a2"),
+    Step("a4", "expand", "x"),
+    Step("a5", "depthwise 5", "a4"),
+    Step("a6", "project", "a5"),
+    Step("a7", "expand", "x"),
+    Step("a8", "depthwise 3", "a7"),
+    Step("a9", "project", "a8"),
+    Step("a10", "project", "x a3 a6 a9"),
+    Step("a11", "depthwise 5", "a10"),
+    Step("a12", "project", "a3 a6 a10 a11"),
+    Step("a13", "project", "a9 a10 a11 a12"),
+    Step("a14", "depthwise 3", "a10 a11 a12 a13", stride=2),
     Step("a15", "widen", "a14"),
 )
 CELL_B = (
-    Step("b1", "pointwise", "x"),
-    Step("b2", "depthwise 3", "b1"),
-    Step("b3", "depthwise 5", "x"),
-    Step("b4", "depthwise 3", "b3"),
-    Step("b5", "pointwise", "b1 b2 b3 b4"),
-    Step("b6", "depthwise 3", "b5"),
-    Step("b7", "depthwise 5", "b2"),
-    Step("b8", "pointwise", "b4"),
-    Step("b9", "depthwise 3", "b5 b6 b7 b8"),
-    Step("b10", "pointwise", "b9"),
-    Step("b11", "depthwise 5", "b10"),
-    Step("b12", "depthwise 3", "b8"),
-    Step("b13", "depthwise 3", "b6"),
-    Step("b14", "pointwise", "b10 b11 b12 b13"),
-    Step("b15", "depthwise 3", "b14", stride=2),
+    Step("b1", "expand", "x"),
+    Step("b2", "depthwise 5", "b1"),
+    Step("b3", "project", "b2"),
+    Step("b4", "expand", "x"),
+    Step("b5", "depthwise 3", "b4"),
+    Step("b6", "project", "b5"),
+    Step("b7", "depthwise 3", "x"),
+    Step("b8", "project", "x b3 b6 b7"),
+    Step("b9", "expand", "b8"),
+    Step("b10", "depthwise 3", "b9"),
+    Step("b11", "project", "b10"),
+    Step("b12", "depthwise 5", "b7"),
+    Step("b13", "depthwise 3", "b3 b8 b11 b12"),
+    Step("b14", "project", "b13"),
+    Step("b15", "depthwise 3", "b6 b11 b12 b14", stride=2),
     Step("b16", "widen", "b15"),
 )
 CELL_C = (
-    Step("c1", "pointwise", "x"),
+    Step("c1", "expand", "x"),
     Step("c2", "depthwise 3", "c1"),
-    Step("c3", "depthwise 5", "c1"),
-    Step("c4", "depthwise 3", "x"),
-    Step("c5", "pointwise", "c1 c2 c3 c4"),
-    Step("c6", "depthwise 3", "c5"),
-    Step("c7", "depthwise 5", "c2"),
-    Step("c8", "depthwise 3", "c5 c6 c7"),
-    Step("c9", "pointwise", "c8"),
-    Step("c10", "depthwise 3", "c9"),
-    Step("c11", "depthwise 5", "c4"),
-    Step("c12", "pointwise", "c9 c10 c11"),
+    Step("c3", "project", "c2"),
+    Step("c4", "expand", "x"),
+    Step("c5", "depthwise 5", "c4"),
+    Step("c6", "project", "c5"),
+    Step("c7", "depthwise 3", "x"),
+    Step("c8", "project", "x c3 c6 c7"),
+    Step("c9", "depthwise 5", "c8"),
+    Step("c10", "depthwise 3", "c7"),
+    Step("c11", "depthwise 3", "c6 c9 c10"),
+    Step("c12", "project", "c11"),
     Step("c13", "depthwise 3", "c12"),
-    Step("c14", "pointwise", "c13"),
+    Step("c14", "project", "c9 c12 c13"),
     Step("c15", "depthwise 3", "c14", stride=2),
     Step("c16", "widen", "c15"),
 )
+EXPANSION = 3
 
 
 def swiftnet(size: int = 224, channels: tuple[int, int, int, int] = (16, 24, 32, 64)) -> keras.Model:
@@ -102,6 +103,7 @@ def _cell(x: Tensor, steps: tuple[Step, ...], channels: int, following: int) -> 
 
 
 def _operator(x: Tensor, step: Step, channels: int, following: int) -> Tensor:
-    if step.kind in ("pointwise", "widen"):
-        return conv(x, channels if step.kind == "pointwise" else following)
+    pointwise = {"expand": EXPANSION * channels, "project": channels, "widen": following}
+    if step.kind in pointwise:
+        return conv(x, pointwise[step.kind])
     return depthwise(x, int(step.kind.removeprefix("depthwise ")), step.stride)
