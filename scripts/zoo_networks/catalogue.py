@@ -13,7 +13,18 @@ from scripts.zoo_networks.amoebanet import amoebanet
 from scripts.zoo_networks.applications import narrow
 from scripts.zoo_networks.blazeface import blazeface
 from scripts.zoo_networks.darts import darts, first_cell
-from scripts.zoo_networks.hrnet import TINY_V1, TINY_V2, TINY_W32, W18_SMALL_V1, W18_SMALL_V2, W32, hrnet
+from scripts.zoo_networks.hrnet import (
+    TINY_V1,
+    TINY_V2,
+    TINY_W32,
+    W18_SMALL_V1,
+    W18_SMALL_V2,
+    W18_SMALL_V2_NARROW,
+    W32,
+    W32_NARROW,
+    Settings,
+    hrnet,
+)
 from scripts.zoo_networks.mobilenets import deeplab, mobilenet_like, posenet
 from scripts.zoo_networks.randwire import randwire
 from scripts.zoo_networks.swiftnet import swiftnet
@@ -38,14 +49,18 @@ def _randwire(seed: int) -> Network:
     return Network(partial(randwire, seed), partial(randwire, seed, size=64, channels=2, features=8, classes=10))
 
 
+def _hrnet(settings: Settings, tiny: Settings, small_weights: bool = False) -> Network:
+    return Network(partial(hrnet, settings), partial(hrnet, tiny, size=64), small_weights)
+
+
 NETWORKS: Mapping[str, Network] = MappingProxyType(
     {
         "swiftnet": Network(swiftnet, partial(swiftnet, size=32, channels=(4, 4, 4, 8))),
         "darts_cell": Network(first_cell, partial(first_cell, size=8, channels=4)),
         "blazeface": Network(blazeface, partial(blazeface, size=32, divisor=4)),
-        "mobilenet_like": Network(mobilenet_like, partial(mobilenet_like, size=32, width=0.03, classes=10)),
-        "deeplab": Network(deeplab, partial(deeplab, size=33, width=0.05, classes=3, channels=8)),
-        "posenet": Network(posenet, partial(posenet, size=33, width=0.03)),
+        "mobilenet_like": Network(mobilenet_like, partial(mobilenet_like, 32, 1 / 32, 10)),
+        "deeplab": Network(deeplab, partial(deeplab, 33, 1 / 16, 1, 8, 3)),
+        "posenet": Network(posenet, partial(posenet, 33, 1 / 32)),
         "mobilenet_v2": _application(keras.applications.MobileNetV2, 32, 16),
         "mobilenet_v1": _application(keras.applications.MobileNet, 32, 32),
         "darts": Network(darts, partial(darts, size=64, channels=4, cells=6, classes=10)),
@@ -54,10 +69,12 @@ NETWORKS: Mapping[str, Network] = MappingProxyType(
         "randwire1": _randwire(1),
         "randwire2": _randwire(2),
         "randwire3": _randwire(3),
-        "hrnet_w18_small_v1": Network(partial(hrnet, W18_SMALL_V1), partial(hrnet, TINY_V1, size=64)),
-        "hrnet_w18_small_v2": Network(partial(hrnet, W18_SMALL_V2), partial(hrnet, TINY_V2, size=64)),
+        "hrnet_w32": _hrnet(W32, TINY_W32, small_weights=True),
+        "hrnet_w32_narrow": _hrnet(W32_NARROW, TINY_W32, small_weights=True),
+        "hrnet_w18_small_v1": _hrnet(W18_SMALL_V1, TINY_V1),
+        "hrnet_w18_small_v2": _hrnet(W18_SMALL_V2, TINY_V2),
+        "hrnet_w18_small_v2_narrow": _hrnet(W18_SMALL_V2_NARROW, TINY_V2),
         "vgg_like": Network(vgg_like, partial(vgg_like, size=32, divisor=32, classes=10)),
         "inception_v3": _application(keras.applications.InceptionV3, 75, 32, size=299),
-        "hrnet_w32": Network(partial(hrnet, W32), partial(hrnet, TINY_W32, size=64), small_weights=True),
     }
 )

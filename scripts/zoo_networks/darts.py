@@ -1,4 +1,4 @@
-"""DARTS (second order): Liu et al., "DARTS: Differentiable Architecture Search", figures 4 and 5 and appendix A.3."""
+"""DARTS (second order): Liu et al., "DARTS: Differentiable Architecture Search", figures 4 and 5."""
 
 from __future__ import annotations
 

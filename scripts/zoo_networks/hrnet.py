@@ -1,12 +1,12 @@
 """HRNet for classification: Wang et al., "Deep High-Resolution Representation Learning for Visual Recognition".
 
-Section 3 (streams, exchange) and the classification head of appendix A; the numbers of blocks and channels of
-W18-Small-V1, W18-Small-V2 and W32 are those of the authors' configuration files.
+The streams and the exchange between them are those of section 3; the numbers of blocks and channels and the
+classification head are those of the authors' code.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import keras
 from keras import layers
@@ -35,13 +35,16 @@ class Settings:
 W18_SMALL_V1 = Settings(64, 32, 1, 16, (1, 1, 1), 2)
 W18_SMALL_V2 = Settings(64, 64, 2, 18, (1, 3, 2), 2)
 W32 = Settings(64, 64, 4, 32, (1, 4, 3), 4)
+# With 64 channels, stage 1 binds the peak in any order. The published peaks are only possible with 32.
+W18_SMALL_V2_NARROW = replace(W18_SMALL_V2, first_channels=32)
+W32_NARROW = replace(W32, first_channels=32)
 TINY_V1 = Settings(4, 2, 1, 1, (1, 1, 1), 2, (1, 1, 2, 2), 8, 10)
 TINY_V2 = Settings(4, 2, 2, 1, (1, 2, 1), 2, (1, 1, 2, 2), 8, 10)
 TINY_W32 = Settings(4, 2, 4, 1, (1, 2, 1), 4, (1, 1, 2, 2), 8, 10)
 
 
 def hrnet(settings: Settings, size: int = 256) -> keras.Model:
-    """256x256 pixels, because the peaks in the scheduling literature (7,936 KiB in file order) are those of 256x256."""
+    """256x256 pixels, not 224x224: the published peaks (see docs/zoo.md) are those of 256x256."""
     source = image(size)
     x = conv(conv(source, settings.stem, 3, 2), settings.stem, 3, 2)
     for _ in range(settings.first_blocks):

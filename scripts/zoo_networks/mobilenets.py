@@ -38,13 +38,15 @@ def posenet(size: int = 257, width: float = 1.0) -> keras.Model:
     return keras.Model(source, heads)
 
 
-def deeplab(size: int = 257, width: float = 0.5, classes: int = 21, channels: int = 256) -> keras.Model:
+def deeplab(
+    size: int = 257, width: float = 0.5, multiple: int = 8, channels: int = 256, classes: int = 21
+) -> keras.Model:
     """DeepLab v3 as TFLite ships it for phones: MobileNet V2, output stride 8, image pooling and one 1x1 branch.
 
     Sandler et al., "MobileNetV2", section 6.3: the atrous branches of the pyramid are left out.
     """
     source = image(size)
-    x = _v2(source, width, output_stride=8)
+    x = _v2(source, width, multiple, output_stride=8)
     side = x.shape[1]
     pooled = conv(layers.AveragePooling2D(side)(x), channels)
     pooled = layers.Resizing(side, side, "bilinear")(pooled)
@@ -63,15 +65,15 @@ def _v1(x: Tensor, width: float, activation: str) -> Tensor:
     return x
 
 
-def _v2(x: Tensor, width: float, output_stride: int) -> Tensor:
+def _v2(x: Tensor, width: float, multiple: int, output_stride: int) -> Tensor:
     """The trunk without its last convolution. Beyond the output stride, strides become dilations."""
-    x = conv(x, _scaled(32, width), 3, 2, "relu6")
+    x = conv(x, _scaled(32, width, multiple), 3, 2, "relu6")
     reached, dilation = 2, 1
     for expansion, channels, repeats, first_stride in V2_BLOCKS:
         for repeat in range(repeats):
             wanted = first_stride if repeat == 0 else 1
             stride = wanted if reached < output_stride else 1
-            x = _inverted_residual(x, expansion, _scaled(channels, width), stride, dilation)
+            x = _inverted_residual(x, expansion, _scaled(channels, width, multiple), stride, dilation)
             reached *= stride
             dilation *= wanted // stride
     return x
@@ -84,5 +86,6 @@ def _inverted_residual(x: Tensor, expansion: int, channels: int, stride: int, di
     return layers.Add()([x, inner]) if stride == 1 and x.shape[-1] == channels else inner
 
 
-def _scaled(channels: int, width: float) -> int:
-    return max(1, int(channels * width)) if width < 0.1 else max(8, int(channels * width + 4) // 8 * 8)
+def _scaled(channels: int, width: float, multiple: int = 1) -> int:
+    """``width`` of the channels, as the nearest multiple."""
+    return max(multiple, int(channels * width + multiple / 2) // multiple * multiple)

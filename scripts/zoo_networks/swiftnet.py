@@ -1,11 +1,13 @@
-"""A network in the style of SwiftNet, with the size that SERENITY's table 2 states: 62 operators, cells of 21, 19, 22.
+"""A network in the style of SwiftNet, of the size that SERENITY states: 62 operators, in cells of 21, 19 and 22.
 
-SwiftNet (Zhang et al., arXiv 1906.08305) was searched for human presence detection; its wiring was never published
-as data. Taken from SERENITY (Ahn et al., "Ordering Chaos", MLSys 2020): the number of operators of the three cells,
-that a single tensor joins one cell to the next, and that concatenations feed 1x1 and depthwise convolutions, so that
-identity rewriting has 12, 9 and 7 more operators to make (33, 28 and 29 in table 2).
-Assumed: everything else. The input (224x224x3), the channels (16, 24, 32), the kernels (3 and 5), which operator
-reads which, that the stem belongs to cell A and the classifier (two classes) to cell C.
+SwiftNet (Zhang et al., arXiv 1906.08305) was searched for the detection of human presence; its wiring was never
+published as data. Taken from SERENITY (Ahn et al., "Ordering Chaos", MLSys 2020, table 2 and section 3.3):
+the number of operators of each cell, that a single tensor joins a cell to the next, and that concatenations feed 1x1
+and depthwise convolutions, so that rewriting has 12, 9 and 7 operators to add (33, 28 and 29 in table 2), if the sum
+of all partial convolutions counts as one.
+Assumed: everything else. The input (224x224x3, two classes), the channels (16, 24, 32), the kernels (3 and 5), the
+expansions (3), which operator reads which, that the stem belongs to cell A and the classifier to cell C.
+The wiring of cell A was chosen so that a depth-first order is not the best, and so that a concatenation binds the best.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ CELL_A = (
     Step("a4", "expand", "x"),
     Step("a5", "depthwise 5", "a4"),
     Step("a6", "project", "a5"),
-    Step("a7", "expand", "x"),
-    Step("a8", "depthwise 3", "a7"),
-    Step("a9", "project", "a8"),
-    Step("a10", "project", "x a3 a6 a9"),
-    Step("a11", "depthwise 5", "a10"),
-    Step("a12", "project", "a3 a6 a10 a11"),
-    Step("a13", "project", "a9 a10 a11 a12"),
-    Step("a14", "depthwise 3", "a10 a11 a12 a13", stride=2),
+    Step("a7", "depthwise 3", "x"),
+    Step("a8", "project", "x a3 a6 a7"),
+    Step("a9", "depthwise 5", "a1"),
+    Step("a10", "project", "a9"),
+    Step("a11", "project", "a8 a3 a7 a10"),
+    Step("a12", "project", "a8 a6 a10 a11"),
+    Step("a13", "depthwise 3", "a12"),
+    Step("a14", "depthwise 3", "a13 a12 a11 a10", stride=2),
     Step("a15", "widen", "a14"),
 )
 CELL_B = (

@@ -25,8 +25,9 @@ def small_world(vertices: int, neighbours: int, probability: float, seed: int) -
             if random.random() >= probability or old not in edges:
                 continue
             free = [end for end in range(vertices) if end != vertex and _edge(vertex, end) not in edges]
-            edges.remove(old)
-            edges.add(_edge(vertex, int(random.choice(free))))
+            if free:  # Otherwise the vertex knows all others.
+                edges.remove(old)
+                edges.add(_edge(vertex, int(random.choice(free))))
     return sorted(edges)
 
 
