@@ -22,14 +22,6 @@ class Precision(enum.Enum):
     INT8 = "int8"
 
 
-def randomise(model: keras.Model, seed: int) -> None:
-    """Give every batch norm random statistics: with the initial ones (0 and 1) the converter drops operators."""
-    random = np.random.default_rng(seed)
-    for layer in model.layers:
-        if isinstance(layer, keras.layers.BatchNormalization):
-            layer.set_weights([random.uniform(0.5, 1.5, weight.shape) for weight in layer.get_weights()])
-
-
 def to_tflite(model: keras.Model, precision: Precision, seed: int) -> bytes:
     """The converted model, in the precision asked for. Inputs and outputs are int8 too with ``Precision.INT8``."""
     shapes = [(1, *tensor.shape[1:]) for tensor in model.inputs]
