@@ -101,6 +101,20 @@ def test_a_wide_output_is_shrunk_right_after_its_cell() -> None:
     assert groups == [{0, 1, 2, 3}, {4, 5}]
 
 
+def test_no_group_that_waits_for_itself_through_another() -> None:
+    """Operator 0 and the last one would be a group, but the other cell needs the one and feeds the other."""
+    steps = (
+        *(Step((0,), (written,)) for written in (1, 2)),
+        *(Step((1,), (written,)) for written in (3, 4, 5)),
+        Step((3, 4, 5), (6,)),
+        Step((1,), (7,)),
+        Step((2, 6, 7), (8,)),
+    )
+    hierarchy = build_hierarchy(wire(ScheduleProblem((16,) * 9, steps, (0,), (8,))))
+    groups = [{v for s in bits(group) for v in hierarchy.sequences[s].order} for group in hierarchy.groups]
+    assert groups == [{2, 3, 4, 5}]
+
+
 @pytest.mark.parametrize("branches", [2, 3, 4])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_cells_get_their_optimum(count: int, branches: int) -> None:
