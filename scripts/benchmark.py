@@ -1,6 +1,8 @@
 """Figures for docs/benchmarks: memory measured by TFLM, and where the time goes.
 
 scripts/bench models FOLDER [-o docs/benchmarks/models.md]     every .tflite of a folder
+scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every scheduler, the papers' tables
+scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
 
@@ -14,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from bench_growth import growth
+from bench_schedule import schedule
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
@@ -133,6 +137,9 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
         yield from (f"| {line} |" for line in lines)
         yield ""
 
+
+cli.add_command(schedule)
+cli.add_command(growth)
 
 if __name__ == "__main__":
     cli()

@@ -24,7 +24,7 @@ from .peak import order_peak
 from .problem import Answer, ScheduleProblem
 from .rpo import rpo
 from .states import States, compile_states
-from .wiring import wire
+from .wiring import Wiring, wire
 
 _MEMORY = 1 << 30
 _BYTES_PER_STATE = 600
@@ -36,31 +36,36 @@ _LEAD = 5
 
 
 def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
-    """An order of smallest peak; without time or memory to prove it, the best found and the bound that was proved."""
+    """An order of smallest peak; without time or memory to prove it, the best found and the bound that was proved.
+
+    The model's own order is the answer where none is better.
+    """
     deadline = time.perf_counter() + budget.time_limit
+    wiring, floor = wire(problem), any_order(problem)
+    simple = _simple_orders(wiring, budget)
+    for order in simple:
+        if order_peak(wiring, order) == floor:
+            return Answer(order, floor)
     network = Network(problem)
     contract(network)
     states = compile_states(network)
     segments = _segments(states)
-    floor = max(any_order(problem), *states.least_need, 0)
+    floor = max(floor, *states.least_need)
     visited = 0
     moves: dict[Segment, tuple[int, ...]] = {}
     for segment in sorted(segments, key=lambda segment: -_least_need(states, segment)):
         moves[segment], floor, count = _search(states, segment, floor, deadline)
         visited += count
-    found = tuple(v for s in segments for b in moves[s] for v in states.orders[b])
-    return Answer(_simplest(problem, found, floor, budget), floor, visited)
+    found = tuple(v for segment in segments for b in moves[segment] for v in states.orders[b])
+    return Answer(min((*simple, found), key=lambda order: order_peak(wiring, order)), floor, visited)
 
 
-def _simplest(problem: ScheduleProblem, found: tuple[int, ...], floor: int, budget: Budget) -> tuple[int, ...]:
-    """The model's own order if it is as good, else ``found``; where that is not proved, no worse than the baselines."""
-    wiring = wire(problem)
-    orders = [found]
+def _simple_orders(wiring: Wiring, budget: Budget) -> list[tuple[int, ...]]:
+    """The baselines, first of all the model's own order if it is one."""
+    methods = [kahn, rpo]
     if all(needs < 1 << v for v, needs in enumerate(wiring.needs)):
-        orders.insert(0, as_is(problem, budget).order)
-    if order_peak(wiring, found) > floor:
-        orders += [kahn(problem, budget).order, rpo(problem, budget).order]
-    return min(orders, key=lambda order: order_peak(wiring, order))
+        methods.insert(0, as_is)
+    return [method(wiring.problem, budget).order for method in methods]
 
 
 def _segments(states: States) -> list[Segment]:

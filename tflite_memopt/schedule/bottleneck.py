@@ -18,6 +18,8 @@ from .wiring import bits
 
 _COMPLETIONS = 32
 """States that are finished greedily when a search has to stop."""
+_MOST_KNOWN = 1000
+"""Costs of one block that are kept for reuse."""
 _LOOKED_AT = 64
 """Ready blocks among which a greedy step chooses."""
 
@@ -50,6 +52,8 @@ class Search:
     def __post_init__(self) -> None:
         self._waits, self._wakes, self._goal = self.direction.waits, self.direction.wakes, self.direction.goal
         self._may_fall, self._touches = self.direction.may_fall, self.direction.states.touches
+        self._unsure = self.direction.states.unsure
+        self._known: list[dict[int, tuple[int, int]]] = [{} for _ in self._unsure]
         state, alive, ready = self.direction.start
         self._push(self.reached, -1, [], state, alive, ready, ready)
 
@@ -94,9 +98,9 @@ class Search:
 
     def _expand(self, peak: int, here: int, state: int, alive: int, ready: int) -> None:
         """Push what follows from running each ready block."""
-        cost, visited, limit = self.direction.cost, self.visited, self.limit
+        unsure, known, visited, limit = self._unsure, self._known, self.visited, self.limit
         for b in bits(ready):
-            need, change = cost(state, b)
+            need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
             reached = max(peak, alive + need)
             then = state | 1 << b
             if reached >= limit or visited.get(then, limit) <= reached:
@@ -123,12 +127,12 @@ class Search:
 
         ``fresh`` are the ready blocks that may be free.
         """
-        cost = self.direction.cost
+        unsure, known = self._unsure, self._known
         fresh &= self._may_fall
         while fresh:
             b = (fresh & -fresh).bit_length() - 1
             fresh &= fresh - 1
-            need, change = cost(state, b)
+            need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
             if change > 0 or alive + need > peak:
                 continue
             state |= 1 << b
@@ -140,6 +144,13 @@ class Search:
             ready = ready_then
         return state, alive, ready
 
+    def _cost(self, state: int, b: int) -> tuple[int, int]:
+        """The direction's cost of b, kept by what the state holds of the blocks that change it."""
+        cost = self.direction.cost(state, b)
+        if len(self._known[b]) < _MOST_KNOWN:
+            self._known[b][state & self._unsure[b]] = cost
+        return cost
+
     def _ready_after(self, ready: int, state: int, b: int) -> int:
         """The ready blocks when ``b``, one of them, has run."""
         waits = self._waits
@@ -150,7 +161,6 @@ class Search:
         return ready & self._goal
 
     def _finish(self, peak: int, state: int, alive: int, ready: int) -> tuple[list[int], int]:
-        cost = self.direction.cost
         moves: list[int] = []
         while ready:
             looked_at = 1
@@ -159,7 +169,7 @@ class Search:
                 state, alive, ready = self._free_moves(peak, moves, state, alive, ready, ready)
             if not ready:
                 break
-            need, change, b = min((*cost(state, b), b) for b in islice(bits(ready), looked_at))
+            need, change, b = min((*self._cost(state, b), b) for b in islice(bits(ready), looked_at))
             peak = max(peak, alive + need)
             state |= 1 << b
             alive += change

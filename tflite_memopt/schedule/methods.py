@@ -11,14 +11,20 @@ from .as_is import as_is
 from .best_first import best_first
 from .bounds import any_order
 from .check import check_order, peak_of
+from .hmcos import hmcos
+from .ilp import ilp
 from .kahn import kahn
 from .problem import Method, Schedule, ScheduleProblem
 from .rpo import rpo
+from .serenity import serenity
 
 METHODS: Mapping[str, Method] = {
     "as_is": as_is,
     "kahn": kahn,
     "rpo": rpo,
+    "serenity": serenity,
+    "hmcos": hmcos,
+    "ilp": ilp,
     "best_first": best_first,
 }
 DEFAULT = "best_first"

@@ -12,8 +12,6 @@ from .wiring import bits, union
 
 _MOST_BLOCKS_BOUNDED = 3000
 """The bound of tensors alive across a block is quadratic in the number of blocks."""
-_MOST_KNOWN = 1000
-"""Costs of one block that are kept for reuse."""
 
 Death = tuple[int, int]
 """(blocks that also read a tensor, bytes): the bytes are free once all those blocks have run."""
@@ -55,7 +53,7 @@ class States:
     cuts: tuple[int, ...]
 
     @cached_property
-    def _unsure(self) -> tuple[int, ...]:
+    def unsure(self) -> tuple[int, ...]:
         """For each block those whose having run changes its cost."""
         return tuple(
             union(others for others, _ in deaths)
@@ -67,25 +65,14 @@ class States:
     def touches(self) -> tuple[int, ...]:
         """For each block those whose cost changes when it has run."""
         touched = [0] * len(self.needs)
-        for b, others in enumerate(self._unsure):
+        for b, others in enumerate(self.unsure):
             for other in bits(others):
                 touched[other] |= 1 << b
         return tuple(touched)
 
-    @cached_property
-    def _known(self) -> tuple[dict[int, tuple[int, int]], ...]:
-        """Costs worked out before, by what ran of the blocks that change them."""
-        return tuple({} for _ in self.needs)
-
     def cost(self, executed: int, b: int) -> tuple[int, int]:
         """(working set in bytes while block b runs, bytes alive after it), both less the bytes alive before it."""
-        known, ran = self._known[b], executed & self._unsure[b]
-        cost = known.get(ran)
-        if cost is None:
-            cost = self._need(~ran, b), self._change(~ran, b)
-            if len(known) < _MOST_KNOWN:
-                known[ran] = cost
-        return cost
+        return self._need(~executed, b), self._change(~executed, b)
 
     def _change(self, waiting: int, b: int) -> int:
         return self.grow[b] - sum(size for others, size in self.deaths[b] if not others & waiting)
