@@ -59,3 +59,38 @@ def _valid(problem: ScheduleProblem, order: tuple[int, ...]) -> bool:
     except InfeasibleError:
         return False
     return True
+
+
+def optimum(problem: ScheduleProblem) -> int:
+    """The smallest peak of any order in bytes, from the definition: the best way to every set of operators that can
+    have run, by size. For more operators than ``brute_force`` can take."""
+    count = len(problem.steps)
+    best = {frozenset[int](): sum(problem.sizes[t] for t in problem.inputs)}
+    for _ in range(count):
+        longer: dict[frozenset[int], int] = {}
+        for done, peak in best.items():
+            for v in set(range(count)) - done:
+                if _ready(problem, done, v):
+                    then = done | {v}
+                    reached = max(peak, _working_set(problem, done, v))
+                    longer[then] = min(reached, longer.get(then, reached))
+        best = longer
+    return best[frozenset(range(count))]
+
+
+def _ready(problem: ScheduleProblem, done: frozenset[int], v: int) -> bool:
+    writers = {t: w for w, step in enumerate(problem.steps) for t in step.outputs}
+    step = problem.steps[v]
+    return {*(writers[t] for t in step.inputs if t in writers), *step.after} <= done
+
+
+def _working_set(problem: ScheduleProblem, done: frozenset[int], v: int) -> int:
+    """Bytes alive while operator v runs after the operators of ``done``, with its scratch and its best reuse."""
+    step = problem.steps[v]
+    written = {*problem.inputs, *(t for w in done for t in problem.steps[w].outputs)}
+    waiting = [w for w in range(len(problem.steps)) if w not in done]
+    still_read = {t for w in waiting for t in problem.steps[w].inputs}
+    alive = {t for t in written if t in still_read or t in problem.outputs} | set(step.outputs)
+    later = {t for w in waiting if w != v for t in problem.steps[w].inputs} | set(problem.outputs)
+    saved = max((reuse.saved for reuse in step.reuses if reuse.tensor not in later), default=0)
+    return sum(problem.sizes[t] for t in alive) + step.scratch - saved

@@ -1,0 +1,152 @@
+"""best_first: optimal on everything that can be checked, sound when it has to stop, and never lost in depth."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflite_memopt.budget import Budget
+from tflite_memopt.schedule.best_first import best_first
+from tflite_memopt.schedule.bottleneck import Search
+from tflite_memopt.schedule.check import check_order, peak_of
+from tflite_memopt.schedule.contract import contract
+from tflite_memopt.schedule.directions import Backward, Forward, Segment
+from tflite_memopt.schedule.methods import METHODS, solve
+from tflite_memopt.schedule.network import Network
+from tflite_memopt.schedule.peak import order_peak
+from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step
+from tflite_memopt.schedule.states import States, compile_states
+from tflite_memopt.schedule.wiring import wire
+
+from .problems import brute_force, optimum, problems
+
+
+def chain(*sizes: int) -> ScheduleProblem:
+    """Tensor i is read by operator i, which writes tensor i + 1."""
+    steps = tuple(Step((i,), (i + 1,)) for i in range(len(sizes) - 1))
+    return ScheduleProblem(sizes, steps, (0,), (len(sizes) - 1,))
+
+
+def branches(count: int) -> ScheduleProblem:
+    """Branches between one input and one output: each writes much, then shrinks it; the sizes differ."""
+    sizes, steps, ends = [1600], list[Step](), []
+    for i in range(count):
+        sizes += [16 * (7 * i % 31 + 8), 16 * (5 * i % 7 + 1)]
+        steps += [Step((0,), (len(sizes) - 2,)), Step((len(sizes) - 2,), (len(sizes) - 1,))]
+        ends.append(len(sizes) - 1)
+    return ScheduleProblem((*sizes, 16), (*steps, Step(tuple(ends), (len(sizes),))), (0,), (len(sizes),))
+
+
+def blocks_of(problem: ScheduleProblem) -> list[list[int]]:
+    network = Network(problem)
+    contract(network)
+    return sorted(network.order.values())
+
+
+@given(problems(5))
+@settings(max_examples=150, deadline=None)
+def test_the_oracle_is_brute_force(problem: ScheduleProblem) -> None:
+    assert optimum(problem) == brute_force(problem)
+
+
+@given(problems(9))
+@settings(max_examples=500, deadline=None)
+def test_it_proves_the_optimum_as_the_dynamic_programming_does(problem: ScheduleProblem) -> None:
+    best = optimum(problem)
+    for method in ("best_first", "serenity"):
+        schedule = solve(problem, method)
+        assert (schedule.peak_bytes, schedule.lower_bound, schedule.optimal) == (best, best, True), method
+
+
+@given(problems(9))
+@settings(max_examples=60, deadline=None)
+def test_it_agrees_with_integer_programming(problem: ScheduleProblem) -> None:
+    assert solve(problem, "ilp").peak_bytes == solve(problem, "best_first").peak_bytes
+
+
+@given(problems(8), st.sampled_from((Forward, Backward)))
+@settings(max_examples=300, deadline=None)
+def test_each_direction_finds_the_optimum_by_itself(
+    problem: ScheduleProblem, way: type[Forward | Backward]
+) -> None:
+    """Without contraction, segments or a known order to start from."""
+    states = compile_states(Network(problem))
+    search = Search(way(states, _whole(states)), 0, 1 << 40, time.perf_counter() + 60)
+    found = search.advance(1 << 20)
+    assert found is not None
+    order = [v for b in found.moves for v in states.orders[b]]
+    check_order(problem, order)
+    start = sum(problem.sizes[t] for t in problem.inputs)
+    assert max(found.peak, start) == peak_of(problem, order) == optimum(problem)
+
+
+def _whole(states: States) -> Segment:
+    alive, goal = states.alive_at_start, (1 << len(states.needs)) - 1
+    for b in range(len(states.needs)):
+        alive += states.cost((1 << b) - 1, b)[1]
+    return Segment(0, goal, states.alive_at_start, alive)
+
+
+@given(problems(9), st.sampled_from(sorted(METHODS)))
+@settings(max_examples=200, deadline=None)
+def test_without_time_every_method_has_an_order_and_a_sound_bound(problem: ScheduleProblem, method: str) -> None:
+    if method == "as_is":
+        return  # it keeps the numbers, which need not be an order here
+    schedule = solve(problem, method, Budget(time_limit=0.0))
+    assert schedule.lower_bound <= optimum(problem) <= schedule.peak_bytes
+
+
+@given(problems(9))
+@settings(max_examples=100, deadline=None)
+def test_the_linear_peak_is_the_checkers(problem: ScheduleProblem) -> None:
+    order = solve(problem, "kahn").order
+    assert order_peak(wire(problem), order) == peak_of(problem, order)
+
+
+def test_blocks_rise_late_fall_soon_and_do_not_stop_on_a_hill() -> None:
+    assert blocks_of(chain(16, 32, 64, 128)) == [[0, 1, 2]]
+    assert blocks_of(chain(128, 64, 32, 16)) == [[0, 1, 2]]
+    assert blocks_of(chain(16, 64, 32)) == [[0, 1]]
+    assert blocks_of(chain(64, 16, 128)) == [[0], [1]]
+
+
+def test_a_block_waits_where_an_input_may_die_elsewhere() -> None:
+    """Operator 0 may or may not free tensor 0, so that whether it rises is not known."""
+    problem = ScheduleProblem((64, 32, 96, 32), (Step((0,), (1,)), Step((1,), (2,)), Step((0,), (3,))), (0,), (2, 3))
+    assert [0] in blocks_of(problem)
+
+
+def test_in_place_counts_only_where_the_input_dies() -> None:
+    step = Step((0,), (1,), reuses=(Reuse(0, 64),))
+    alone = ScheduleProblem((64, 64), (step,), (0,), (1,))
+    shared = ScheduleProblem((64, 64, 16), (step, Step((0,), (2,))), (0,), (1, 2))
+    assert solve(alone).peak_bytes == 64
+    assert (solve(shared).peak_bytes, solve(shared).order) == (80, (1, 0))
+
+
+def test_the_models_own_order_stays_where_none_is_better() -> None:
+    steps = (Step((0,), (1,)), Step((0,), (2,)), Step((1, 2), (3,)))
+    for order in ((0, 1, 2), (1, 0, 2)):
+        problem = ScheduleProblem((16, 32, 32, 16), tuple(steps[v] for v in order), (0,), (3,))
+        assert best_first(problem, Budget()).order == (0, 1, 2)
+
+
+def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
+    """The second reader of the input makes it a search, and not an order that is given."""
+    sizes = [16 * (7919 * i % 101 + 1) for i in range(20_001)]
+    problem = ScheduleProblem((*sizes, 16), (*chain(*sizes).steps, Step((0,), (20_001,))), (0,), (20_000, 20_001))
+    schedule = solve(problem)
+    assert schedule.optimal
+    assert schedule.peak_bytes == 16 + max(a + b for a, b in pairwise(sizes))
+
+
+@pytest.mark.parametrize(("count", "gap"), [(60, 1.4), (600, 1.05)])
+def test_parallel_branches_end_in_time_with_a_small_gap(count: int, gap: float) -> None:
+    problem = branches(count)
+    schedule = solve(problem, "best_first", Budget(time_limit=0.5))
+    assert schedule.lower_bound <= schedule.peak_bytes <= solve(problem, "rpo").peak_bytes
+    assert schedule.peak_bytes <= gap * schedule.lower_bound
