@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tflite_memopt.budget import Budget
 from tflite_memopt.schedule.bounds import any_order
@@ -14,7 +15,7 @@ from tflite_memopt.schedule.kahn import kahn
 from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
 from tflite_memopt.schedule.rpo import rpo
 
-from .problems import brute_force, problems
+from .problems import SIZES, brute_force, problems
 
 
 @pytest.mark.parametrize("method", [rpo, kahn])
@@ -35,8 +36,56 @@ def test_rpo_finishes_a_branch_first_and_kahn_goes_level_by_level() -> None:
     assert kahn(FORK, Budget()).order == (0, 1, 2, 3, 4)
 
 
-@given(problem=problems(6))
-@settings(deadline=None)
+@st.composite
+def independent_groups(draw: st.DrawFn) -> ScheduleProblem:
+    """Two groups of operators that only share memory: what fusion decides in one must suit the other."""
+    sizes: list[int] = []
+    steps: list[Step] = []
+    inputs: list[int] = []
+    for count in (4, 2):
+        known = [len(sizes)]
+        inputs += known
+        sizes.append(draw(SIZES))
+        for _ in range(count):
+            read = draw(st.lists(st.sampled_from(known[-3:]), min_size=1, max_size=2, unique=True))
+            known.append(len(sizes))
+            sizes.append(draw(SIZES))
+            steps.append(Step(tuple(read), (known[-1],)))
+    last_ones = tuple(t for t in range(len(sizes)) if t not in {t for step in steps for t in step.inputs})
+    return ScheduleProblem(tuple(sizes), tuple(steps), tuple(inputs), last_ones)
+
+
+LIGHT_STATE_ON_ANOTHER_WAY = ScheduleProblem(
+    sizes=(40, 30, 30, 35, 5, 40, 40, 90, 40),
+    steps=(
+        Step((0,), (1, 2)),
+        Step((1,), (3,)),
+        Step((2,), (4,)),
+        Step((3, 4), (5,)),
+        Step((6,), (7,)),
+        Step((7,), (8,)),
+    ),
+    inputs=(0, 6),
+    outputs=(5, 8),
+)
+"""A diamond of four that weighs 40 before and after, 60, 65, 40 on one way through it, but 60, 35, 40 on the other.
+
+The two others peak at 130 by themselves and find no lighter moment than 35.
+"""
+
+FALLING_WITH_A_LATE_PEAK = ScheduleProblem(
+    sizes=(100, 60, 20, 100, 50),
+    steps=(Step((0,), (1,)), Step((1,), (2,), scratch=200), Step((3,), (4,), scratch=100)),
+    inputs=(0, 3),
+    outputs=(2, 4),
+)
+"""The first frees memory that the third needs, and the second must wait until the third has freed some: 330 bytes."""
+
+
+@given(problem=problems(6) | independent_groups())
+@example(LIGHT_STATE_ON_ANOTHER_WAY)
+@example(FALLING_WITH_A_LATE_PEAK)
+@settings(deadline=None, max_examples=300)
 def test_fusion_keeps_the_optimum(problem: ScheduleProblem) -> None:
     fused = fuse(problem)
     assert sorted(v for members in fused.members for v in members) == list(range(len(problem.steps)))
