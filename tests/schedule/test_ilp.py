@@ -13,6 +13,7 @@ from tflite_memopt.schedule.bounds import any_order
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.fusion import fuse
 from tflite_memopt.schedule.ilp import IlpParts, ilp, ilp_with
+from tflite_memopt.schedule.ilp_windows import improve_in_windows
 from tflite_memopt.schedule.kahn import kahn
 from tflite_memopt.schedule.partition import forced_cuts, light_cuts, parts_of
 from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
@@ -195,3 +196,15 @@ def test_nothing_to_order() -> None:
 def test_equal_seeds_give_equal_orders() -> None:
     first, second = (ilp(LIGHT_STATE_ON_ANOTHER_WAY, Budget(seed=7)).order for _ in range(2))
     assert first == second
+
+
+@given(problem=problems(6) | independent_groups())
+@settings(deadline=None, max_examples=60)
+def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> None:
+    wiring, floor = wire(problem), any_order(problem)
+    fences = [0, len(problem.steps)]
+    order, solved = improve_in_windows(wiring, rpo_order(wiring), fences, 2, floor, Budget(), True)
+    check_order(problem, order)
+    optimum = brute_force(problem)
+    assert peak_of(problem, order) == optimum
+    assert max([floor, *(section.lower_bound for section in solved if section.exact)]) == optimum
