@@ -50,10 +50,13 @@ def _with_reuses(draw: st.DrawFn, step: Step, sizes: list[int]) -> Step:
 
 def brute_force(problem: ScheduleProblem) -> int:
     """The smallest peak of any order in bytes, by the independent checker on every permutation: up to 7 operators."""
-    return min(peak_of(problem, order) for order in permutations(range(len(problem.steps))) if _valid(problem, order))
+    return min(
+        peak_of(problem, order) for order in permutations(range(len(problem.steps))) if is_schedule(problem, order)
+    )
 
 
-def _valid(problem: ScheduleProblem, order: tuple[int, ...]) -> bool:
+def is_schedule(problem: ScheduleProblem, order: tuple[int, ...]) -> bool:
+    """Whether the order passes the independent checker."""
     try:
         check_order(problem, order)
     except InfeasibleError:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tflite_memopt.budget import Budget
 from tflite_memopt.schedule.bounds import any_order
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.fusion import fuse
 from tflite_memopt.schedule.ilp import IlpParts, ilp, ilp_with
+from tflite_memopt.schedule.ilp_windows import improve_in_windows
 from tflite_memopt.schedule.kahn import kahn
+from tflite_memopt.schedule.partition import forced_cuts, light_cuts, parts_of
 from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
-from tflite_memopt.schedule.rpo import rpo
+from tflite_memopt.schedule.reach import reach
+from tflite_memopt.schedule.rpo import rpo, rpo_order
+from tflite_memopt.schedule.wiring import bits, wire
 
-from .problems import brute_force, problems
+from .problems import SIZES, brute_force, is_schedule, problems
 
 
 @pytest.mark.parametrize("method", [rpo, kahn])
@@ -35,8 +42,56 @@ def test_rpo_finishes_a_branch_first_and_kahn_goes_level_by_level() -> None:
     assert kahn(FORK, Budget()).order == (0, 1, 2, 3, 4)
 
 
-@given(problem=problems(6))
-@settings(deadline=None)
+@st.composite
+def independent_groups(draw: st.DrawFn) -> ScheduleProblem:
+    """Two groups of operators that only share memory: what fusion decides in one must suit the other."""
+    sizes: list[int] = []
+    steps: list[Step] = []
+    inputs: list[int] = []
+    for count in (4, 2):
+        known = [len(sizes)]
+        inputs += known
+        sizes.append(draw(SIZES))
+        for _ in range(count):
+            read = draw(st.lists(st.sampled_from(known[-3:]), min_size=1, max_size=2, unique=True))
+            known.append(len(sizes))
+            sizes.append(draw(SIZES))
+            steps.append(Step(tuple(read), (known[-1],)))
+    last_ones = tuple(t for t in range(len(sizes)) if t not in {t for step in steps for t in step.inputs})
+    return ScheduleProblem(tuple(sizes), tuple(steps), tuple(inputs), last_ones)
+
+
+LIGHT_STATE_ON_ANOTHER_WAY = ScheduleProblem(
+    sizes=(40, 30, 30, 35, 5, 40, 40, 90, 40),
+    steps=(
+        Step((0,), (1, 2)),
+        Step((1,), (3,)),
+        Step((2,), (4,)),
+        Step((3, 4), (5,)),
+        Step((6,), (7,)),
+        Step((7,), (8,)),
+    ),
+    inputs=(0, 6),
+    outputs=(5, 8),
+)
+"""A diamond of four that weighs 40 before and after, 60, 65, 40 on one way through it, but 60, 35, 40 on the other.
+
+The two others peak at 130 by themselves and find no lighter moment than 35.
+"""
+
+FALLING_WITH_A_LATE_PEAK = ScheduleProblem(
+    sizes=(100, 60, 20, 100, 50),
+    steps=(Step((0,), (1,)), Step((1,), (2,), scratch=200), Step((3,), (4,), scratch=100)),
+    inputs=(0, 3),
+    outputs=(2, 4),
+)
+"""The first frees memory that the third needs, and the second must wait until the third has freed some: 330 bytes."""
+
+
+@given(problem=problems(6) | independent_groups())
+@example(LIGHT_STATE_ON_ANOTHER_WAY)
+@example(FALLING_WITH_A_LATE_PEAK)
+@settings(deadline=None, max_examples=300)
 def test_fusion_keeps_the_optimum(problem: ScheduleProblem) -> None:
     fused = fuse(problem)
     assert sorted(v for members in fused.members for v in members) == list(range(len(problem.steps)))
@@ -82,3 +137,74 @@ def test_several_partitions_give_no_false_proof(partitions: int | None, problem:
 def test_the_method_is_exact_where_no_part_is_too_large(problem: ScheduleProblem) -> None:
     answer = ilp(problem, Budget())
     assert max(answer.lower_bound, any_order(problem)) == peak_of(problem, answer.order) == brute_force(problem)
+
+
+@given(problem=problems(12), parts=st.integers(1, 5))
+@settings(deadline=None)
+def test_a_partition_is_acyclic_and_its_parts_make_up_the_peak(problem: ScheduleProblem, parts: int) -> None:
+    wiring = wire(problem)
+    order = rpo_order(wiring)
+    cuts = light_cuts(wiring, order, 0, parts)
+    assert len(cuts) == min(parts, len(order)) + 1
+    assert all(not wiring.needs[v] & ~cut for cut in cuts for v in bits(cut))
+    found = parts_of(wiring, cuts)
+    whole = tuple(part.members[v] for part in found for v in rpo_order(wire(part.problem)))
+    check_order(problem, whole)
+    peaks = [peak_of(part.problem, rpo_order(wire(part.problem))) for part in found]
+    unread = sum(problem.sizes[t] for t in problem.inputs)
+    assert max(*peaks, unread) == peak_of(problem, whole)
+
+
+@given(problem=problems(6))
+@settings(deadline=None)
+def test_forced_cuts_are_the_sets_that_all_orders_pass(problem: ScheduleProblem) -> None:
+    count = len(problem.steps)
+    orders = [order for order in permutations(range(count)) if is_schedule(problem, order)]
+    passed = [{sum(1 << v for v in order[:place]) for order in orders} for place in range(count + 1)]
+    assert forced_cuts(reach(wire(problem))) == [cut for cuts in passed if len(cuts) == 1 for cut in cuts]
+
+
+PAIRS = ScheduleProblem(
+    sizes=(16, *(size for branch in range(9) for size in (64 + 16 * branch, 160 - 16 * branch))),
+    steps=tuple(step for t in range(1, 19, 2) for step in (Step((0,), (t,)), Step((t,), (t + 1,)))),
+    inputs=(0,),
+    outputs=tuple(range(2, 19, 2)),
+)
+"""Nine branches of two operators from one input."""
+
+
+@pytest.mark.parametrize("parts", [IlpParts(), IlpParts(partitions=1), IlpParts(fusion=False, partitions=3)], ids=str)
+def test_no_time_still_gives_a_schedule_no_worse_than_rpo(parts: IlpParts) -> None:
+    found = ilp_with(PAIRS, Budget(time_limit=0), parts)
+    check_order(PAIRS, found.answer.order)
+    assert peak_of(PAIRS, found.answer.order) <= peak_of(PAIRS, rpo(PAIRS, Budget()).order)
+    assert found.variables == ()
+
+
+def test_pruning_and_fusion_leave_fewer_variables() -> None:
+    def total(pruning: bool, fusion: bool) -> int:
+        return sum(ilp_with(LIGHT_STATE_ON_ANOTHER_WAY, Budget(), IlpParts(pruning, fusion, 1)).variables)
+
+    assert 0 < total(True, False) < total(False, False)
+    assert ilp_with(FORK, Budget(), IlpParts(partitions=1)).fused == 1
+
+
+def test_nothing_to_order() -> None:
+    assert ilp(ScheduleProblem((), ()), Budget()).order == ()
+
+
+def test_equal_seeds_give_equal_orders() -> None:
+    first, second = (ilp(LIGHT_STATE_ON_ANOTHER_WAY, Budget(seed=7)).order for _ in range(2))
+    assert first == second
+
+
+@given(problem=problems(6) | independent_groups())
+@settings(deadline=None, max_examples=60)
+def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> None:
+    wiring, floor = wire(problem), any_order(problem)
+    fences = [0, len(problem.steps)]
+    order, solved = improve_in_windows(wiring, rpo_order(wiring), fences, 2, floor, Budget(), True)
+    check_order(problem, order)
+    optimum = brute_force(problem)
+    assert peak_of(problem, order) == optimum
+    assert max([floor, *(section.lower_bound for section in solved if section.exact)]) == optimum

@@ -4,8 +4,9 @@ Source: "Memory-aware Scheduling for Complex Wired Networks with Iterative Graph
 count from 0 here. The program is the paper's after one change of variables: the columns hold the running sums
 ``x[v, j] = O[v, 0] + ... + O[v, j]``, "operator v has run by the end of step j". Each O is a difference of two of
 them, there are as many of them, and the rows get short. Rows (3) and (4) come added up over the steps, which says the
-same of whole numbers and more of fractions: the relaxation is much tighter (darts, 58 steps after fusion: proved in
-half a minute; with the rows as printed HiGHS has no proof, nor the best order, after a minute).
+same of whole numbers and more of fractions: the relaxation is much tighter. (The darts cell network of 58 steps after
+fusion: HiGHS has the best order within 40 s; with the rows as printed it has neither that order nor a bound above the
+trivial one after a minute.)
 
 What the paper's graphs do not have is put in its terms: several results per operator, kept tensors, order without
 data, and reuse of dying inputs.

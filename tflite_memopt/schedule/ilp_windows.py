@@ -24,9 +24,8 @@ def improve_in_windows(
 ) -> tuple[tuple[int, ...], list[Section]]:
     """Start with windows of ``width`` steps, until the peak is ``bound``, nothing helps, or time is up.
 
-    Returns the order, and the windows solved on the way.
     ``fences`` are the steps, from 0 to the end, at which every order has run the same operators; no window needs to
-    reach beyond them, and one between two of them proves a bound.
+    reach beyond them, and one between two of them proves a bound. Returns the order, and the windows solved on the way.
     """
     deadline = time.perf_counter() + budget.time_limit
     order, size, solved = tuple(order), width, list[Section]()
