@@ -149,6 +149,18 @@ def dead_model() -> Model:
     return b.finish(b.dense(x, 8, seed=1))
 
 
+def irregular_model() -> Model:
+    """Three branches, each wide inside and narrow at its end, interleaved so that all are wide at the same time.
+
+    Another order, one branch after the other, needs half the memory.
+    """
+    b = ModelBuilder()
+    x = b.input("x", (1, 8, 8, 2))
+    wide = [b.conv(x, 32, kernel=3, seed=seed) for seed in (1, 2, 3)]
+    narrow = [b.conv(tensor, 2, seed=seed) for seed, tensor in enumerate(wide, 4)]
+    return b.finish(b.concat(tuple(narrow)))
+
+
 ALL = {
     function.__name__: function
     for function in (
@@ -162,5 +174,6 @@ ALL = {
         if_model,
         while_model,
         dead_model,
+        irregular_model,
     )
 }

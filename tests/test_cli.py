@@ -53,6 +53,16 @@ def test_optimize_writes_a_model_and_a_report(source: Path, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tflite", "out.tflite", "report.json"]
 
 
+def test_compare_shows_the_methods_that_were_asked_for(source: Path) -> None:
+    done = run("compare", source, "--schedulers", "rpo, best_first", "--planners", "naive")
+    assert done.returncode == 0, done.stderr
+    assert "best_first" in done.stdout
+    assert "naive" in done.stdout
+    assert "kahn" not in done.stdout
+    assert json.loads(run("compare", source, "--schedulers", "rpo", "--json").stdout)["operators"] == 9
+    assert_refused(run("compare", source, "--schedulers", "fastest"), "unknown scheduler 'fastest'")
+
+
 def test_analyze_json_is_json(source: Path) -> None:
     done = run("analyze", source, "--json")
     assert done.returncode == 0

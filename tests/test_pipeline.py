@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tflite_memopt
-from tests.models import ALL, dead_model, dense_model, mobile_chain, streaming_model
+from tests.models import ALL, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
 from tflite_memopt import (
     EquivalenceError,
     MemoptError,
@@ -31,7 +32,9 @@ from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
 from tflite_memopt.ir.model import Options as OperatorOptions
+from tflite_memopt.plan.methods import STRATEGIES
 from tflite_memopt.report.model import to_json
+from tflite_memopt.schedule.methods import METHODS
 
 SCHEMAS = Path(__file__).parent.parent / "schema"
 DAMAGEABLE = write_model(mobile_chain())
@@ -54,6 +57,39 @@ def test_planned_head_is_what_tflm_reports_and_never_above_stock(name: str) -> N
     assert report.warnings == ()
     jsonschema.validate(json.loads(to_json(report)), schema("report"))
     jsonschema.validate(json.loads(to_json(tflite_memopt.analyze(result.model))), schema("analysis"))
+
+
+def test_reordering_is_proved_optimal_and_in_force() -> None:
+    result = tflite_memopt.optimize(write_model(irregular_model()), QUICK)
+    report, graph = result.report, read_model(result.model).main
+    assert report.before.peak_bytes == 3 * 2048 + 128
+    assert report.after.peak_bytes == report.bounds.schedule == report.after.tflm["head"] == 2048 + 3 * 128
+    assert (report.schedule.method, report.schedule.optimal) == ("best_first", True)
+    assert [operator.outputs[0].shape[-1] for operator in graph.operators] == [32, 2, 32, 2, 32, 2, 6]
+    kept = tflite_memopt.optimize(write_model(irregular_model()), replace(QUICK, scheduler="as_is", verify=False))
+    assert (kept.report.after.peak_bytes, kept.report.schedule.optimal) == (report.before.peak_bytes, False)
+
+
+def test_a_model_keeps_its_order_where_another_gains_nothing() -> None:
+    model = irregular_model()
+    for method in METHODS:
+        result = tflite_memopt.optimize(write_model(mobile_chain()), Options(scheduler=method, verify=False))
+        names = [operator.outputs[0].name for operator in read_model(result.model).main.operators]
+        assert names == [operator.outputs[0].name for operator in mobile_chain().main.operators], method
+    orders = {tflite_memopt.optimize(write_model(model), Options(scheduler=m, verify=False)).model for m in METHODS}
+    assert len(orders) > 1
+
+
+def test_compare_runs_every_method_of_both_tables() -> None:
+    comparison = tflite_memopt.compare(write_model(irregular_model()), options=Options(time_limit=5))
+    assert [use.method for use in comparison.schedulers] == list(METHODS)
+    assert [use.method for use in comparison.planners] == list(STRATEGIES)
+    peaks = {use.method: use.bytes for use in comparison.schedulers}
+    assert peaks["best_first"] == peaks["ilp"] == peaks["serenity"] < peaks["as_is"]
+    assert all(use.lower_bound <= use.bytes for use in (*comparison.schedulers, *comparison.planners))
+    jsonschema.validate(json.loads(to_json(comparison)), schema("comparison"))
+    with pytest.raises(UsageError, match="unknown scheduler 'luck'; choose 'all' or some of as_is"):
+        tflite_memopt.compare(write_model(irregular_model()), ("luck",))
 
 
 def test_a_chain_that_no_greedy_order_solves_meets_its_bound() -> None:

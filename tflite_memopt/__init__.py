@@ -23,12 +23,13 @@ if TYPE_CHECKING:
         UsageError,
     )
     from .options import Options
-    from .pipeline import Result, analyze, optimize, verify
-    from .report.model import Analysis, Report
+    from .pipeline import Result, analyze, compare, optimize, verify
+    from .report.model import Analysis, Comparison, Report
 
 # Loaded on first use: `import tflite_memopt` itself stays free of numpy and flatbuffers.
 _HOMES = {
     "Analysis": "report.model",
+    "Comparison": "report.model",
     "EquivalenceError": "errors",
     "InfeasibleError": "errors",
     "MemoptError": "errors",
@@ -40,11 +41,13 @@ _HOMES = {
     "UnsupportedModelError": "errors",
     "UsageError": "errors",
     "analyze": "pipeline",
+    "compare": "pipeline",
     "optimize": "pipeline",
     "verify": "pipeline",
 }
 __all__ = [
     "Analysis",
+    "Comparison",
     "EquivalenceError",
     "InfeasibleError",
     "MemoptError",
@@ -57,6 +60,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "analyze",
+    "compare",
     "optimize",
     "verify",
 ]

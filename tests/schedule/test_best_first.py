@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from tflite_memopt.budget import Budget
 from tflite_memopt.schedule.best_first import best_first
-from tflite_memopt.schedule.bottleneck import Search
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.contract import contract
-from tflite_memopt.schedule.directions import Backward, Forward, Segment
+from tflite_memopt.schedule.exact.bottleneck import Search
+from tflite_memopt.schedule.exact.contract import contract
+from tflite_memopt.schedule.exact.directions import Backward, Forward, Segment
+from tflite_memopt.schedule.exact.network import Network
+from tflite_memopt.schedule.exact.states import States, compile_states
 from tflite_memopt.schedule.methods import METHODS, solve
-from tflite_memopt.schedule.network import Network
 from tflite_memopt.schedule.peak import order_peak
 from tflite_memopt.schedule.problem import Reuse, ScheduleProblem, Step
-from tflite_memopt.schedule.states import States, compile_states
 from tflite_memopt.schedule.wiring import wire
 
 from .problems import brute_force, optimum, problems
@@ -70,9 +70,7 @@ def test_it_agrees_with_integer_programming(problem: ScheduleProblem) -> None:
 
 @given(problems(8), st.sampled_from((Forward, Backward)))
 @settings(max_examples=300, deadline=None)
-def test_each_direction_finds_the_optimum_by_itself(
-    problem: ScheduleProblem, way: type[Forward | Backward]
-) -> None:
+def test_each_direction_finds_the_optimum_by_itself(problem: ScheduleProblem, way: type[Forward | Backward]) -> None:
     """Without contraction, segments or a known order to start from."""
     states = compile_states(Network(problem))
     search = Search(way(states, _whole(states)), 0, 1 << 40, time.perf_counter() + 60)
@@ -144,7 +142,7 @@ def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
     assert schedule.peak_bytes == 16 + max(a + b for a, b in pairwise(sizes))
 
 
-@pytest.mark.parametrize(("count", "gap"), [(60, 1.4), (600, 1.05)])
+@pytest.mark.parametrize(("count", "gap"), [(60, 1.4), (600, 1.1)])
 def test_parallel_branches_end_in_time_with_a_small_gap(count: int, gap: float) -> None:
     problem = branches(count)
     schedule = solve(problem, "best_first", Budget(time_limit=0.5))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from tflite_memopt.budget import Budget
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.hierarchy import Hierarchy, build_hierarchy
+from tflite_memopt.schedule.dynamic.hierarchy import Hierarchy, build_hierarchy
 from tflite_memopt.schedule.hmcos import hmcos, hmcos_with
 from tflite_memopt.schedule.kahn import kahn
 from tflite_memopt.schedule.problem import Answer, ScheduleProblem, Step

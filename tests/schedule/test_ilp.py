@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tflite_memopt.budget import Budget
 from tflite_memopt.schedule.bounds import any_order
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.fusion import fuse
 from tflite_memopt.schedule.ilp import IlpParts, ilp, ilp_with
-from tflite_memopt.schedule.ilp_windows import improve_in_windows
+from tflite_memopt.schedule.integer.fusion import fuse
+from tflite_memopt.schedule.integer.partition import forced_cuts, light_cuts, parts_of
+from tflite_memopt.schedule.integer.windows import improve_in_windows
 from tflite_memopt.schedule.kahn import kahn
-from tflite_memopt.schedule.partition import forced_cuts, light_cuts, parts_of
 from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
 from tflite_memopt.schedule.reach import reach
 from tflite_memopt.schedule.rpo import rpo, rpo_order

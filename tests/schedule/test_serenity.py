@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tflite_memopt.budget import Budget
 from tflite_memopt.schedule.as_is import as_is
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.divide import divide, split
-from tflite_memopt.schedule.dp import Dp, Limits, Outcome, State, sequence
+from tflite_memopt.schedule.dynamic.divide import divide, split
+from tflite_memopt.schedule.dynamic.dp import Dp, Limits, Outcome, State, sequence
 from tflite_memopt.schedule.kahn import kahn
 from tflite_memopt.schedule.problem import Answer, ScheduleProblem, Step
 from tflite_memopt.schedule.serenity import SerenityParts, serenity, serenity_with

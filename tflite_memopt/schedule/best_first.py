@@ -14,16 +14,16 @@ import time
 
 from ..budget import Budget
 from .as_is import as_is
-from .bottleneck import Found, Search
 from .bounds import any_order
-from .contract import contract
-from .directions import Backward, Forward, Segment
+from .exact.bottleneck import Found, Search
+from .exact.contract import contract
+from .exact.directions import Backward, Forward, Segment
+from .exact.network import Network
+from .exact.states import States, compile_states
 from .kahn import kahn
-from .network import Network
 from .peak import order_peak
 from .problem import Answer, ScheduleProblem
 from .rpo import rpo
-from .states import States, compile_states
 from .wiring import Wiring, wire
 
 _MEMORY = 1 << 30

@@ -12,9 +12,9 @@ import time
 
 from ..budget import Budget
 from .bounds import any_order
-from .divide import divide
-from .dp import MOST_STATES, Dp, Found, Limits, Outcome, Run, Sequence, State, Unit, sequence
-from .hierarchy import Hierarchy, build_hierarchy
+from .dynamic.divide import divide
+from .dynamic.dp import MOST_STATES, Dp, Found, Limits, Outcome, Run, Sequence, State, Unit, sequence
+from .dynamic.hierarchy import Hierarchy, build_hierarchy
 from .kahn import kahn
 from .peak import order_peak
 from .problem import Answer, ScheduleProblem

@@ -14,10 +14,10 @@ from itertools import pairwise
 from ..budget import Budget
 from .bounds import any_order
 from .check import peak_of
-from .fusion import fuse, unfused
-from .ilp_section import Section
-from .ilp_windows import improve_in_windows
-from .partition import forced_cuts, light_cuts, parts_of
+from .integer.fusion import fuse, unfused
+from .integer.partition import forced_cuts, light_cuts, parts_of
+from .integer.section import Section
+from .integer.windows import improve_in_windows
 from .problem import Answer, ScheduleProblem
 from .reach import reach
 from .rpo import rpo_order

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ..budget import Budget
 from .bounds import any_order
-from .divide import divide
-from .dp import MOST_STATES, Dp, Found, Limits, Outcome, Sequence, State, sequence
+from .dynamic.divide import divide
+from .dynamic.dp import MOST_STATES, Dp, Found, Limits, Outcome, Sequence, State, sequence
 from .kahn import kahn
 from .peak import order_peak
 from .problem import Answer, ScheduleProblem

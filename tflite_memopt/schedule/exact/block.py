@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .problem import Reuse, ScheduleProblem
+from ..problem import Reuse, ScheduleProblem
 
 
 @dataclass(frozen=True)

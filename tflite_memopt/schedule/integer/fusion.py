@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ..problem import ScheduleProblem, Step
+from ..reach import Reach, reach
+from ..wiring import Wiring, bits, wire
 from .closed_set import closed_set
 from .inner_order import InnerOrder, inner_order
-from .problem import ScheduleProblem, Step
-from .reach import Reach, reach
-from .wiring import Wiring, bits, wire
 
 MAX_SIZE = 24
 """Operators in a set that is tried (the paper's M); sets grow further as fused operators join again."""

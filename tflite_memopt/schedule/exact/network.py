@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..problem import ScheduleProblem
+from ..wiring import union
 from .block import Block, block_of_step, join
-from .problem import ScheduleProblem
-from .wiring import union
 
 
 class Network:

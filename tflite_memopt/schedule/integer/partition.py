@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .problem import ScheduleProblem, Step
-from .reach import Reach
-from .wiring import Wiring, bits
+from ..problem import ScheduleProblem, Step
+from ..reach import Reach
+from ..wiring import Wiring, bits
 
 IMBALANCE = 1.4
 """A part may have so many times the mean number of operators."""

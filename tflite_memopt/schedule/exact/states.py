@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..wiring import bits, union
 from .block import Moment as BlockMoment
 from .network import Network
-from .wiring import bits, union
 
 _MOST_BLOCKS_BOUNDED = 3000
 """The bound of tensors alive across a block is quadratic in the number of blocks."""

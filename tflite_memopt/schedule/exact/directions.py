@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from ..wiring import bits, union
 from .states import States
-from .wiring import bits, union
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ..wiring import bits
 from .directions import Direction
-from .wiring import bits
 
 _COMPLETIONS = 32
 """States that are finished greedily when a search has to stop."""

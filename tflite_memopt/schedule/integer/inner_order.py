@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..wiring import Wiring, bits
 from .closed_set import ClosedSet
-from .wiring import Wiring, bits
 
 MAX_STATES = 2000
 """Half-done states that are looked at before a set counts as too wide to fuse."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .reach import Reach
-from .wiring import Wiring, bits
+from ..reach import Reach
+from ..wiring import Wiring, bits
 
 
 @dataclass(frozen=True)

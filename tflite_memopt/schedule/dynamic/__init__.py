@@ -1,0 +1,1 @@
+"""What serenity and hmcos are made of: dynamic programming, cuts, the hierarchy of groups."""

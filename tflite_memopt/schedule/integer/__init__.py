@@ -1,0 +1,1 @@
+"""What ilp is made of: fusion, partition, the integer program and its solver."""
