@@ -20,6 +20,7 @@ SEED = 0
 
 
 def default_folder() -> Path:
+    """The user's cache, as the XDG base directory specification has it."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "tflite_memopt" / "zoo"
 
@@ -28,7 +29,13 @@ def default_folder() -> Path:
 @click.argument("names", nargs=-1)
 @click.option("--size", type=click.Choice(["full", "tiny"]), default="full", show_default=True)
 @click.option("--int8", is_flag=True, help="Full-integer int8 instead of float32.")
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=default_folder)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=default_folder,
+    help="Folder for the files; without it ~/.cache/tflite_memopt/zoo.",
+)
 @click.option("--force", is_flag=True, help="Build files that exist, too.")
 @click.option("--list", "only_list", is_flag=True, help="Show the names and stop.")
 def main(names: tuple[str, ...], size: str, int8: bool, output: Path, force: bool, only_list: bool) -> None:
@@ -43,8 +50,10 @@ def main(names: tuple[str, ...], size: str, int8: bool, output: Path, force: boo
     if unknown:
         raise click.UsageError(f"no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
     output.mkdir(parents=True, exist_ok=True)
-    for name in [name for name in NETWORKS if not names or name in names]:
+    for name in NETWORKS:
         target = output / f"{name}{'_tiny' if size == 'tiny' else ''}{'_int8' if int8 else ''}.tflite"
+        if names and name not in names:
+            continue
         if target.exists() and not force:
             click.echo(f"{target.name}: exists")
             continue
@@ -52,9 +61,7 @@ def main(names: tuple[str, ...], size: str, int8: bool, output: Path, force: boo
         with quiet():
             data = build(name, size == "tiny", int8)
         write_files({target: data})
-        operators = len(read_model(data).main.operators)
-        seconds = time.perf_counter() - started
-        click.echo(f"{target.name}: {operators} operators, {len(data):,} bytes, {seconds:.1f} s")
+        click.echo(f"{target.name}: {_summary(data)}, {time.perf_counter() - started:.1f} s")
 
 
 def build(name: str, tiny: bool, int8: bool) -> bytes:
@@ -72,6 +79,10 @@ def build(name: str, tiny: bool, int8: bool) -> bytes:
     randomise(model, SEED)
     small = Precision.SMALL_WEIGHTS if network.small_weights and not tiny else Precision.FLOAT32
     return to_tflite(model, Precision.INT8 if int8 else small, SEED)
+
+
+def _summary(data: bytes) -> str:
+    return f"{len(read_model(data).main.operators)} operators, {len(data):,} bytes"
 
 
 if __name__ == "__main__":

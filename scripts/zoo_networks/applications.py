@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-CLASS_LAYERS = ("conv_preds", "predictions")
+from scripts.zoo_networks.layers import CLASS_LAYERS
 
 
 def narrow(make: Callable[..., keras.Model], size: int, divisor: int) -> keras.Model:

@@ -55,7 +55,7 @@ def _hrnet(settings: Settings, tiny: Settings, small_weights: bool = False) -> N
 
 NETWORKS: Mapping[str, Network] = MappingProxyType(
     {
-        "swiftnet": Network(swiftnet, partial(swiftnet, size=32, channels=(4, 4, 4, 8))),
+        "swiftnet": Network(swiftnet, partial(swiftnet, size=32, channels=(8, 12, 16, 32))),
         "darts_cell": Network(first_cell, partial(first_cell, size=8, channels=4)),
         "blazeface": Network(blazeface, partial(blazeface, size=32, divisor=4)),
         "mobilenet_like": Network(mobilenet_like, partial(mobilenet_like, 32, 1 / 32, 10)),

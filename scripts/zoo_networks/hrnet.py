@@ -35,7 +35,7 @@ class Settings:
 W18_SMALL_V1 = Settings(64, 32, 1, 16, (1, 1, 1), 2)
 W18_SMALL_V2 = Settings(64, 64, 2, 18, (1, 3, 2), 2)
 W32 = Settings(64, 64, 4, 32, (1, 4, 3), 4)
-# With 64 channels, stage 1 binds the peak in any order. The published peaks are only possible with 32.
+# With 64 channels, stage 1 binds the peak in any order. The published peaks fit 32.
 W18_SMALL_V2_NARROW = replace(W18_SMALL_V2, first_channels=32)
 W32_NARROW = replace(W32, first_channels=32)
 TINY_V1 = Settings(4, 2, 1, 1, (1, 1, 1), 2, (1, 1, 2, 2), 8, 10)

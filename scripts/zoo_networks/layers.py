@@ -9,6 +9,8 @@ from keras import layers
 
 Tensor: TypeAlias = Any  # A symbolic Keras tensor; Keras has no public name for it.
 
+CLASS_LAYERS = ("predictions", "conv_preds")  # The names that Keras gives to the last layer of its own classifiers.
+
 
 def image(size: int, channels: int = 3) -> Tensor:
     """The input: one square image of ``size`` by ``size`` pixels."""
@@ -49,7 +51,7 @@ def relu(x: Tensor) -> Tensor:
 
 def classifier(x: Tensor, classes: int, activation: str | None = None) -> Tensor:
     """Global average and a dense layer."""
-    return layers.Dense(classes, activation=activation)(layers.GlobalAveragePooling2D()(x))
+    return layers.Dense(classes, activation=activation, name=CLASS_LAYERS[0])(layers.GlobalAveragePooling2D()(x))
 
 
 def _activate(x: Tensor, activation: str | None) -> Tensor:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import keras
 import numpy as np
 
+from scripts.zoo_networks.layers import CLASS_LAYERS
+
+SHARPNESS = 8  # Times the logits of a classifier: a softmax of small ones is flat, in int8 the same value everywhere.
+
 
 def randomise(model: keras.Model, seed: int) -> None:
     """Random biases and batch norms, with the statistics that one random image has in the network.
@@ -22,4 +26,6 @@ def randomise(model: keras.Model, seed: int) -> None:
             layer.momentum = 0  # The next image's statistics replace the old ones.
         elif getattr(layer, "bias", None) is not None:
             layer.bias.assign(random.normal(0, 0.1, layer.bias.shape))
+        if layer.name in CLASS_LAYERS and layer.weights:  # MobileNet V1 calls its softmax "predictions".
+            layer.kernel.assign(SHARPNESS * layer.kernel)
     model([random.uniform(-1, 1, (1, *tensor.shape[1:])).astype(np.float32) for tensor in model.inputs], training=True)
