@@ -47,6 +47,20 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
         return int(digits) * _UNITS[unit]
 
 
+KERNELS = click.option(
+    "--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links."
+)
+TIME_LIMIT = click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Limit of each search.",
+)
+QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tflite-memopt")
 def cli() -> None:
@@ -56,7 +70,7 @@ def cli() -> None:
 @cli.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option("-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the result.")
-@click.option("--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links.")
+@KERNELS
 @click.option(
     "--scheduler",
     type=click.Choice(list(SCHEDULERS)),
@@ -75,14 +89,7 @@ def cli() -> None:
     help="What the budget limits: the arena to reserve (32-bit), or its head alone.",
 )
 @click.option("--budget", type=Bytes(), help="Exit with 1 when the result needs more than this, for example 64K.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Limit of each search.",
-)
+@TIME_LIMIT
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of searches and random inputs.")
 @click.option(
     "--samples", type=click.IntRange(min=1), default=10, show_default=True, help="Inputs per runtime in the proof."
@@ -91,7 +98,7 @@ def cli() -> None:
 @click.option("--no-verify", is_flag=True, help="Skip the proof of equality (and TFLM's measurement).")
 @click.option("--report", "report_path", type=ModelPath, metavar="R.json", help="Write the JSON report.")
 @click.option("--force", is_flag=True, help="Replace existing files, the input among them.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@QUIET
 def optimize(
     source: Path, output: Path, report_path: Path | None, force: bool, quiet: bool, no_verify: bool, **chosen: Any
 ) -> None:
@@ -121,7 +128,7 @@ def optimize(
 
 @cli.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@click.option("--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links.")
+@KERNELS
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, every operator's working set included.")
 def analyze(source: Path, kernels: str, as_json: bool) -> None:
     """Show what IN.tflite needs as it stands: arena, bounds, and the operators where memory peaks."""
@@ -146,7 +153,7 @@ def analyze(source: Path, kernels: str, as_json: bool) -> None:
 @click.option(
     "--runtime", type=click.Choice([*RUNTIMES, "all"]), default="all", show_default=True, help="Where to run."
 )
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@QUIET
 def verify(first: Path, second: Path, inputs: Path | None, samples: int, seed: int, runtime: str, quiet: bool) -> None:
     """Run A.tflite and B.tflite on the same inputs and compare every output.
 
@@ -172,18 +179,11 @@ def verify(first: Path, second: Path, inputs: Path | None, samples: int, seed: i
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option("--schedulers", default="all", show_default=True, metavar="A,B", help="Methods for the order.")
 @click.option("--planners", default="all", show_default=True, metavar="A,B", help="Methods for the offsets.")
-@click.option("--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Limit of each method.",
-)
+@KERNELS
+@TIME_LIMIT
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the searches.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@QUIET
 def compare(
     source: Path, schedulers: str, planners: str, kernels: str, time_limit: float, seed: int, as_json: bool, quiet: bool
 ) -> None:
