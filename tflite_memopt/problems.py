@@ -12,8 +12,7 @@ from .budget import Budget
 from .ir.model import Graph, Model, Operator, Tensor
 from .kernels.profile import KernelProfile
 from .kernels.requests.model import Word
-from .plan.methods import arena_bytes
-from .plan.problem import Item, PlanProblem
+from .plan.problem import Item, PlanProblem, arena_bytes
 from .plan.tflm_greedy import tflm_greedy
 from .schedule.problem import ScheduleProblem, Step
 
@@ -78,7 +77,7 @@ def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
         for item, place in zip(layout.problem.items, places, strict=True)
     )
     problem = PlanProblem(items, layout.problem.relations)
-    return arena_bytes(problem, tflm_greedy(problem, Budget()))
+    return arena_bytes(problem, tflm_greedy(problem, Budget()).offsets)
 
 
 def schedule_problem(graph: Graph, scratch: Mapping[Operator, int]) -> ScheduleProblem:
