@@ -20,6 +20,8 @@ from .problem import Answer, PlanProblem, arena_bytes
 
 _MAX_MOVES = 100_000
 _MAX_STALL = 10_000
+_STALL_PER_ITEM = 100
+"""Small problems are exhausted sooner."""
 _MAX_SECONDS = 10.0
 _MAX_MEETINGS = 1_000_000
 """Pairs of items alive together, above which a move costs too much for a search to get anywhere."""
@@ -28,7 +30,7 @@ _STRAY = 0.1
 
 
 def hill_climb(problem: PlanProblem, budget: Budget) -> Answer:
-    """Offsets in bytes. At most 100,000 moves, 10,000 without gain, 10 s or the budget's time limit."""
+    """Offsets in bytes. At most 100,000 moves, 100 an item or 10,000 without gain, 10 s or the time limit."""
     deadline = time.perf_counter() + min(budget.time_limit, _MAX_SECONDS)
     best = greedy_by_size(problem, budget).offsets
     best_top, bound = arena_bytes(problem, best), max_breadth(problem)
@@ -36,11 +38,11 @@ def hill_climb(problem: PlanProblem, budget: Budget) -> Answer:
     if best_top <= bound or len(free) < 2 or _meetings(problem) > _MAX_MEETINGS:
         return Answer(best)
     placement = min((OrderedPlacement(problem, order) for order in _first_orders(problem, free)), key=lambda p: p.top)
-    rng, stall = random.Random(budget.seed), 0
+    rng, stall, most = random.Random(budget.seed), 0, min(_MAX_STALL, _STALL_PER_ITEM * len(free))
     for _ in range(_MAX_MOVES):
         if placement.top < best_top:
             best, best_top, stall = tuple(placement.offsets), placement.top, 0
-        if best_top <= bound or stall >= _MAX_STALL or time.perf_counter() > deadline:
+        if best_top <= bound or stall >= most or time.perf_counter() > deadline:
             break
         placement.exchange(*_pick_pair(placement, free, rng))
         stall += 1

@@ -17,8 +17,9 @@ def best_variant(problem: PlanProblem, greedy: Greedy) -> Answer:
     plain = PlanProblem(problem.items)
     best = greedy(plain, singles(problem))
     if problem.relations:
-        # A group that spans more than the bound could not be part of a plan that meets it.
-        grouped = rigid_groups(problem, max_breadth(problem))
+        # A group that spans more than the best arena could only harm; the eighth is for alignments.
+        bound = max_breadth(problem)
+        grouped = rigid_groups(problem, bound + bound // 8)
         for offsets in (greedy(problem, singles(problem)), greedy(problem, grouped)):
             best = min(best, offsets, key=lambda found: arena_bytes(problem, found))
     return Answer(best)
