@@ -15,8 +15,7 @@ from .ir.model import Graph, Model, Operator, Tensor
 from .kernels.profile import KernelProfile
 from .kernels.requests.model import Word
 from .plan.bounds import max_breadth
-from .plan.methods import arena_bytes
-from .plan.problem import Item, PlanProblem
+from .plan.problem import Item, PlanProblem, arena_bytes
 from .plan.tflm_greedy import tflm_greedy
 from .schedule.problem import ScheduleProblem, Step
 
@@ -81,7 +80,7 @@ def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
         for item, place in zip(layout.problem.items, places, strict=True)
     )
     problem = PlanProblem(items, layout.problem.relations)
-    return arena_bytes(problem, tflm_greedy(problem, Budget()))
+    return arena_bytes(problem, tflm_greedy(problem, Budget()).offsets)
 
 
 def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..errors import InfeasibleError
 from .problem import Item, PlanProblem, Relation
@@ -18,12 +18,30 @@ def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:
         raise InfeasibleError(f"the plan has {len(offsets)} offsets for {len(problem.items)} items")
     for index, (item, offset) in enumerate(zip(problem.items, offsets, strict=True)):
         _check_item(index, item, offset)
+    _check_pairs(problem, offsets, range(len(problem.items)))
+
+
+def check_given(problem: PlanProblem) -> None:
+    """Raise InfeasibleError when no plan can exist: a given offset breaks a rule, or two of them collide."""
+    for index, item in enumerate(problem.items):
+        if item.size < 0 or item.start >= item.end:
+            raise InfeasibleError(f"item {index}: {item.size} bytes in [{item.start}, {item.end}) are no item")
+        if item.offset is not None:
+            _check_item(index, item, item.offset)
+    given = [index for index, item in enumerate(problem.items) if item.offset is not None]
+    try:
+        _check_pairs(problem, [item.offset or 0 for item in problem.items], given)
+    except InfeasibleError as error:
+        raise InfeasibleError(f"given offsets collide: {error}") from error
+
+
+def _check_pairs(problem: PlanProblem, offsets: Sequence[int], indices: Iterable[int]) -> None:
     relations: dict[tuple[int, int], list[Relation]] = {}
     for relation in problem.relations:
         pair = (min(relation.first, relation.second), max(relation.first, relation.second))
         relations.setdefault(pair, []).append(relation)
     # By start, so that the inner loop stops at the first item born after this one's death.
-    order = sorted(range(len(problem.items)), key=lambda i: problem.items[i].start)
+    order = sorted(indices, key=lambda i: problem.items[i].start)
     for rank, a in enumerate(order):
         for b in order[rank + 1 :]:
             if problem.items[b].start >= problem.items[a].end:

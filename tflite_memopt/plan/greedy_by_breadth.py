@@ -1,26 +1,35 @@
 """Greedy by Breadth: scopes with the most bytes alive first, in each the largest item first.
 
 Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference" (MLSys 2020 workshop),
-section 5.3, "Greedy by Breadth for Offset Calculation".
+section 5.3, "Greedy by Breadth for Offset Calculation". A group is placed whole at its first item's turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from ..budget import Budget
+from .lifetimes import crowded_scopes
 from .placement import Placement
-from .problem import PlanProblem
+from .problem import Answer, PlanProblem, Unit
+from .variants import best_variant
 
 
-def greedy_by_breadth(problem: PlanProblem, budget: Budget) -> tuple[int, ...]:
-    """Offsets in bytes. O(n^2 + total lifetime)."""
-    alive: dict[int, list[int]] = {}
-    for index, item in enumerate(problem.items):
-        for scope in range(item.start, item.end):
-            alive.setdefault(scope, []).append(index)
-    breadth = {scope: sum(problem.items[i].size for i in indices) for scope, indices in alive.items()}
-    placement = Placement(problem)
-    for scope in sorted(alive, key=lambda s: (-breadth[s], s)):
-        for index in sorted(alive[scope], key=lambda i: (-problem.items[i].size, i)):
+def greedy_by_breadth(problem: PlanProblem, budget: Budget) -> Answer:
+    """Offsets in bytes. O(n^2), vectorised."""
+    return best_variant(problem, _place_by_breadth)
+
+
+def _place_by_breadth(problem: PlanProblem, units: Sequence[Unit]) -> tuple[int, ...]:
+    items, placement = problem.items, Placement(problem)
+    unit_of = {index: unit for unit in units for index, _ in unit}
+    by_size = np.array(sorted(range(len(items)), key=lambda i: (-items[i].size, i)), np.int64)
+    starts = np.array([items[i].start for i in by_size], np.int64)
+    ends = np.array([items[i].end for i in by_size], np.int64)
+    for scope, _ in sorted(crowded_scopes(items), key=lambda pair: (-pair[1], pair[0])):
+        for index in by_size[(starts <= scope) & (scope < ends)].tolist():
             if not placement.is_placed(index):
-                placement.place(index, placement.smallest_gap(index))
+                placement.place(unit_of[index], placement.tightest(unit_of[index]))
     return placement.finish()

@@ -1,8 +1,8 @@
 """Hill climb: search over the order in which items are placed, each at the lowest offset that is free.
 
-For some order of placement lowest-first is optimal, so the search space holds an optimum. A move takes an item
-at the top of the arena and exchanges its turn with an item that it, or a neighbour of its, is alive with; moves
-that do not raise the arena are kept. Seeded, anytime, and stops at the bound.
+For some order of placement lowest-first is optimal, so the search space holds an optimum (without relations). A
+move takes an item at the top of the arena and exchanges its turn with an item that it, or a neighbour of its, is
+alive with; moves that do not raise the arena are kept. Seeded, anytime, and stops at the bound.
 Source: the hill-climb allocator of Arm's Ethos-U Vela compiler (hillclimb_allocation), for the choice of moves.
 """
 
@@ -10,95 +10,74 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from ..budget import Budget
 from .bounds import max_breadth
-from .problem import PlanProblem
+from .greedy_by_size import greedy_by_size
+from .ordered_placement import OrderedPlacement
+from .problem import Answer, PlanProblem, arena_bytes
 
-_MAX_MOVES = 20_000
-_MAX_STALL = 4_000
-_MAX_SECONDS = 5.0
+_MAX_MOVES = 100_000
+_MAX_STALL = 10_000
+_STALL_PER_ITEM = 100
+"""Small problems are exhausted sooner."""
+_MAX_SECONDS = 10.0
+_MAX_MEETINGS = 1_000_000
+"""Pairs of items alive together, above which a move costs too much for a search to get anywhere."""
 _STRAY = 0.1
 """Share of moves that exchange any two items, against plateaus that the guided moves cannot leave."""
 
 
-def hill_climb(problem: PlanProblem, budget: Budget) -> tuple[int, ...]:
-    """Offsets in bytes. At most 20,000 moves, 4,000 without gain, 5 s or the budget's time limit."""
-    rng = random.Random(budget.seed)
+def hill_climb(problem: PlanProblem, budget: Budget) -> Answer:
+    """Offsets in bytes. At most 100,000 moves, 100 an item or 10,000 without gain, 10 s or the time limit."""
     deadline = time.perf_counter() + min(budget.time_limit, _MAX_SECONDS)
-    neighbours = _neighbours(problem)
-    bound = max_breadth(problem)
+    best = greedy_by_size(problem, budget).offsets
+    best_top, bound = arena_bytes(problem, best), max_breadth(problem)
     free = [i for i, item in enumerate(problem.items) if item.offset is None]
-    order = sorted(free, key=lambda i: (-problem.items[i].size, problem.items[i].start, i))
-    offsets = _place_lowest(problem, order, neighbours)
-    top, stall = _top(problem, offsets), 0
-    best, best_top = offsets, top
+    if best_top <= bound or len(free) < 2 or _meetings(problem) > _MAX_MEETINGS:
+        return Answer(best)
+    placement = min((OrderedPlacement(problem, order) for order in _first_orders(problem, free)), key=lambda p: p.top)
+    rng, stall, most = random.Random(budget.seed), 0, min(_MAX_STALL, _STALL_PER_ITEM * len(free))
     for _ in range(_MAX_MOVES):
-        if best_top <= bound or stall >= _MAX_STALL or len(order) < 2 or time.perf_counter() > deadline:
+        if placement.top < best_top:
+            best, best_top, stall = tuple(placement.offsets), placement.top, 0
+        if best_top <= bound or stall >= most or time.perf_counter() > deadline:
             break
-        moved = _exchange(order, _pick_pair(problem, offsets, order, neighbours, rng))
-        found = _place_lowest(problem, moved, neighbours)
-        found_top = _top(problem, found)
+        placement.exchange(*_pick_pair(placement, free, rng))
         stall += 1
-        if found_top <= top:
-            order, offsets, top = moved, found, found_top
-        if found_top < best_top:
-            best, best_top, stall = found, found_top, 0
-    return tuple(best)
+    return Answer(best)
 
 
-def _neighbours(problem: PlanProblem) -> list[list[int]]:
-    """For each item the others that are alive at some time when it is."""
-    found: list[list[int]] = [[] for _ in problem.items]
-    alive: list[int] = []
-    for index in sorted(range(len(problem.items)), key=lambda i: problem.items[i].start):
-        item = problem.items[index]
-        alive = [other for other in alive if problem.items[other].end > item.start]
-        for other in alive:
-            if item.meets(problem.items[other]):
-                found[index].append(other)
-                found[other].append(index)
-        alive.append(index)
-    return found
+def _meetings(problem: PlanProblem) -> int:
+    """Pairs of items that are alive together, counted up to the limit."""
+    births = sorted(item.start for item in problem.items)
+    deaths = sorted(item.end for item in problem.items)
+    count, gone = 0, 0
+    for rank, birth in enumerate(births):
+        while deaths[gone] <= birth:
+            gone += 1
+        count += rank - gone
+    return count
 
 
-def _place_lowest(problem: PlanProblem, order: Sequence[int], neighbours: list[list[int]]) -> list[int]:
-    offsets = [-1 if item.offset is None else item.offset for item in problem.items]
+def _first_orders(problem: PlanProblem, free: list[int]) -> Iterator[list[int]]:
+    """Largest first with ties both ways (an overlap wants the reader placed first), area, longest life."""
     items = problem.items
-    for index in order:
-        item, frontier = items[index], 0
-        taken = sorted(
-            (offsets[other], offsets[other] + items[other].size) for other in neighbours[index] if offsets[other] >= 0
-        )
-        for start, end in taken:
-            if start - frontier >= item.size:
-                break
-            frontier = max(frontier, -(-end // item.alignment) * item.alignment)
-        offsets[index] = frontier
-    return offsets
+    yield sorted(free, key=lambda i: (-items[i].size, items[i].start, i))
+    yield sorted(free, key=lambda i: (-items[i].size, -items[i].start, i))
+    yield sorted(free, key=lambda i: (-items[i].size * (items[i].end - items[i].start), i))
+    yield sorted(free, key=lambda i: (items[i].start - items[i].end, -items[i].size, i))
+    yield sorted(free, key=lambda i: (-items[i].start, -items[i].size, i))
 
 
-def _top(problem: PlanProblem, offsets: Sequence[int]) -> int:
-    return max((o + item.size for o, item in zip(offsets, problem.items, strict=True)), default=0)
-
-
-def _pick_pair(
-    problem: PlanProblem, offsets: Sequence[int], order: Sequence[int], neighbours: list[list[int]], rng: random.Random
-) -> tuple[int, int]:
+def _pick_pair(placement: OrderedPlacement, free: list[int], rng: random.Random) -> tuple[int, int]:
+    """An item at the top, and one that it or a neighbour of its meets; now and then any two."""
     if rng.random() < _STRAY:
-        return rng.choice(order), rng.choice(order)
-    top = _top(problem, offsets)
-    free = set(order)
-    highest = [i for i in order if offsets[i] + problem.items[i].size == top] or list(order)
-    first = rng.choice(highest)
-    near = {other for other in neighbours[first] if other in free}
-    near |= {other for middle in near for other in neighbours[middle] if other in free}
-    near.discard(first)
-    return first, rng.choice(sorted(near)) if near else rng.choice(order)
-
-
-def _exchange(order: Sequence[int], pair: tuple[int, int]) -> list[int]:
-    first, second = pair
-    swap = {first: second, second: first}
-    return [swap.get(index, index) for index in order]
+        return rng.choice(free), rng.choice(free)
+    first = rng.choice([i for i in free if placement.ends[i] == placement.top] or free)
+    middle = rng.choice(placement.conflicts[first] or [(first, 0, 0)])[0]
+    if rng.random() < 0.5 and placement.ranks[middle] >= 0:
+        return first, middle
+    second = rng.choice(placement.conflicts[middle] or [(first, 0, 0)])[0]
+    return (first, second) if placement.ranks[second] >= 0 else (first, rng.choice(free))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ..budget import Budget
 from ..errors import UsageError
 from .bounds import max_breadth
-from .check import check_plan
+from .check import check_given, check_plan
 from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
 from .hill_climb import hill_climb
 from .naive import naive
-from .problem import Plan, PlanProblem, Strategy
+from .problem import Plan, PlanProblem, Strategy, arena_bytes
+from .strip_packing_best_fit import strip_packing_best_fit
 from .tflm_greedy import tflm_greedy
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -21,45 +23,46 @@ STRATEGIES: Mapping[str, Strategy] = {
     "tflm_greedy": tflm_greedy,
     "greedy_by_size": greedy_by_size,
     "greedy_by_breadth": greedy_by_breadth,
+    "strip_packing_best_fit": strip_packing_best_fit,
     "hill_climb": hill_climb,
 }
 BEST = "best"
-"""The default: the strategies of ``BEST_OF`` in turn until one meets the bound."""
-BEST_OF = ("greedy_by_size", "greedy_by_breadth", "tflm_greedy", "hill_climb")
+"""The default: the strategies of ``BEST_OF`` in turn, cheap ones first, until one meets the bound."""
+BEST_OF = ("greedy_by_size", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy", "hill_climb")
 NAMES = (BEST, *STRATEGIES)
 
 
 def solve(problem: PlanProblem, method: str = BEST, budget: Budget | None = None) -> Plan:
     """Plan by a named strategy, or by the best of several; the result is checked.
 
-    Raises UsageError for an unknown name and InfeasibleError when a strategy breaks a rule.
+    Raises UsageError for an unknown name, InfeasibleError for given offsets that collide and for a strategy that
+    breaks a rule.
     """
-    budget = budget or Budget()
+    if method not in NAMES:
+        raise UsageError(f"unknown planner '{method}'; choose one of {', '.join(NAMES)}")
+    check_given(problem)
+    budget, bound = budget or Budget(), max_breadth(problem)
     if method != BEST:
-        return _run(problem, method, budget)
-    started = time.perf_counter()
+        return _run(problem, method, budget, bound)
+    deadline = time.perf_counter() + budget.time_limit
     best: Plan | None = None
     for name in BEST_OF:
-        plan = _run(problem, name, budget)
+        left = Budget(max(0.0, deadline - time.perf_counter()), budget.seed)
+        plan = _run(problem, name, left, bound)
+        # A bound that one strategy proves holds for the plans of all.
+        bound = plan.lower_bound
         if best is None or plan.arena_bytes < best.arena_bytes:
             best = plan
-        if best.optimal or time.perf_counter() - started > budget.time_limit:
+        if best.arena_bytes == bound or time.perf_counter() > deadline:
             break
     assert best is not None
-    return best
+    return replace(best, lower_bound=bound, optimal=best.arena_bytes == bound)
 
 
-def arena_bytes(problem: PlanProblem, offsets: Sequence[int]) -> int:
-    """max(offset + size) in bytes: TFLM's head under this plan."""
-    return max((o + i.size for o, i in zip(offsets, problem.items, strict=True)), default=0)
-
-
-def _run(problem: PlanProblem, name: str, budget: Budget) -> Plan:
-    if name not in STRATEGIES:
-        raise UsageError(f"unknown planner '{name}'; choose one of {', '.join(NAMES)}")
+def _run(problem: PlanProblem, name: str, budget: Budget, bound: int) -> Plan:
     started = time.perf_counter()
-    offsets = STRATEGIES[name](problem, budget)
+    answer = STRATEGIES[name](problem, budget)
     seconds = time.perf_counter() - started
-    check_plan(problem, offsets)
-    size, bound = arena_bytes(problem, offsets), max_breadth(problem)
-    return Plan(offsets, size, bound, size == bound, name, seconds)
+    check_plan(problem, answer.offsets)
+    size, bound = arena_bytes(problem, answer.offsets), max(bound, answer.lower_bound)
+    return Plan(answer.offsets, size, bound, size == bound, name, seconds)

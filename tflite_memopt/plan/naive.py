@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..budget import Budget
-from .problem import PlanProblem
+from .problem import Answer, PlanProblem
 
 
-def naive(problem: PlanProblem, budget: Budget) -> tuple[int, ...]:
+def naive(problem: PlanProblem, budget: Budget) -> Answer:
     """Offsets behind one another, above all given offsets. O(n)."""
     frontier = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
     offsets = []
@@ -17,4 +17,4 @@ def naive(problem: PlanProblem, budget: Budget) -> tuple[int, ...]:
         begin = -(-frontier // item.alignment) * item.alignment
         offsets.append(begin)
         frontier = begin + item.size
-    return tuple(offsets)
+    return Answer(tuple(offsets))

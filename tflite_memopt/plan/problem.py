@@ -6,7 +6,7 @@ Units are bytes and scopes. All intervals are half-open: an item is alive in ``[
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..budget import Budget
@@ -60,6 +60,11 @@ class PlanProblem:
     relations: tuple[Relation, ...] = ()
 
 
+def arena_bytes(problem: PlanProblem, offsets: Sequence[int]) -> int:
+    """max(offset + size) in bytes: TFLM's head under this plan."""
+    return max((o + i.size for o, i in zip(offsets, problem.items, strict=True)), default=0)
+
+
 @dataclass(frozen=True)
 class Plan:
     """``offsets[i]`` is the first byte of item i; ``arena_bytes`` is max(offset + size).
@@ -76,5 +81,16 @@ class Plan:
     seconds: float
 
 
-Strategy = Callable[[PlanProblem, Budget], tuple[int, ...]]
-"""What a strategy file provides: offsets for all items. ``methods.solve`` times, checks and wraps them."""
+@dataclass(frozen=True)
+class Answer:
+    """What a strategy returns: offsets for all items, and a bound in bytes that it proved (0 for none)."""
+
+    offsets: tuple[int, ...]
+    lower_bound: int = 0
+
+
+Strategy = Callable[[PlanProblem, Budget], Answer]
+"""What a strategy file provides. ``methods.solve`` times, checks and wraps the answers."""
+
+Unit = tuple[tuple[int, int], ...]
+"""Items that are placed at once: (index, bytes from the unit's offset to the item's)."""

@@ -1,0 +1,213 @@
+"""Permissions: what they forbid, what the strategies gain from them, the bound with them, given offsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflite_memopt.budget import Budget
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.plan.bounds import max_breadth
+from tflite_memopt.plan.check import check_plan
+from tflite_memopt.plan.groups import rigid_groups, singles
+from tflite_memopt.plan.methods import STRATEGIES, solve
+from tflite_memopt.plan.permissions import forbidden_differences, may_differ_by
+from tflite_memopt.plan.placement import Placement
+from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
+
+BUDGET = Budget(time_limit=2.0, seed=0)
+USING = [name for name in STRATEGIES if name not in ("naive", "tflm_greedy")]
+
+
+@st.composite
+def related_problems(draw: st.DrawFn, most: int = 16, unit: int = 4, pinned: bool = True) -> PlanProblem:
+    """Many relations an item, of both kinds and signs, between items that mostly meet; some offsets given."""
+    count = draw(st.integers(1, most))
+    chosen = []
+    for _ in range(count):
+        start = draw(st.integers(0, 4))
+        alignment = draw(st.sampled_from((1, unit)))
+        chosen.append(Item(draw(st.integers(1, 12)) * unit // 2, start, start + draw(st.integers(1, 4)), alignment))
+    positions = st.integers(0, count - 1)
+    triples = st.tuples(positions, positions, st.integers(-8, 8), st.booleans())
+    drawn = draw(st.lists(triples, max_size=3 * count))
+    relations = tuple(Relation(a, b, distance * unit // 2, exact) for a, b, distance, exact in drawn if a != b)
+    for place in draw(st.lists(st.integers(0, 20), max_size=2 if pinned else 0)):
+        at = draw(positions)
+        moved = [*chosen[:at], replace(chosen[at], offset=place * unit), *chosen[at + 1 :]]
+        if _given_are_apart(moved):
+            chosen = moved
+    return PlanProblem(tuple(chosen), relations)
+
+
+def _given_are_apart(chosen: list[Item]) -> bool:
+    given_items = tuple(item for item in chosen if item.offset is not None)
+    try:
+        check_plan(PlanProblem(given_items), [item.offset or 0 for item in given_items])
+    except InfeasibleError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(problem=related_problems())
+@settings(max_examples=80, deadline=None)
+def test_every_strategy_keeps_the_rules_with_relations(name: str, problem: PlanProblem) -> None:
+    if name == "tflm_greedy":  # it knows no alignment: TFLM's sizes are aligned
+        problem = replace(problem, items=tuple(replace(item, alignment=1) for item in problem.items))
+    offsets = STRATEGIES[name](problem, BUDGET).offsets
+    check_plan(problem, offsets)
+    assert arena_bytes(problem, offsets) >= max_breadth(problem)
+    assert STRATEGIES[name](problem, BUDGET).offsets == offsets
+
+
+@pytest.mark.parametrize("name", ["greedy_by_size", "greedy_by_breadth", "strip_packing_best_fit"])
+@given(problem=related_problems())
+@settings(max_examples=40, deadline=None)
+def test_a_permission_never_makes_a_greedy_strategy_worse(name: str, problem: PlanProblem) -> None:
+    with_relations = arena_bytes(problem, STRATEGIES[name](problem, BUDGET).offsets)
+    plain = PlanProblem(problem.items)
+    assert with_relations <= arena_bytes(plain, STRATEGIES[name](plain, BUDGET).offsets)
+
+
+@given(problem=related_problems(most=4, unit=2, pinned=False))
+@settings(max_examples=60, deadline=None)
+def test_the_bound_with_relations_is_below_brute_force(problem: PlanProblem) -> None:
+    small = replace(problem, items=tuple(replace(i, size=min(i.size, 6), alignment=1) for i in problem.items))
+    optimum = _smallest_arena(small)
+    assert max_breadth(small) <= optimum
+    assert solve(small, "hill_climb", BUDGET).arena_bytes >= optimum
+
+
+def _smallest_arena(problem: PlanProblem) -> int:
+    """Every offset up to a plan that is known, tried out."""
+    best = arena_bytes(problem, STRATEGIES["greedy_by_size"](problem, BUDGET).offsets)
+    for offsets in product(*(range(best - item.size + 1) for item in problem.items)):
+        size = arena_bytes(problem, offsets)
+        if size < best and _is_valid(problem, offsets):
+            best = size
+    return best
+
+
+def _is_valid(problem: PlanProblem, offsets: tuple[int, ...]) -> bool:
+    try:
+        check_plan(problem, offsets)
+    except InfeasibleError:
+        return False
+    return True
+
+
+@given(problem=related_problems(most=2))
+@settings(max_examples=150, deadline=None)
+def test_forbidden_differences_are_what_the_checker_refuses(problem: PlanProblem) -> None:
+    if len(problem.items) < 2:
+        return
+    free = replace(problem, items=tuple(replace(item, offset=None, alignment=1) for item in problem.items))
+    permissions = forbidden_differences(free)
+    if not permissions:
+        return
+    for difference in range(-40, 41):
+        assert may_differ_by(difference, permissions[0][1]) == _is_valid(free, (100 + difference, 100))
+        assert may_differ_by(-difference, permissions[1][0]) == _is_valid(free, (100 + difference, 100))
+
+
+@given(problem=related_problems(), floor=st.integers(0, 30))
+@settings(max_examples=80, deadline=None)
+def test_lowest_is_the_first_offset_that_the_checker_accepts(problem: PlanProblem, floor: int) -> None:
+    free = replace(problem, items=tuple(replace(item, offset=None) for item in problem.items))
+    placement, last = Placement(free), len(free.items) - 1
+    for unit in singles(free)[:-1]:
+        placement.place(unit, placement.tightest(unit))
+    found = placement.lowest(((last, 0),), floor)
+    before = [offset for offset in placement.offsets if offset is not None]
+    places = range(floor, found + 1)
+    assert [place for place in places if _is_valid(free, (*before, place))] == [found]
+
+
+@given(problem=related_problems())
+@settings(max_examples=80, deadline=None)
+def test_groups_hold_every_free_item_once_and_are_valid_by_themselves(problem: PlanProblem) -> None:
+    units = rigid_groups(problem, 40)
+    free = sorted(index for index, item in enumerate(problem.items) if item.offset is None)
+    assert sorted(index for unit in units for index, _ in unit) == free
+    for unit in units:
+        position = {index: rank for rank, (index, _) in enumerate(unit)}
+        relations = tuple(
+            replace(r, first=position[r.first], second=position[r.second])
+            for r in problem.relations
+            if r.first in position and r.second in position
+        )
+        base = 4 * 1000
+        alone = PlanProblem(tuple(problem.items[index] for index, _ in unit), relations)
+        check_plan(alone, [base + shift for _, shift in unit])
+        if len(unit) > 1:
+            lows = [shift for _, shift in unit]
+            assert max(s + problem.items[i].size for i, s in unit) - min(lows) <= 40
+
+
+@pytest.mark.parametrize("name", USING)
+def test_an_in_place_chain_takes_its_largest_item(name: str) -> None:
+    chain = tuple(Item(16 * size, step, step + 2) for step, size in enumerate((3, 5, 8, 8, 6, 2)))
+    relations = tuple(Relation(step + 1, step, 0, exact=True) for step in range(len(chain) - 1))
+    plan = solve(PlanProblem(chain, relations), name, BUDGET)
+    assert (plan.arena_bytes, plan.optimal) == (128, True)
+
+
+@pytest.mark.parametrize("name", USING)
+def test_the_inputs_of_a_concatenation_are_ranges_of_its_output(name: str) -> None:
+    parts = (Item(64, 0, 4), Item(32, 1, 4), Item(96, 2, 4))
+    problem = PlanProblem(
+        (*parts, Item(192, 3, 5)),
+        (Relation(0, 3, 0, True), Relation(1, 3, 64, True), Relation(2, 3, 96, True)),
+    )
+    plan = solve(problem, name, BUDGET)
+    assert (plan.arena_bytes, plan.optimal) == (192, True)
+
+
+@pytest.mark.parametrize("name", USING)
+def test_an_overlap_costs_its_distance(name: str) -> None:
+    problem = PlanProblem((Item(160, 0, 2), Item(160, 1, 3)), (Relation(0, 1, 20),))
+    plan = solve(problem, name, BUDGET)
+    assert plan.arena_bytes == 160 + 32  # 20 bytes, at the next multiple of 16
+    assert plan.lower_bound == 180
+
+
+def test_in_place_into_the_middle_of_a_neighbour() -> None:
+    problem = PlanProblem((Item(160, 0, 2, offset=0), Item(32, 1, 3)), (Relation(1, 0, 64, True),))
+    assert solve(problem, "greedy_by_size", BUDGET).offsets == (0, 64)
+
+
+def test_given_offsets_that_collide_are_named() -> None:
+    problem = PlanProblem((Item(32, 0, 2, offset=0), Item(16, 0, 2), Item(32, 1, 3, offset=16)))
+    with pytest.raises(InfeasibleError, match="given offsets collide: items 0 and 2") as caught:
+        solve(problem)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("item", "word"),
+    [
+        (Item(16, 0, 1, offset=8), "multiple of 16"),
+        (Item(16, 0, 1, offset=-16), "negative"),
+        (Item(16, 3, 3), "no item"),
+    ],
+)
+def test_an_item_that_cannot_be_is_refused(item: Item, word: str) -> None:
+    with pytest.raises(InfeasibleError, match=word):
+        solve(PlanProblem((item,)))
+
+
+def test_given_offsets_may_use_a_permission() -> None:
+    pair = (Item(32, 0, 2, offset=0), Item(32, 1, 3, offset=0))
+    assert solve(PlanProblem(pair, (Relation(0, 1, 0, True),))).arena_bytes == 32
+
+
+def test_two_thousand_items_stay_near_the_bound() -> None:
+    sizes = [16 * (1 + (7919 * step) % 251) for step in range(2_000)]
+    items = tuple(Item(size, step, step + 2 + (step * step) % 5) for step, size in enumerate(sizes))
+    problem = PlanProblem(items)
+    assert arena_bytes(problem, STRATEGIES["greedy_by_size"](problem, BUDGET).offsets) <= 1.05 * max_breadth(problem)

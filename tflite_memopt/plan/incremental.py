@@ -1,0 +1,62 @@
+"""Planning in passes, for tensors whose size is known only once others have been computed.
+
+Each pass plans what it has become possible to plan, around what earlier passes placed: their bytes are in use.
+Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..budget import Budget
+from ..errors import UsageError
+from .bounds import max_breadth
+from .methods import BEST, solve
+from .problem import Plan, PlanProblem, arena_bytes
+
+
+def extend_plan(
+    problem: PlanProblem, placed: Mapping[int, int], method: str = BEST, budget: Budget | None = None
+) -> Plan:
+    """One pass: plan all items, those in ``placed`` (item -> offset in bytes) where they are. Raises as ``solve``."""
+    items = tuple(
+        replace(item, offset=placed[index]) if index in placed else item for index, item in enumerate(problem.items)
+    )
+    return solve(replace(problem, items=items), method, budget)
+
+
+def plan_incrementally(
+    problem: PlanProblem, passes: Sequence[int], method: str = BEST, budget: Budget | None = None
+) -> Plan:
+    """Plan item i in pass ``passes[i]``, the lowest first; no offset depends on items of later passes.
+
+    The time limit is shared out over the passes; ``lower_bound`` is that of planning all items at once. Raises
+    UsageError unless there is one pass for each item, else as ``solve``.
+    """
+    if len(passes) != len(problem.items):
+        raise UsageError(f"{len(passes)} passes are given for {len(problem.items)} items")
+    budget, numbers = budget or Budget(), sorted(set(passes))
+    placed: dict[int, int] = {}
+    seconds, used = 0.0, method
+    for number in numbers:
+        known = [index for index, first in enumerate(passes) if first <= number]
+        share = replace(budget, time_limit=budget.time_limit / len(numbers))
+        positions = {index: position for position, index in enumerate(known)}
+        earlier = {positions[index]: offset for index, offset in placed.items()}
+        plan = extend_plan(_restricted(problem, positions), earlier, method, share)
+        placed = dict(zip(known, plan.offsets, strict=True))
+        seconds, used = seconds + plan.seconds, plan.method
+    offsets = tuple(placed[index] for index in range(len(problem.items)))
+    size, bound = arena_bytes(problem, offsets), max_breadth(problem)
+    return Plan(offsets, size, bound, size == bound, used, seconds)
+
+
+def _restricted(problem: PlanProblem, positions: Mapping[int, int]) -> PlanProblem:
+    """The problem with these items only (old position -> new position), and the relations between them."""
+    relations = tuple(
+        replace(relation, first=positions[relation.first], second=positions[relation.second])
+        for relation in problem.relations
+        if relation.first in positions and relation.second in positions
+    )
+    return PlanProblem(tuple(problem.items[index] for index in positions), relations)

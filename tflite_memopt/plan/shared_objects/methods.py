@@ -1,0 +1,58 @@
+"""The table of shared-object strategies, and the one way to run them: solve, check, wrap, export."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+
+from ...errors import UsageError
+from .bounds import positional_maxima
+from .check import check_objects
+from .greedy import greedy
+from .greedy_by_breadth import greedy_by_breadth
+from .greedy_by_size import greedy_by_size
+from .greedy_by_size_improved import greedy_by_size_improved
+from .min_cost_flow import min_cost_flow
+from .problem import Assignment, Items, Strategy, object_sizes
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "greedy": greedy,
+    "greedy_by_breadth": greedy_by_breadth,
+    "greedy_by_size": greedy_by_size,
+    "greedy_by_size_improved": greedy_by_size_improved,
+    "min_cost_flow": min_cost_flow,
+}
+BEST = "best"
+"""The two that the paper's section 7 recommends, the better of them."""
+BEST_OF = ("greedy_by_size_improved", "greedy_by_breadth")
+NAMES = (BEST, *STRATEGIES)
+
+
+def solve(items: Items, method: str = BEST) -> Assignment:
+    """Assign objects by a named strategy; the result is checked. Raises UsageError for an unknown name."""
+    if method == BEST:
+        return min((solve(items, name) for name in BEST_OF), key=lambda found: found.total_bytes)
+    if method not in STRATEGIES:
+        raise UsageError(f"unknown shared-object planner '{method}'; choose one of {', '.join(NAMES)}")
+    started = time.perf_counter()
+    objects = STRATEGIES[method](items)
+    seconds = time.perf_counter() - started
+    check_objects(items, objects)
+    sizes, bound = object_sizes(items, objects), sum(positional_maxima(items))
+    return Assignment(objects, sizes, sum(sizes), bound, sum(sizes) == bound, method, seconds)
+
+
+def to_json(assignment: Assignment) -> str:
+    """The assignment as JSON, for a runtime that binds tensors to objects; bytes throughout."""
+    return json.dumps(
+        {
+            "method": assignment.method,
+            "total_bytes": assignment.total_bytes,
+            "lower_bound": assignment.lower_bound,
+            "optimal": assignment.optimal,
+            "object_bytes": list(assignment.sizes),
+            "object_of_item": list(assignment.objects),
+        },
+        indent=2,
+    )
