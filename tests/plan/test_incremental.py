@@ -42,12 +42,11 @@ def test_one_pass_is_planning_at_once() -> None:
 
 
 def test_what_is_known_late_pays_for_it() -> None:
-    """Known at once, the two small items go above the large one's place; known late, it goes above both."""
-    problem = PlanProblem((Item(16, 0, 2), Item(64, 1, 3), Item(64, 2, 4)))
-    assert solve(problem, budget=BUDGET).arena_bytes == 128
-    late = plan_incrementally(problem, (0, 1, 0), budget=BUDGET)
-    assert (late.arena_bytes, late.offsets[0], late.offsets[2]) == (128, 0, 0)
-    assert late.lower_bound == 128
+    """Known at once, the long-lived item goes to the bottom; known late, the large one must go above it."""
+    problem = PlanProblem((Item(64, 0, 1), Item(16, 0, 2), Item(80, 1, 2)))
+    assert solve(problem, budget=BUDGET).arena_bytes == 96
+    late = plan_incrementally(problem, (0, 0, 1), budget=BUDGET)
+    assert (late.offsets, late.arena_bytes, late.lower_bound) == ((0, 64, 80), 160, 96)
 
 
 def test_relations_across_passes_are_used() -> None:

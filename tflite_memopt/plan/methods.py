@@ -27,7 +27,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "hill_climb": hill_climb,
 }
 BEST = "best"
-"""The default: the strategies of ``BEST_OF`` in turn, cheap ones first, until one meets the bound."""
+"""The default: the strategies of ``BEST_OF`` in turn, cheap ones first and searches last, until one meets the bound."""
 BEST_OF = ("greedy_by_size", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy", "hill_climb")
 NAMES = (BEST, *STRATEGIES)
 
