@@ -63,6 +63,14 @@ def test_compare_shows_the_methods_that_were_asked_for(source: Path) -> None:
     assert_refused(run("compare", source, "--schedulers", "fastest"), "unknown scheduler 'fastest'")
 
 
+def test_pins_from_the_command_line(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.tflite"
+    assert_refused(run("optimize", source, "-o", output, "--pin", "image"), "TENSOR=OFFSET")
+    assert_refused(run("optimize", source, "-o", output, "--pin", "picture=0"), "no tensor of this name")
+    done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify")
+    assert done.returncode == 0, done.stderr
+
+
 def test_analyze_json_is_json(source: Path) -> None:
     done = run("analyze", source, "--json")
     assert done.returncode == 0

@@ -25,6 +25,7 @@ LEVELS = {
     "equivalence": 3,
     "report": 3,
     "options": 3,
+    "pins": 3,
     "problems": 4,
     "measure": 5,
     "proof": 5,

@@ -92,6 +92,35 @@ def test_compare_runs_every_method_of_both_tables() -> None:
         tflite_memopt.compare(write_model(irregular_model()), ("luck",))
 
 
+def test_pins_are_kept_and_in_force() -> None:
+    model = mobile_chain()
+    pins = ((model.main.inputs[0].name, 4096), (model.main.outputs[0].name, 64))
+    result = tflite_memopt.optimize(write_model(model), replace(QUICK, pins=pins))
+    planned = offline_plan.decode(read_model(result.model))
+    assert planned is not None
+    assert {tensor.name: offset for tensor, offset in planned.items() if tensor.name in dict(pins)} == dict(pins)
+    assert result.report.after.tflm["head"] == result.report.after.arena_bytes
+    assert all(verdict.equal for verdict in result.report.equivalence.values())
+
+
+@pytest.mark.parametrize(
+    ("pins", "words"),
+    [
+        ((("picture", 0),), "no tensor of this name"),
+        ((("image", 8),), "multiple of 16"),
+        ((("image", -16),), "multiple of 16"),
+        ((("image", 0), ("image", 16)), "pinned at 0 too"),
+        ((("image", 16), ("first", 0)), "collides with"),
+    ],
+)
+def test_wrong_pins_are_named(pins: tuple[tuple[str, int], ...], words: str) -> None:
+    model = mobile_chain()
+    first = model.main.operators[0].outputs[0].name
+    chosen = tuple((first if name == "first" else name, offset) for name, offset in pins)
+    with pytest.raises(UsageError, match=words):
+        tflite_memopt.optimize(write_model(model), Options(verify=False, pins=chosen))
+
+
 def test_a_chain_that_no_greedy_order_solves_meets_its_bound() -> None:
     report = tflite_memopt.optimize(write_model(mobile_chain(96)), Options(verify=False)).report
     assert report.after.arena_bytes == report.bounds.plan < report.before.arena_bytes

@@ -61,6 +61,21 @@ TIME_LIMIT = click.option(
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 
 
+# As above.
+class Pin(click.ParamType):  # type: ignore[type-arg]
+    """A tensor's name and its offset, such as ``image=0`` or ``image=4K``."""
+
+    name = "pin"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, offset = str(value).rpartition("=")
+        if not equals or not name:
+            self.fail(f"'{value}' is not TENSOR=OFFSET", param, ctx)
+        return name, Bytes().convert(offset, param, ctx)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tflite-memopt")
 def cli() -> None:
@@ -80,6 +95,14 @@ def cli() -> None:
 )
 @click.option(
     "--planner", type=click.Choice(PLANNERS), default=BEST_PLANNER, show_default=True, help="Offsets of tensors."
+)
+@click.option(
+    "--pin",
+    "pins",
+    type=Pin(),
+    multiple=True,
+    metavar="TENSOR=OFFSET",
+    help="Keep a tensor at this offset, a multiple of 16; repeat for more.",
 )
 @click.option(
     "--objective",

@@ -12,6 +12,8 @@ from .kernels.profiles import profile_named
 from .options import Options
 from .plan.methods import STRATEGIES
 from .plan.methods import solve as solve_plan
+from .plan.shared_objects.methods import STRATEGIES as SHARED
+from .plan.shared_objects.methods import solve as solve_objects
 from .problems import memory_layout, schedule_problem
 from .report.model import Comparison, MethodUse
 from .rewrite.dead_tensors import drop_dead_tensors
@@ -30,6 +32,8 @@ def compare_methods(
     progress: Callable[[str], None],
 ) -> Comparison:
     """Run the named methods, each within the time limit; ``("all",)`` stands for the whole table.
+
+    With all planners the shared-object strategies run too.
 
     The model is left in the order of the smallest peak, its own where none is better. Raises UsageError for an
     unknown name.
@@ -50,6 +54,7 @@ def compare_methods(
     for method in plans:
         progress(f"planning {len(layout.problem.items)} items: {method}")
         placed.append(solve_plan(layout.problem, method, budget))
+    objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
     return Comparison(
         name,
         options.kernels,
@@ -57,6 +62,7 @@ def compare_methods(
         tuple(MethodUse(s.method, s.peak_bytes, s.lower_bound, s.optimal, s.seconds, s.states) for s in schedules),
         best.method,
         tuple(MethodUse(p.method, p.arena_bytes, p.lower_bound, p.optimal, p.seconds, None) for p in placed),
+        tuple(MethodUse(o.method, o.total_bytes, o.lower_bound, o.optimal, o.seconds, None) for o in objects),
     )
 
 

@@ -19,7 +19,7 @@ class Options:
     runtime in the equality proof; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
     it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it.
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
-    reserve, or the ``head`` alone.
+    reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
     """
 
     kernels: str = "portable"
@@ -33,3 +33,4 @@ class Options:
     runtimes: tuple[str, ...] = RUNTIMES
     objective: Objective = "total"
     budget: int | None = None
+    pins: tuple[tuple[str, int], ...] = ()

@@ -48,7 +48,7 @@ def place_in_better_order(model: Model, order: Sequence[int], profile: KernelPro
 
 
 def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> Placed:
-    layout = memory_layout(model, profile)
+    layout = memory_layout(model, profile, options.pins)
     plan = solve(layout.problem, options.planner, Budget(options.time_limit, options.seed))
     planned = offsets_to_write(model, layout, plan.offsets)
     return Placed(order, layout, plan, planned, memory_use(model, layout, planned, profile))

@@ -14,6 +14,7 @@ from .ir.control_flow import called_subgraphs
 from .ir.model import Graph, Model, Operator, Tensor
 from .kernels.profile import KernelProfile
 from .kernels.requests.model import Word
+from .pins import Pins, pinned_offsets
 from .plan.bounds import max_breadth
 from .plan.problem import Item, PlanProblem, arena_bytes
 from .plan.tflm_greedy import tflm_greedy
@@ -28,6 +29,7 @@ class MemoryLayout:
     """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in call order.
 
     ``problem.items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
+    Items of tensors that the user pinned have their offset.
     """
 
     timeline: Timeline
@@ -36,10 +38,13 @@ class MemoryLayout:
     problem: PlanProblem
 
 
-def memory_layout(model: Model, profile: KernelProfile) -> MemoryLayout:
-    """The offset problem of a model in its present order."""
+def memory_layout(model: Model, profile: KernelProfile, pins: Pins = ()) -> MemoryLayout:
+    """The offset problem of a model in its present order, the ``pins`` given. Raises UsageError for a wrong pin."""
     timeline = compute_timeline(model)
-    items = [Item(aligned(t.nbytes), life.start, life.end) for t, life in timeline.tensors.items()]
+    places = pinned_offsets(timeline.tensors, pins)
+    items = [
+        Item(aligned(t.nbytes), life.start, life.end, offset=places.get(t)) for t, life in timeline.tensors.items()
+    ]
     scratch: dict[Operator, int] = {}
     for operator in (op for graph in model.graphs for op in graph.operators if op in timeline.spans):
         span = timeline.spans[operator]
@@ -52,9 +57,11 @@ def memory_layout(model: Model, profile: KernelProfile) -> MemoryLayout:
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
     """The offsets for the file: those of a plan, or none where TFLM does better by itself.
 
-    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it.
+    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins are always kept.
     """
     planned = _plannable(model, layout, offsets)
+    if any(item.offset is not None for item in layout.problem.items):
+        return planned
     return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
 
 

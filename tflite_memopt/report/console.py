@@ -63,6 +63,8 @@ def render_comparison(comparison: Comparison) -> RenderableType:
         parts.append(_methods(title, "peak", orders))
     if plans:
         parts.append(_methods(f"offsets in the order of {comparison.planned_order}, arena in bytes", "arena", plans))
+    if comparison.shared_objects:
+        parts.append(_methods("shared objects in that order, bytes of all", "objects", comparison.shared_objects))
     return Group(*parts)
 
 

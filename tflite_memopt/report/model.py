@@ -125,7 +125,7 @@ class Report:
 
 @dataclass(frozen=True)
 class MethodUse:
-    """One method's result in a comparison: ``bytes`` is a peak for a scheduler, an arena for a planner.
+    """One method's result in a comparison: ``bytes`` is a peak, an arena, or a sum of objects.
 
     ``states`` counts what a scheduler visited; None for planners.
     """
@@ -140,7 +140,10 @@ class MethodUse:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What ``compare`` found. The planners all plan the order of ``planned_order``, a scheduler's name."""
+    """What ``compare`` found. The planners all plan the order of ``planned_order``, a scheduler's name.
+
+    ``shared_objects`` are for runtimes that cannot place tensors at offsets: bytes of all objects.
+    """
 
     model: str | None
     kernels: str
@@ -148,6 +151,7 @@ class Comparison:
     schedulers: tuple[MethodUse, ...]
     planned_order: str
     planners: tuple[MethodUse, ...]
+    shared_objects: tuple[MethodUse, ...]
 
 
 def to_json(record: Report | Analysis | Comparison) -> str:
