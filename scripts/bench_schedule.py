@@ -6,17 +6,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from bench_networks import Network, named, networks_in, row, table
 from paper_tables import ABLATION, PARTITIONED, PARTS, PEAKS, SECONDS
 
 from tflite_memopt.budget import Budget
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.problems import memory_layout, schedule_problem
-from tflite_memopt.rewrite.dead_tensors import drop_dead_tensors
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.ilp import IlpParts, ilp_with
 from tflite_memopt.schedule.methods import METHODS, solve
@@ -41,40 +37,19 @@ LEVELS = {
 PUBLISHED_LEVELS = ("N/A", "56.5", "37.9")
 
 
-@dataclass(frozen=True)
-class Network:
-    """A model's ordering problem, under its file's name."""
-
-    name: str
-    problem: ScheduleProblem
-
-
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
 @click.option("--time-limit", default=30.0, show_default=True, help="Seconds for each method, as in the paper.")
 def schedule(sources: tuple[Path, ...], output: Path | None, time_limit: float) -> None:
     """Every scheduler on the models of SOURCES (files, or folders of .tflite), and the papers' tables."""
-    networks = [network for path in sources for network in _load(path)]
-    command = f"scripts/bench schedule {' '.join(map(_shown, sources))} --time-limit {time_limit:g}"
+    networks = [network for path in sources for network in networks_in(path)]
+    command = f"scripts/bench schedule {' '.join(map(named, sources))} --time-limit {time_limit:g}"
     text = "\n".join(_document(networks, Budget(time_limit), command)) + "\n"
     if output is None:
         click.echo(text)
     else:
         output.write_text(text)
-
-
-def _shown(path: Path) -> str:
-    """The path as a reader would type it."""
-    return str(path).replace(str(Path.home()), "~")
-
-
-def _load(path: Path) -> Iterator[Network]:
-    for file in sorted(path.glob("*.tflite")) if path.is_dir() else [path]:
-        model = read_model(file.read_bytes())
-        drop_dead_tensors(model)
-        layout = memory_layout(model, profile_named("portable"))
-        yield Network(file.stem, schedule_problem(model.main, layout))
 
 
 def _document(networks: Sequence[Network], budget: Budget, command: str) -> Iterator[str]:
@@ -112,28 +87,27 @@ def _median(run: Callable[[], Schedule]) -> Schedule:
 
 def _ours(networks: Sequence[Network], runs: dict[str, dict[str, Schedule]]) -> Iterator[str]:
     yield "## Peaks, bytes\n"
-    yield from _table("network | operators | " + " | ".join(METHODS) + " | bound | best_first / as_is")
+    yield from table("network | operators | " + " | ".join(METHODS) + " | bound | best_first / as_is")
     for network in networks:
         found = runs[network.name]
         cells = [f"{found[m].peak_bytes:,}{'*' if found[m].optimal else ''}" for m in METHODS]
         best, own = found["best_first"], found["as_is"].peak_bytes
-        row = [
+        yield row(
             network.name,
             len(network.problem.steps),
             *cells,
             f"{best.lower_bound:,}",
             f"{best.peak_bytes / own:.3f}",
-        ]
-        yield _row(*row)
+        )
     yield "\n## Seconds\n"
-    yield from _table("network | " + " | ".join((*SEARCHES, "best_first")) + " | states | fastest other / best_first")
+    yield from table("network | " + " | ".join((*SEARCHES, "best_first")) + " | states | fastest other / best_first")
     ratios = []
     for network in networks:
         found = runs[network.name]
         ratio = min(found[m].seconds for m in SEARCHES) / found["best_first"].seconds
         ratios.append(ratio)
         seconds = [f"{found[m].seconds:.4f}" for m in (*SEARCHES, "best_first")]
-        yield _row(network.name, *seconds, f"{found['best_first'].states:,}", f"{ratio:.1f}")
+        yield row(network.name, *seconds, f"{found['best_first'].states:,}", f"{ratio:.1f}")
     slow = [network.name for network in networks if runs[network.name]["best_first"].seconds >= 1]
     open_ = [network.name for network in networks if not runs[network.name]["best_first"].optimal]
     mean = math.exp(statistics.mean(map(math.log, ratios)))
@@ -147,29 +121,29 @@ def _published_peaks(runs: dict[str, dict[str, Schedule]]) -> Iterator[str]:
     yield "Theirs, then ours. The wiring of a random network depends on its seed, and how a framework lowers a cell"
     yield "(separate ADDs, padding) on the framework, so that only the pattern compares.\n"
     methods = ("rpo", "serenity", "hmcos", "ilp")
-    yield from _table("network | " + " | ".join(f"{m}: theirs, ours" for m in methods) + " | best_first")
+    yield from table("network | " + " | ".join(f"{m}: theirs, ours" for m in methods) + " | best_first")
     for name, published in PEAKS.items():
         if name in runs:
             ours = [runs[name][m].peak_bytes / 1024 for m in methods]
             pairs = [f"{theirs}, {our:.0f}" for theirs, our in zip(published, ours, strict=True)]
-            yield _row(name, *pairs, f"{runs[name]['best_first'].peak_bytes / 1024:.0f}")
+            yield row(name, *pairs, f"{runs[name]['best_first'].peak_bytes / 1024:.0f}")
     yield ""
 
 
 def _published_seconds(runs: dict[str, dict[str, Schedule]]) -> Iterator[str]:
     yield "## Table III of the ILP paper: seconds\n"
-    yield from _table("network | hmcos: theirs, ours | ilp: theirs, ours | best_first")
+    yield from table("network | hmcos: theirs, ours | ilp: theirs, ours | best_first")
     for name, (hmcos, ilp) in SECONDS.items():
         if name in runs:
             ours = {m: f"{runs[name][m].seconds:.2f}" for m in METHODS}
-            yield _row(name, f"{hmcos}, {ours['hmcos']}", f"{ilp}, {ours['ilp']}", ours["best_first"])
+            yield row(name, f"{hmcos}, {ours['hmcos']}", f"{ilp}, {ours['ilp']}", ours["best_first"])
     yield ""
 
 
 def _serenity_levels(problems: dict[str, ScheduleProblem], budget: Budget) -> Iterator[str]:
     yield "## Table 2 of SERENITY: seconds on SwiftNet\n"
     yield "Theirs on their machine and network, ours on the SwiftNet-like network of the zoo.\n"
-    yield from _table("parts | theirs | swiftnet: seconds, states, proved | darts_cifar: seconds, states, proved")
+    yield from table("parts | theirs | swiftnet: seconds, states, proved | darts_cifar: seconds, states, proved")
     columns = [name for name in ("swiftnet", "darts_cifar_s1_f8") if name in problems]
     for (level, parts), published in zip(LEVELS.items(), PUBLISHED_LEVELS, strict=True):
         cells = []
@@ -180,20 +154,20 @@ def _serenity_levels(problems: dict[str, ScheduleProblem], budget: Budget) -> It
             seconds = time.perf_counter() - started
             proved = "yes" if answer.lower_bound == solve(problems[name], "best_first").peak_bytes else "no"
             cells.append(f"{seconds:.3f}, {answer.states:,}, {proved}")
-        yield _row(level, published, *cells)
+        yield row(level, published, *cells)
     yield ""
 
 
 def _ilp_ablation(problems: dict[str, ScheduleProblem], budget: Budget) -> Iterator[str]:
     yield "## Table IV of the ILP paper: variables and seconds\n"
     yield 'Variables of the largest program that was solved. "over" means that the time limit ended it.\n'
-    yield from _table("network | parts | theirs: seconds, variables | ours: seconds, variables | peak, KB")
+    yield from table("network | parts | theirs: seconds, variables | ours: seconds, variables | peak, KB")
     for name in ABLATED:
         for variant, parts in VARIANTS.items():
             if name in problems:
                 seconds, variables, peak = _ilp(name, problems[name], parts, budget)
                 theirs = ", ".join(ABLATION[name][variant])
-                yield _row(name, variant, theirs, f"{seconds}, {variables:,}", f"{peak:.0f}")
+                yield row(name, variant, theirs, f"{seconds}, {variables:,}", f"{peak:.0f}")
     yield ""
 
 
@@ -202,22 +176,22 @@ def _ilp_partition(
 ) -> Iterator[str]:
     yield "## Table V of the ILP paper: what partition costs, KB\n"
     yield "Ours is the method's default, which cuts at light tensors; the optimum is best_first's.\n"
-    yield from _table("network | theirs: optimal, naive, heuristic | ours: optimal, partitioned")
+    yield from table("network | theirs: optimal, naive, heuristic | ours: optimal, partitioned")
     for name, published in PARTITIONED.items():
         if name in runs:
             best, cut = runs[name]["best_first"].peak_bytes / 1024, runs[name]["ilp"].peak_bytes / 1024
-            yield _row(name, ", ".join(map(str, published)), f"{best:.0f}, {cut:.0f} ({100 * (cut / best - 1):+.1f} %)")
+            yield row(name, ", ".join(map(str, published)), f"{best:.0f}, {cut:.0f} ({100 * (cut / best - 1):+.1f} %)")
     yield ""
 
 
 def _ilp_parts(problems: dict[str, ScheduleProblem], budget: Budget) -> Iterator[str]:
     yield "## Table VI of the ILP paper: number of parts\n"
-    yield from _table("network | parts | theirs: KB, seconds | ours: KB, seconds, variables")
+    yield from table("network | parts | theirs: KB, seconds | ours: KB, seconds, variables")
     for name, published in PARTS.items():
         for parts, theirs in published.items():
             if name in problems:
                 seconds, variables, peak = _ilp(name, problems[name], IlpParts(partitions=parts), budget)
-                yield _row(name, parts, f"{theirs[0]}, {theirs[1]}", f"{peak:.0f}, {seconds}, {variables:,}")
+                yield row(name, parts, f"{theirs[0]}, {theirs[1]}", f"{peak:.0f}, {seconds}, {variables:,}")
 
 
 def _ilp(name: str, problem: ScheduleProblem, parts: IlpParts, budget: Budget) -> tuple[str, int, float]:
@@ -229,12 +203,3 @@ def _ilp(name: str, problem: ScheduleProblem, parts: IlpParts, budget: Budget) -
     check_order(problem, found.answer.order)
     shown = f"{seconds:.2f}" if seconds < budget.time_limit else f"over {budget.time_limit:g}"
     return shown, max(found.variables, default=0), peak_of(problem, found.answer.order) / 1024
-
-
-def _table(header: str) -> Iterator[str]:
-    yield f"| {header} |"
-    yield "|" + "---|" * (header.count("|") + 1)
-
-
-def _row(*cells: object) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"

@@ -2,6 +2,7 @@
 
 scripts/bench models FOLDER [-o docs/benchmarks/models.md]     every .tflite of a folder
 scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every scheduler, the papers' tables
+scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   every planner
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import click
 from bench_growth import growth
+from bench_plan import plan
 from bench_schedule import schedule
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -140,6 +142,7 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
 
 cli.add_command(schedule)
 cli.add_command(growth)
+cli.add_command(plan)
 
 if __name__ == "__main__":
     cli()
