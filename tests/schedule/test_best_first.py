@@ -73,7 +73,8 @@ def test_it_agrees_with_integer_programming(problem: ScheduleProblem) -> None:
 def test_each_direction_finds_the_optimum_by_itself(problem: ScheduleProblem, way: type[Forward | Backward]) -> None:
     """Without contraction, segments or a known order to start from."""
     states = compile_states(Network(problem))
-    search = Search(way(states, _whole(states)), 0, 1 << 40, time.perf_counter() + 60)
+    end = time.perf_counter() + 60
+    search = Search(way(states, _whole(states)), 0, 1 << 40, end, end)
     found = search.advance(1 << 20)
     assert found is not None
     order = [v for b in found.moves for v in states.orders[b]]

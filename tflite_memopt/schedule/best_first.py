@@ -29,6 +29,8 @@ from .wiring import Wiring, wire
 _MEMORY = 1 << 30
 _BYTES_PER_STATE = 600
 """A cautious estimate of what Python needs for one state, and for each block half a byte more."""
+_SEARCH_SHARE = 0.9
+"""Part of the time limit after which a search stops and finishes what it has."""
 _TURN = 16
 """States that one direction visits before the other goes on."""
 _LEAD = 5
@@ -40,7 +42,8 @@ def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
 
     The model's own order is the answer where none is better.
     """
-    deadline = time.perf_counter() + budget.time_limit
+    started = time.perf_counter()
+    pause, deadline = started + _SEARCH_SHARE * budget.time_limit, started + budget.time_limit
     wiring, floor = wire(problem), any_order(problem)
     simple = _simple_orders(wiring, budget)
     for order in simple:
@@ -54,7 +57,7 @@ def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
     visited = 0
     moves: dict[Segment, tuple[int, ...]] = {}
     for segment in sorted(segments, key=lambda segment: -_least_need(states, segment)):
-        moves[segment], floor, count = _search(states, segment, floor, deadline)
+        moves[segment], floor, count = _search(states, segment, floor, pause, deadline)
         visited += count
     found = tuple(v for segment in segments for b in moves[segment] for v in states.orders[b])
     return Answer(min((*simple, found), key=lambda order: order_peak(wiring, order)), floor, visited)
@@ -86,12 +89,14 @@ def _least_need(states: States, segment: Segment) -> int:
     return max(states.least_need[segment.executed.bit_length() : segment.goal.bit_length()])
 
 
-def _search(states: States, segment: Segment, floor: int, deadline: float) -> tuple[tuple[int, ...], int, int]:
+def _search(
+    states: States, segment: Segment, floor: int, pause: float, deadline: float
+) -> tuple[tuple[int, ...], int, int]:
     """(blocks in order, bytes that no order can avoid, states visited) of one segment."""
     searches: list[Search] = []
     best: Found | None = None
     for way in (Forward, Backward):
-        searches.append(Search(way(states, segment), floor, 0, deadline))
+        searches.append(Search(way(states, segment), floor, 0, pause, deadline))
         quick = searches[-1].greedy()
         best = quick if best is None or quick.peak < best.peak else best
         if best.peak <= floor:
@@ -101,7 +106,7 @@ def _search(states: States, segment: Segment, floor: int, deadline: float) -> tu
         search.limit = best.peak
     most = _MEMORY // (_BYTES_PER_STATE + len(states.needs) // 2)
     lead = 1
-    while sum(len(search.visited) for search in searches) < most and time.perf_counter() < deadline:
+    while sum(len(search.visited) for search in searches) < most and time.perf_counter() < pause:
         for search, turn in zip(searches, (lead * _TURN, _TURN), strict=True):
             found = search.advance(turn)
             if found or not search.heap:

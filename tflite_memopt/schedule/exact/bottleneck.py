@@ -55,13 +55,14 @@ class Found:
 class Search:
     """The search in one direction. ``reached`` is a working set in bytes that no order can avoid.
 
-    ``limit`` is the peak of a known order: only better ones are looked for. After ``deadline``, on the clock of
-    ``time.perf_counter``, orders are finished without care.
+    ``limit`` is the peak of a known order: only better ones are looked for. The search goes on until ``pause``, on
+    the clock of ``time.perf_counter``; after ``deadline`` orders are finished without care.
     """
 
     direction: Direction
     reached: int
     limit: int
+    pause: float
     deadline: float
     count: int = 0
     visited: dict[int, int] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Search:
         When ``heap`` has become empty no order is better than ``limit``.
         """
         stop, goal = self.count + states, self._goal
-        while self.heap and self.count < stop and time.perf_counter() < self.deadline:
+        while self.heap and self.count < stop and time.perf_counter() < self.pause:
             peak, _, here, state, alive, ready = heapq.heappop(self.heap)
             if self.visited[state] < peak:
                 continue
@@ -105,6 +106,8 @@ class Search:
     def best_so_far(self, best: Found) -> Found:
         """Finish the most promising states greedily; the best of these and ``best``."""
         for peak, _, here, state, alive, ready in heapq.nsmallest(_COMPLETIONS, self.heap):
+            if time.perf_counter() > self.deadline:
+                break
             for rule in RULES:
                 moves, top = self._finish(rule, peak, state, alive, ready)
                 if top < best.peak:

@@ -64,10 +64,16 @@ class States:
     @cached_property
     def touches(self) -> tuple[int, ...]:
         """For each block those whose cost changes when it has run."""
+        # By tensor: many blocks may share one, and each pair of them once would be quadratic.
+        sharing: dict[int, int] = {}
+        for b, moments in enumerate(self.moments):
+            shared = (*self.deaths[b], *(death for m in moments for death in (*m.released, *m.reuses)))
+            for readers in {others | 1 << b for others, _ in shared}:
+                sharing[readers] = sharing.get(readers, 0) | 1 << b
         touched = [0] * len(self.needs)
-        for b, others in enumerate(self.unsure):
-            for other in bits(others):
-                touched[other] |= 1 << b
+        for readers, changed in sharing.items():
+            for b in bits(readers):
+                touched[b] |= changed & ~(1 << b)
         return tuple(touched)
 
     def cost(self, executed: int, b: int) -> tuple[int, int]:
