@@ -22,7 +22,7 @@ from .exact.network import Network
 from .exact.states import States, compile_states
 from .kahn import kahn
 from .peak import order_peak
-from .problem import Answer, ScheduleProblem
+from .problem import Answer, Method, ScheduleProblem
 from .rpo import rpo
 from .wiring import Wiring, wire
 
@@ -45,10 +45,11 @@ def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
     started = time.perf_counter()
     pause, deadline = started + _SEARCH_SHARE * budget.time_limit, started + budget.time_limit
     wiring, floor = wire(problem), any_order(problem)
-    simple = _simple_orders(wiring, budget)
-    for order in simple:
-        if order_peak(wiring, order) == floor:
-            return Answer(order, floor)
+    simple: list[tuple[int, ...]] = []
+    for method in _simple_methods(wiring):
+        simple.append(method(problem, budget).order)
+        if order_peak(wiring, simple[-1]) == floor:
+            return Answer(simple[-1], floor)
     network = Network(problem)
     contract(network)
     states = compile_states(network)
@@ -63,12 +64,10 @@ def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
     return Answer(min((*simple, found), key=lambda order: order_peak(wiring, order)), floor, visited)
 
 
-def _simple_orders(wiring: Wiring, budget: Budget) -> list[tuple[int, ...]]:
+def _simple_methods(wiring: Wiring) -> tuple[Method, ...]:
     """The baselines, first of all the model's own order if it is one."""
-    methods = [kahn, rpo]
-    if all(needs < 1 << v for v, needs in enumerate(wiring.needs)):
-        methods.insert(0, as_is)
-    return [method(wiring.problem, budget).order for method in methods]
+    in_order = all(needs < 1 << v for v, needs in enumerate(wiring.needs))
+    return (as_is, kahn, rpo) if in_order else (kahn, rpo)
 
 
 def _segments(states: States) -> list[Segment]:

@@ -51,12 +51,15 @@ class Block:
 
     def need(self, sizes: tuple[int, ...], dying: frozenset[int]) -> int:
         """Largest need in bytes on top of what is alive before, when the inputs in ``dying`` have no other reader."""
-        return max(
-            m.extra
-            - sum(sizes[t] for t in m.released & dying)
-            - max((r.saved for r in m.reuses if r.tensor in dying), default=0)
-            for m in self.moments
-        )
+        most = 0
+        for moment in self.moments:
+            extra = moment.extra
+            if moment.released:
+                extra -= sum(sizes[t] for t in moment.released & dying)
+            if moment.reuses:
+                extra -= max((r.saved for r in moment.reuses if r.tensor in dying), default=0)
+            most = max(most, extra)
+        return most
 
     def change(self, sizes: tuple[int, ...], dying: frozenset[int]) -> int:
         """Bytes alive after it less those alive before it, when ``dying`` have no other reader."""

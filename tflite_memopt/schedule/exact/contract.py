@@ -74,8 +74,12 @@ def _may_join(network: Network, first: int, second: int) -> bool:
     unsure = sorted((network.may_die(first) | network.may_die(second)) - sure)
     if len(unsure) > _MOST_UNSURE:
         return False
-    needs = [_needs(a, b, sizes, sure | some) for some in _subsets(unsure)]
-    return (rises and all(x <= y for x, y in needs)) or (falls and all(y <= x for x, y in needs))
+    for some in _subsets(unsure):
+        need_first, need_second = _needs(a, b, sizes, sure | some)
+        rises, falls = rises and need_first <= need_second, falls and need_second <= need_first
+        if not (rises or falls):
+            return False
+    return True
 
 
 def _is_sure(network: Network, first: int, second: int) -> bool:
