@@ -6,13 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir.model import Operator
+from .relations.model import Rule, no_sharing
 from .requests.model import Requests, Word
 
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """``requests`` tells what an operator takes from the arena on a 32- or 64-bit target."""
+    """``requests`` tells what an operator takes from the arena on a 32- or 64-bit target.
+
+    ``relations`` tells where its kernel lets an output lie on an input; nothing for an operator it does not know.
+    """
 
     name: str
     description: str
     requests: Callable[[Operator, Word], Requests]
+    relations: Rule = no_sharing
