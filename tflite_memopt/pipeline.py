@@ -17,10 +17,11 @@ from .io.reader import read_model
 from .io.writer import write_model
 from .ir.check import check_model
 from .ir.model import Model, Tensor
+from .kernels.profile import KernelProfile
 from .kernels.profiles import profile_named
 from .measure import bounds_of, memory_use, step_uses
 from .options import Options
-from .placing import place_in_better_order
+from .placing import arena_by_kernels, place_in_better_order, sharing_in
 from .problems import memory_layout, schedule_problem
 from .proof import prove
 from .proof import verify as prove_equal
@@ -76,6 +77,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         placed = place_in_better_order(model, schedule.order, profile, options)
         check_model(model)
         plan, after = placed.plan, placed.memory
+        others = arena_by_kernels(model, options) | {options.kernels: after.arena_bytes}
 
     with clock.stage("write"):
         offline_plan.attach(model, placed.planned)
@@ -98,10 +100,12 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         schedule=Search(schedule.method, _is_optimal(ordering, placed.order, schedule), round(schedule.seconds, 6)),
         plan=Search(plan.method, plan.optimal and after.arena_bytes == plan.arena_bytes, round(plan.seconds, 6)),
         rewrites=rewrites,
+        sharing=sharing_in(placed),
+        arena_by_kernels=others,
         equivalence=proof.verdicts,
         file_bytes={"before": len(data), "after": len(written)},
         seconds=clock.seconds(),
-        warnings=_warnings(before, after),
+        warnings=_warnings(before, after, profile),
     )
     return Result(written, report)
 
@@ -160,9 +164,11 @@ def _within_budget(after: MemoryUse, options: Options) -> bool | None:
     return need <= options.budget
 
 
-def _warnings(before: MemoryUse, after: MemoryUse) -> tuple[str, ...]:
+def _warnings(before: MemoryUse, after: MemoryUse, profile: KernelProfile) -> tuple[str, ...]:
     """What the firmware engineer must know before flashing."""
     found = []
+    if not profile.is_portable:
+        found.append(f"right only with firmware that links these kernels: {profile.description}")
     if not after.required_is_exact:
         found.append("an operator is not in the kernel tables: the arena to reserve is an estimate, measure it")
     head = after.tflm.get("head")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .budget import Budget
 from .ir.model import Model, Tensor
 from .kernels.profile import KernelProfile
+from .kernels.profiles import PROFILES
 from .measure import memory_use
 from .options import Options
 from .plan.methods import solve
 from .plan.problem import Plan
 from .problems import MemoryLayout, memory_layout, offsets_to_write
-from .report.model import MemoryUse
+from .report.model import MemoryUse, SharingUse
+
+_OTHER_PROFILES_SECONDS = 2.0
+"""Time for the plan of a profile that was not asked for."""
 
 
 @dataclass(frozen=True)
@@ -52,3 +56,28 @@ def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options
     plan = solve(layout.problem, options.planner, Budget(options.time_limit, options.seed))
     planned = offsets_to_write(model, layout, plan.offsets)
     return Placed(order, layout, plan, planned, memory_use(model, layout, planned, profile))
+
+
+def sharing_in(placed: Placed) -> tuple[SharingUse, ...]:
+    """What the plan makes of the kernels' permissions, largest saving first."""
+    offsets = dict(zip(placed.layout.tensors, placed.plan.offsets, strict=False)) if placed.planned else {}
+    found = []
+    for operator, shares in placed.layout.shares.items():
+        for share in shares:
+            if share.input not in offsets or share.output not in offsets:
+                continue
+            first, second = offsets[share.input], offsets[share.output]
+            both = min(first + share.input.nbytes, second + share.output.nbytes) - max(first, second)
+            if both > 0:
+                label = operator.opcode.label
+                found.append(SharingUse(label, share.kind, share.input.name, share.output.name, both))
+    return tuple(sorted(found, key=lambda use: -use.saved_bytes))
+
+
+def arena_by_kernels(model: Model, options: Options) -> dict[str, int]:
+    """The head in bytes under every kernel profile, for the model's present order."""
+    limit = min(options.time_limit, _OTHER_PROFILES_SECONDS)
+    return {
+        name: _place(model, (), profile, replace(options, time_limit=limit)).memory.arena_bytes
+        for name, profile in PROFILES.items()
+    }

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from .analysis.alignment import aligned
 from .analysis.lifetimes import Timeline, compute_timeline, in_head
 from .analysis.side_effects import side_effect_order
+from .atoms import Atoms, cut_into_atoms
 from .budget import Budget
 from .ir.control_flow import called_subgraphs
 from .ir.model import Graph, Model, Operator, Tensor
 from .kernels.profile import KernelProfile
+from .kernels.relations.model import Share
 from .kernels.requests.model import Word
 from .pins import Pins, pinned_offsets
 from .plan.bounds import max_breadth
 from .plan.problem import Item, PlanProblem, arena_bytes
 from .plan.tflm_greedy import tflm_greedy
-from .schedule.problem import ScheduleProblem, Step
+from .schedule.problem import Reuse, ScheduleProblem, Step
+from .sharing import relations_of, saved_bytes, shares_of
 
 _WORD_OF_SCRATCH: Word = 32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
@@ -29,12 +32,14 @@ class MemoryLayout:
     """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in call order.
 
     ``problem.items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
-    Items of tensors that the user pinned have their offset.
+    Items of tensors that the user pinned have their offset. ``shares`` is what the kernels of the main graph permit,
+    in any order; the relations of ``problem`` are what that comes to in this one.
     """
 
     timeline: Timeline
     tensors: tuple[Tensor, ...]
     scratch: Mapping[Operator, int]
+    shares: Mapping[Operator, tuple[Share, ...]]
     problem: PlanProblem
 
 
@@ -51,7 +56,10 @@ def memory_layout(model: Model, profile: KernelProfile, pins: Pins = ()) -> Memo
         for size in profile.requests(operator, _WORD_OF_SCRATCH).scratch:
             items.append(Item(aligned(size), span.start, span.end))
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
-    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, PlanProblem(tuple(items)))
+    shares = shares_of(model.main, timeline, profile)
+    numbers = {tensor: number for number, tensor in enumerate(timeline.tensors)}
+    problem = PlanProblem(tuple(items), relations_of(shares, timeline, numbers))
+    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, shares, problem)
 
 
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
@@ -91,27 +99,47 @@ def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
 
 
 def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
-    """The ordering problem of one graph. Tensor numbers are positions among the graph's head tensors.
+    """The ordering problem of one graph, over atoms in place of tensors.
 
     A control-flow operator counts as one step, and what its subgraphs need at most as its scratch; they keep their
     own order.
     """
     inside = _called_bytes(graph, layout)
-    tensors = [tensor for tensor in graph.tensors if in_head(tensor)]
-    numbers = {tensor: number for number, tensor in enumerate(tensors)}
+    atoms = cut_into_atoms([tensor for tensor in graph.tensors if in_head(tensor)], layout.shares)
+    positions = {operator: position for position, operator in enumerate(graph.operators)}
     after: dict[int, list[int]] = {}
     for before, later in side_effect_order(graph):
         after.setdefault(later, []).append(before)
 
-    def pick(chosen: tuple[Tensor | None, ...]) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(numbers[t] for t in chosen if t is not None and t in numbers))
+    def pick(chosen: Iterable[Tensor | None]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(atom for t in chosen if t is not None for atom in atoms.of.get(t, ())))
 
-    steps = tuple(
-        Step(pick(op.inputs), pick(op.outputs), inside.get(op, 0), tuple(after.get(position, ())))
-        for position, op in enumerate(graph.operators)
+    def step(position: int, op: Operator) -> Step:
+        filled = tuple(atom for atom in pick(op.outputs) if atoms.source[atom].producer is op)
+        read = pick(op.inputs)
+        # A view is read from atoms that others filled: it must have been made all the same.
+        makers = {t.producer for t in op.present_inputs()} - {atoms.source[atom].producer for atom in read}
+        made = sorted(positions[maker] for maker in makers if maker in positions)
+        waits = tuple(dict.fromkeys((*after.get(position, ()), *made)))
+        return Step(read, filled, inside.get(op, 0), waits, _reuses(op, layout, atoms))
+
+    steps = tuple(step(position, op) for position, op in enumerate(graph.operators))
+    return ScheduleProblem(atoms.sizes, steps, _given(graph, atoms), pick(graph.outputs))
+
+
+def _given(graph: Graph, atoms: Atoms) -> tuple[int, ...]:
+    """Atoms that an input of the graph fills."""
+    inputs = set(graph.inputs)
+    return tuple(atom for atom, source in enumerate(atoms.source) if source in inputs)
+
+
+def _reuses(operator: Operator, layout: MemoryLayout, atoms: Atoms) -> tuple[Reuse, ...]:
+    """What the operator saves where an input dies: only inputs of one atom, whose death is that of the atom."""
+    return tuple(
+        Reuse(atoms.of[share.input][0], saved_bytes(share))
+        for share in layout.shares.get(operator, ())
+        if share.kind != "view" and len(atoms.of[share.input]) == 1
     )
-    sizes = tuple(aligned(tensor.nbytes) for tensor in tensors)
-    return ScheduleProblem(sizes, steps, pick(graph.inputs), pick(graph.outputs))
 
 
 def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:

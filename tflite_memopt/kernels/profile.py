@@ -15,9 +15,11 @@ class KernelProfile:
     """``requests`` tells what an operator takes from the arena on a 32- or 64-bit target.
 
     ``relations`` tells where its kernel lets an output lie on an input; nothing for an operator it does not know.
+    ``is_portable`` says that a plan made for it is right with any kernel library.
     """
 
     name: str
     description: str
     requests: Callable[[Operator, Word], Requests]
     relations: Rule = no_sharing
+    is_portable: bool = True

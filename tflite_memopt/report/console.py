@@ -16,6 +16,11 @@ _MAX_LIVE = 12
 def render_report(report: Report) -> RenderableType:
     """What ``optimize`` shows: before and after, the proof, the peak, warnings."""
     parts: list[RenderableType] = [_comparison(report), _proof(report)]
+    if report.sharing:
+        parts.append(_sharing(report))
+    if len(report.arena_by_kernels) > 1:
+        arenas = "; ".join(f"{name} {_n(size)}" for name, size in report.arena_by_kernels.items())
+        parts.append(Text(f"head by kernel profile (it must match the firmware's kernels): {arenas}"))
     if report.after.peak is not None:
         parts.append(_peak(report.after.peak, "at the peak, after"))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
@@ -93,6 +98,17 @@ def _comparison(report: Report) -> Table:
     table.add_row("lower bound on the head, inputs/outputs", "", _n(bounds.io), "")
     sizes = report.file_bytes
     table.add_row("file", _n(sizes["before"]), _n(sizes["after"]), _change(_n(sizes["before"]), _n(sizes["after"])))
+    return table
+
+
+def _sharing(report: Report) -> Table:
+    table = Table(title="outputs that lie on their inputs, largest first", title_justify="left")
+    for column in ("operator", "kind", "input", "output", "shared bytes"):
+        table.add_column(column, justify="right" if column == "shared bytes" else "left")
+    for use in report.sharing[:_MAX_LIVE]:
+        table.add_row(use.operator, use.kind, Text(use.input), Text(use.output), _n(use.saved_bytes))
+    if len(report.sharing) > _MAX_LIVE:
+        table.add_row(f"... and {len(report.sharing) - _MAX_LIVE} more", "", "", "", "")
     return table
 
 

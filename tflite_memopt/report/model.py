@@ -80,6 +80,17 @@ class RewriteUse:
 
 
 @dataclass(frozen=True)
+class SharingUse:
+    """An operator whose output lies on its input in the plan; ``saved_bytes`` are the bytes that both are on."""
+
+    operator: str
+    kind: str
+    input: str
+    output: str
+    saved_bytes: int
+
+
+@dataclass(frozen=True)
 class Verdict:
     """One runtime's word on equality; ``equal`` is None when it could not judge, for ``reason``."""
 
@@ -103,7 +114,10 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Report:
-    """What ``optimize`` did and found; see schema/report.schema.json."""
+    """What ``optimize`` did and found; see schema/report.schema.json.
+
+    ``arena_by_kernels`` is the head in bytes that each kernel profile would allow for the result's order.
+    """
 
     version: str
     model: str | None
@@ -117,6 +131,8 @@ class Report:
     schedule: Search
     plan: Search
     rewrites: tuple[RewriteUse, ...]
+    sharing: tuple[SharingUse, ...]
+    arena_by_kernels: dict[str, int]
     equivalence: dict[str, Verdict]
     file_bytes: dict[str, int]
     seconds: dict[str, float]

@@ -1,0 +1,122 @@
+"""What the kernels of a profile permit in a model: for the planner as relations, for the scheduler as storages.
+
+A *storage* is a run of bytes that tensors are views of; where a tensor lies in it is a fixed distance. Views of one
+storage hold the same bytes wherever they overlap, so they may do so whether or not an operator links them directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from .analysis.alignment import aligned
+from .analysis.lifetimes import Timeline
+from .ir.model import Graph, Operator, Tensor
+from .kernels.profile import KernelProfile
+from .kernels.relations.model import Share
+from .plan.problem import Relation
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies: at ``start`` bytes in the storage that is named by its first tensor."""
+
+    storage: Tensor
+    start: int
+
+
+def shares_of(graph: Graph, timeline: Timeline, profile: KernelProfile) -> dict[Operator, tuple[Share, ...]]:
+    """What each operator permits between two tensors of the head, whatever the order."""
+    found = {}
+    for operator in graph.operators:
+        shares = profile.relations(operator)
+        kept = tuple(s for s in shares if s.input in timeline.tensors and s.output in timeline.tensors)
+        if kept:
+            found[operator] = kept
+    return found
+
+
+def storages(shares: Iterable[Share]) -> dict[Tensor, Place]:
+    """The place of each tensor that is a view or has one.
+
+    A view is left out where the bytes would contradict another one's: the parts of two concatenations that share an
+    input lie at the same place and differ.
+    """
+    places: dict[Tensor, Place] = {}
+    members: dict[Tensor, list[Tensor]] = {}
+    for share in shares:
+        if share.kind != "view":
+            continue
+        for tensor in (share.input, share.output):
+            if tensor not in places:
+                places[tensor] = Place(tensor, 0)
+                members[tensor] = [tensor]
+        kept, moved = places[share.output], places[share.input]
+        if kept.storage is moved.storage:
+            continue
+        shift = kept.start + share.distance - moved.start
+        theirs = {tensor: (places[tensor].start + shift, tensor.nbytes) for tensor in members[moved.storage]}
+        ours = {tensor: (places[tensor].start, tensor.nbytes) for tensor in members[kept.storage]}
+        linked = _common(theirs[share.input], ours[share.output])
+        if any(not _within(_common(x, y), linked) for x in theirs.values() for y in ours.values()):
+            continue
+        for tensor in members.pop(moved.storage):
+            places[tensor] = Place(kept.storage, places[tensor].start + shift)
+            members[kept.storage].append(tensor)
+    return places
+
+
+def _common(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    """Half-open range that two (start, size) have in common; empty when its end is not above its start."""
+    return max(first[0], second[0]), min(first[0] + first[1], second[0] + second[1])
+
+
+def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    return inner[1] <= inner[0] or (outer[0] <= inner[0] and inner[1] <= outer[1])
+
+
+def relations_of(
+    shares: Mapping[Operator, tuple[Share, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
+) -> tuple[Relation, ...]:
+    """The permissions that hold in the present order, between items by number."""
+    found = dict.fromkeys(_views(shares, timeline, numbers))
+    for operator, each in shares.items():
+        for share in each:
+            if share.kind != "view" and _overwrites_the_dead(operator, share, timeline):
+                found[Relation(numbers[share.input], numbers[share.output], share.distance, share.exact)] = None
+    return tuple(found)
+
+
+def _views(
+    shares: Mapping[Operator, tuple[Share, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
+) -> Iterable[Relation]:
+    """All pairs of a storage that are alive together and overlap in it."""
+    by_storage: dict[Tensor, list[tuple[int, Tensor]]] = {}
+    for tensor, place in storages(share for each in shares.values() for share in each).items():
+        by_storage.setdefault(place.storage, []).append((place.start, tensor))
+    for members in by_storage.values():
+        for (a_start, a), (b_start, b) in combinations(members, 2):
+            overlap = a_start < b_start + aligned(b.nbytes) and b_start < a_start + aligned(a.nbytes)
+            if overlap and timeline.tensors[a].intersects(timeline.tensors[b]):
+                yield Relation(numbers[a], numbers[b], a_start - b_start, exact=True)
+
+
+def _overwrites_the_dead(operator: Operator, share: Share, timeline: Timeline) -> bool:
+    """Whether the input has its last reader in the operator, and the output is born there."""
+    span = timeline.spans.get(operator)
+    if span is None or share.input is share.output:
+        return False
+    return timeline.tensors[share.input].end == span.end and timeline.tensors[share.output].start == span.start
+
+
+def saved_bytes(share: Share) -> int:
+    """Bytes that an input and an output save at best when they share as permitted; tensors are aligned to 16."""
+    first, second = aligned(share.input.nbytes), aligned(share.output.nbytes)
+    least = aligned(share.distance)
+    # Above the distance, the best place for the input is inside the output, or as near to that as allowed.
+    difference = least if share.exact else max(least, min(0, second - first))
+    if not share.exact and difference < 0 <= second - first:
+        difference = 0
+    span = max(second, difference + first) - min(0, difference)
+    return max(0, first + second - span)
