@@ -68,7 +68,7 @@ class Search:
         least = np.maximum(model.fixed, 0)
         if not self._is_open(least, model.load, capacity):
             return Outcome(End.NONE, None, 0)
-        stack = [_Frame(least, model.load, self._children(least, rank))]
+        stack = [_Frame(least, model.load, self._children(least, model.load, rank, capacity))]
         nodes = 0
         while stack:
             frame = stack[-1]
@@ -86,9 +86,14 @@ class Search:
                 return Outcome(End.FOUND, _offsets(stack), nodes)
         return Outcome(End.NONE, None, nodes)
 
-    def _children(self, least: Ints, rank: Ints) -> Ints:
-        """Items that may come next, lowest first. One above the end of another would leave a gap for it."""
-        possible = np.flatnonzero(least < (least + self._model.size).min())
+    def _children(self, least: Ints, left: Ints, rank: Ints, capacity: int) -> Ints:
+        """Items that may come next, lowest first.
+
+        One above the end of another would leave a gap for it, and nothing later goes below the next item.
+        """
+        model = self._model
+        floor = int((capacity + model.spare - left)[left > 0].min(initial=_PLACED))
+        possible = np.flatnonzero(least < min(int((least + model.size).min()), floor + 1))
         return possible[np.lexsort((rank[possible], least[possible]))]
 
     def _place(self, frame: _Frame, rank: Ints, capacity: int) -> _Frame | None:
@@ -104,7 +109,7 @@ class Search:
         left[model.first[item] : model.last[item]] -= model.padded[item]
         if not self._is_open(least, left, capacity):
             return None
-        return _Frame(least, left, self._children(least, rank), placed=(item, offset))
+        return _Frame(least, left, self._children(least, left, rank, capacity), placed=(item, offset))
 
     def _raise(self, least: Ints, items: Ints, floor: Ints) -> None:
         aligned = -(-floor // self._model.alignment[items]) * self._model.alignment[items]
