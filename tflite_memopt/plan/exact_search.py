@@ -50,7 +50,7 @@ class _Frame:
     least: Ints
     left: Ints
     order: Ints
-    turn: int = 0
+    turn: int = -1
     placed: tuple[int, int] = (-1, 0)
 
 
@@ -72,7 +72,7 @@ class Search:
         nodes = 0
         while stack:
             frame = stack[-1]
-            if frame.turn == len(frame.order):
+            if not self._advance(frame, capacity):
                 stack.pop()
                 continue
             if nodes >= limit or (nodes % _CLOCK_EVERY == 0 and time.perf_counter() > self._deadline):
@@ -96,10 +96,26 @@ class Search:
         possible = np.flatnonzero(least < min(int((least + model.size).min()), floor + 1))
         return possible[np.lexsort((rank[possible], least[possible]))]
 
+    def _advance(self, frame: _Frame, capacity: int) -> bool:
+        """Turn to the next child; False when there is none.
+
+        The item passed over must then rest on another that is still to come, so its least offset rises.
+        """
+        frame.turn += 1
+        if frame.turn == 0:
+            return True
+        model = self._model
+        item = frame.order[frame.turn - 1 : frame.turn]
+        others = model.meets[item[0]]
+        support = (frame.least[others] + model.padded[others]).min(initial=_PLACED)
+        if support >= _PLACED or frame.turn == len(frame.order):
+            return False
+        self._raise(frame.least, item, support)
+        return self._is_open(frame.least, frame.left, capacity)
+
     def _place(self, frame: _Frame, rank: Ints, capacity: int) -> _Frame | None:
         model = self._model
         item, passed = int(frame.order[frame.turn]), frame.order[: frame.turn]
-        frame.turn += 1
         offset = int(frame.least[item])
         least, left = frame.least.copy(), frame.left.copy()
         if len(passed):
