@@ -1,0 +1,46 @@
+"""Rankings for the exact search: which of two items that can start at the same offset goes first.
+
+No single ranking serves all problems, so restarts take turns, each with fresh noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .exact_model import Ints, Model
+
+_KINDS = 4
+_FIRM = 1e6
+"""Weight that puts one class of items before all others, whatever the noise."""
+
+
+def ranking(model: Model, failures: NDArray[np.float64], turn: int, rng: np.random.Generator) -> Ints:
+    """A permutation: ``rank[i]`` is the turn of item i among equals. The first four turns are free of noise."""
+    sections = (model.last - model.first).astype(np.float64)
+    kind, noise = turn % _KINDS, (0.0 if turn < _KINDS else 0.5)
+    if kind == 1:
+        weight = sections * model.size
+    elif kind == 3:
+        weight = sections * _learned(model, failures)
+    else:
+        weight = sections
+    weight = weight * (1 + noise * (rng.random(len(sections)) - 0.5))
+    if kind != 3:
+        weight = weight + _FIRM * _is_tight(model) * weight.max()
+    rank = np.empty(len(weight), dtype=np.int64)
+    rank[np.argsort(-weight, kind="stable")] = np.arange(len(weight))
+    return rank
+
+
+def _is_tight(model: Model) -> NDArray[np.bool_]:
+    """Items alive in a section of the largest load: there no byte may be wasted."""
+    top = model.load.max()
+    return np.array([model.load[a:b].max() == top for a, b in zip(model.first, model.last, strict=True)])
+
+
+def _learned(model: Model, failures: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weight of the sections that ended branches so far, summed over the item's life; 1 when there are none."""
+    share = failures / max(float(failures.sum()), 1.0) * len(failures)
+    sums = np.concatenate(([0.0], np.cumsum(share)))
+    return 1 + np.asarray(sums[model.last] - sums[model.first])
