@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from ..errors import UsageError
 from .portable import PORTABLE
 from .profile import KernelProfile
+from .reference import REFERENCE
 
-PROFILES: Mapping[str, KernelProfile] = {PORTABLE.name: PORTABLE}
+PROFILES: Mapping[str, KernelProfile] = {profile.name: profile for profile in (PORTABLE, REFERENCE)}
 
 
 def profile_named(name: str) -> KernelProfile:

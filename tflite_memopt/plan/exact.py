@@ -20,19 +20,11 @@ from .bounds import max_breadth
 from .exact_model import Ints, Model, build, groups
 from .exact_ranks import ranking
 from .exact_search import End, Search
-from .problem import Item, PlanProblem
+from .problem import Answer, Item, PlanProblem
 
 _UNIT_NODES = 600
 _HALF_WAY_EVERY = 4
 _DIVE_NODES = 20_000
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Offsets in bytes for all items, and a bound in bytes that no plan of the problem goes below."""
-
-    offsets: tuple[int, ...]
-    lower_bound: int = 0
 
 
 @dataclass

@@ -10,6 +10,7 @@ from ..budget import Budget
 from ..errors import UsageError
 from .bounds import max_breadth
 from .check import check_given, check_plan
+from .exact import exact
 from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
 from .hill_climb import hill_climb
@@ -25,10 +26,13 @@ STRATEGIES: Mapping[str, Strategy] = {
     "greedy_by_breadth": greedy_by_breadth,
     "strip_packing_best_fit": strip_packing_best_fit,
     "hill_climb": hill_climb,
+    "exact": exact,
 }
 BEST = "best"
 """The default: the strategies of ``BEST_OF`` in turn, cheap ones first and searches last, until one meets the bound."""
-BEST_OF = ("greedy_by_size", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy", "hill_climb")
+BEST_OF = ("greedy_by_size", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy", "hill_climb", "exact")
+_SHARES = {"hill_climb": 1.0}
+"""Seconds that a strategy of ``BEST_OF`` may take, so that the next one has its turn."""
 NAMES = (BEST, *STRATEGIES)
 
 
@@ -47,7 +51,9 @@ def solve(problem: PlanProblem, method: str = BEST, budget: Budget | None = None
     deadline = time.perf_counter() + budget.time_limit
     best: Plan | None = None
     for name in BEST_OF:
-        left = Budget(max(0.0, deadline - time.perf_counter()), budget.seed)
+        if name == "exact" and problem.relations:
+            continue
+        left = Budget(min(_SHARES.get(name, budget.time_limit), max(0.0, deadline - time.perf_counter())), budget.seed)
         plan = _run(problem, name, left, bound)
         # A bound that one strategy proves holds for the plans of all.
         bound = plan.lower_bound

@@ -1,0 +1,33 @@
+"""TFLM's reference kernels: what the tflite-micro wheel runs, so that every plan for them can be proved here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir.model import Operator
+from .profile import KernelProfile
+from .relations.in_place import in_place_shares
+from .relations.model import Rule, Share
+from .relations.moves import pad_shares
+from .relations.views import view_shares
+from .relations.windows import window_shares
+from .requests.table import requests_of
+
+_WINDOWS = ("AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
+_RULES: Mapping[str, Rule] = {**dict.fromkeys(_WINDOWS, window_shares), "PAD": pad_shares, "PADV2": pad_shares}
+
+
+def reference_relations(operator: Operator) -> tuple[Share, ...]:
+    """Views, in-place and overlap; nothing for an operator that no rule knows."""
+    if operator.name in _RULES:
+        return _RULES[operator.name](operator)
+    return view_shares(operator) or in_place_shares(operator)
+
+
+REFERENCE = KernelProfile(
+    name="reference",
+    description="TFLM's reference kernels (tflite-micro 90b983c2b3f1), without CMSIS-NN or esp-nn",
+    requests=requests_of,
+    relations=reference_relations,
+    is_portable=False,
+)

@@ -1,0 +1,99 @@
+"""Convolution and pooling: how far a reference kernel's output may run over the input that it still reads.
+
+The reference loops finish one output pixel before the next, over batch, row, column, and write a pixel's channels in
+order while they read its window again for each:
+
+    input    |----|====window of p====|---------|      lowest byte that p or a later pixel reads: need(p)
+    output   |-------- ..p|                            end of what p has written: end(p)
+
+    distance = max over p of end(p) - need(p)
+
+Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/kernels/internal/reference/conv.h, depthwiseconv_float.h,
+pooling.h, integer_ops/conv.h, integer_ops/depthwise_conv.h, integer_ops/pooling.h; padding as in
+tensorflow/lite/kernels/padding.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...ir.dtype import DType
+from ...ir.model import Operator, Tensor
+from .model import Share
+
+_VALID = 1
+_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A window along one axis: sizes in pixels, ``taps`` of the kernel ``dilation`` apart."""
+
+    size: int
+    outputs: int
+    taps: int
+    stride: int
+    dilation: int
+    valid: bool
+
+    def first_read(self) -> npt.NDArray[np.int64]:
+        """Lowest input position that each output reads; a position past the end where all taps are padding."""
+        reach = (self.taps - 1) * self.dilation + 1
+        pad = 0 if self.valid else max(0, ((self.outputs - 1) * self.stride + reach - self.size) // 2)
+        start = np.arange(self.outputs, dtype=np.int64) * self.stride - pad
+        # The first tap at or after position 0.
+        first = np.where(start >= 0, start, start + self.dilation * -(start // self.dilation))
+        return np.where(first > start + reach - 1, self.size, first)
+
+
+def window_shares(operator: Operator) -> tuple[Share, ...]:
+    """CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D, MAX_POOL_2D. Filter and bias must be constants."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or not _is_plain(source, output):
+        return ()
+    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
+        return ()
+    if operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        filters = operator.inputs[1]
+        if filters is None or len(filters.shape) != 4:
+            return ()
+        taps = filters.shape[1], filters.shape[2]
+    else:
+        taps = operator.option("filterHeight", 0), operator.option("filterWidth", 0)
+    rows, columns = (_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2))
+    return (Share(source, output, _distance(source, output, rows, columns), "overlap"),)
+
+
+def _is_plain(source: Tensor, output: Tensor) -> bool:
+    four = len(source.shape) == len(output.shape) == 4
+    return four and source.dtype in _TYPES and source.dtype is output.dtype and min(*source.shape, *output.shape) > 0
+
+
+def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> _Axis:
+    letter = "HW"[axis - 1]
+    return _Axis(
+        source.shape[axis],
+        output.shape[axis],
+        taps,
+        operator.option(f"stride{letter}", 1),
+        operator.option(f"dilation{letter}Factor", 1),
+        operator.option("padding", 0) == _VALID,
+    )
+
+
+def _distance(source: Tensor, output: Tensor, rows: _Axis, columns: _Axis) -> int:
+    """Bytes, by enumeration of all output pixels."""
+    batches, _, width, depth = source.shape
+    pixel = depth * source.dtype.arena_bytes
+    size = source.nbytes // batches
+    first = rows.first_read()[:, None] * width + columns.first_read()[None, :]
+    # A window that lies in the padding reads nothing.
+    unread = (rows.first_read() >= rows.size)[:, None] | (columns.first_read() >= columns.size)[None, :]
+    reads = np.where(unread, source.nbytes, first * pixel).reshape(-1)
+    reads = np.concatenate([np.minimum(reads + batch * size, source.nbytes) for batch in range(batches)])
+    need = np.minimum.accumulate(reads[::-1])[::-1]
+    end = np.arange(1, need.size + 1, dtype=np.int64) * (output.shape[3] * output.dtype.arena_bytes)
+    return int((end - need).max())
