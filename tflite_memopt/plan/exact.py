@@ -22,7 +22,7 @@ from .exact_ranks import ranking
 from .exact_search import End, Search
 from .problem import Item, PlanProblem
 
-_UNIT_NODES = 600
+_UNIT_NODES = 250
 _HALF_WAY_EVERY = 5
 """No multiple of the number of rankings, so that each of them gets its turn at the bound."""
 _TURNS_A_LIMIT = 4
