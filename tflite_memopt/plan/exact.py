@@ -20,21 +20,13 @@ from .bounds import max_breadth
 from .exact_model import Ints, Model, build, groups
 from .exact_ranks import ranking
 from .exact_search import End, Search
-from .problem import Item, PlanProblem
+from .problem import Answer, Item, PlanProblem
 
 _UNIT_NODES = 250
 _HALF_WAY_EVERY = 5
 """No multiple of the number of rankings, so that each of them gets its turn at the bound."""
 _TURNS_A_LIMIT = 4
 _DIVE_NODES = 20_000
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Offsets in bytes for all items, and a bound in bytes that no plan of the problem goes below."""
-
-    offsets: tuple[int, ...]
-    lower_bound: int = 0
 
 
 @dataclass
@@ -51,7 +43,7 @@ def exact(problem: PlanProblem, budget: Budget) -> Answer:
 
     Relations are left unused (all items disjoint). What the search proves then says nothing about plans that
     do share bytes, and ``lower_bound`` falls back to ``bounds.max_breadth``, which does.
-    Raises InfeasibleError never: fixed items that share bytes are left to ``check_plan``.
+    Fixed items that share bytes are left to ``check_plan`` to refuse.
     """
     deadline = time.perf_counter() + budget.time_limit
     items = problem.items
