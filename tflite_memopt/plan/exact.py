@@ -22,8 +22,10 @@ from .exact_ranks import ranking
 from .exact_search import End, Search
 from .problem import Answer, Item, PlanProblem
 
-_UNIT_NODES = 600
-_HALF_WAY_EVERY = 4
+_UNIT_NODES = 250
+_HALF_WAY_EVERY = 5
+"""No multiple of the number of rankings, so that each of them gets its turn at the bound."""
+_TURNS_A_LIMIT = 4
 _DIVE_NODES = 20_000
 
 
@@ -41,7 +43,7 @@ def exact(problem: PlanProblem, budget: Budget) -> Answer:
 
     Relations are left unused (all items disjoint). What the search proves then says nothing about plans that
     do share bytes, and ``lower_bound`` falls back to ``bounds.max_breadth``, which does.
-    Raises InfeasibleError never: fixed items that share bytes are left to ``check_plan``.
+    Fixed items that share bytes are left to ``check_plan`` to refuse.
     """
     deadline = time.perf_counter() + budget.time_limit
     items = problem.items
@@ -78,7 +80,7 @@ def _minimise(model: Model, enough: int, deadline: float, seed: int) -> _Best:
         half_way = turn % _HALF_WAY_EVERY == _HALF_WAY_EVERY - 1
         capacity = (best.bound + best.top - 1) // 2 if half_way else best.bound
         rank = ranking(model, search.failures, turn, rng)
-        outcome = search.run(capacity, rank, _UNIT_NODES * _luby(turn // _HALF_WAY_EVERY + 1))
+        outcome = search.run(capacity, rank, _UNIT_NODES * _luby(turn // _TURNS_A_LIMIT + 1))
         if outcome.offsets is not None:
             best.offsets, best.top = outcome.offsets, _top(model, outcome.offsets)
         elif outcome.end is End.NONE:

@@ -12,31 +12,33 @@ from .exact_model import Ints, Model
 
 _KINDS = 4
 _FIRM = 1e6
-"""Weight that puts one class of items before all others, whatever the noise."""
+"""Factor that puts one class of items before all others, whatever the noise."""
+_NOISE = 0.4
 
 
 def ranking(model: Model, failures: NDArray[np.float64], turn: int, rng: np.random.Generator) -> Ints:
     """A permutation: ``rank[i]`` is the turn of item i among equals. The first four turns are free of noise."""
     sections = (model.last - model.first).astype(np.float64)
-    kind, noise = turn % _KINDS, (0.0 if turn < _KINDS else 0.5)
-    if kind == 1:
-        weight = sections * model.size
-    elif kind == 3:
-        weight = sections * _learned(model, failures)
+    kind, noise = turn % _KINDS, (0.0 if turn < _KINDS else _NOISE)
+    tight = _tight_sections(model)
+    if kind == 0:
+        weight = sections + _FIRM * tight
+    elif kind == 1:
+        weight = sections * model.size * np.where(tight > 0, _FIRM, 1)
+    elif kind == 2:
+        weight = sections * np.where(tight > 0, _FIRM, 1)
     else:
-        weight = sections
+        weight = sections * _learned(model, failures)
     weight = weight * (1 + noise * (rng.random(len(sections)) - 0.5))
-    if kind != 3:
-        weight = weight + _FIRM * _is_tight(model) * weight.max()
     rank = np.empty(len(weight), dtype=np.int64)
     rank[np.argsort(-weight, kind="stable")] = np.arange(len(weight))
     return rank
 
 
-def _is_tight(model: Model) -> NDArray[np.bool_]:
-    """Items alive in a section of the largest load: there no byte may be wasted."""
-    top = model.load.max()
-    return np.array([model.load[a:b].max() == top for a, b in zip(model.first, model.last, strict=True)])
+def _tight_sections(model: Model) -> NDArray[np.float64]:
+    """For each item how many sections of the largest load it is alive in: there no byte may be wasted."""
+    before = np.concatenate(([0.0], np.cumsum(model.load == model.load.max())))
+    return np.asarray(before[model.last] - before[model.first])
 
 
 def _learned(model: Model, failures: NDArray[np.float64]) -> NDArray[np.float64]:

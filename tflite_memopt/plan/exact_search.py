@@ -61,6 +61,8 @@ class Search:
         self.failures = np.zeros(len(model.load))
         self._model = model
         self._deadline = deadline
+        self._aligns = bool((model.alignment > 1).any())
+        self._fixes = bool((model.fixed >= 0).any())
 
     def run(self, capacity: int, rank: Ints, limit: int) -> Outcome:
         """Look for a placement of at most ``capacity`` units; items that tie go by ``rank``, lowest first."""
@@ -128,8 +130,9 @@ class Search:
         return _Frame(least, left, self._children(least, left, rank, capacity), placed=(item, offset))
 
     def _raise(self, least: Ints, items: Ints, floor: Ints) -> None:
-        aligned = -(-floor // self._model.alignment[items]) * self._model.alignment[items]
-        least[items] = np.maximum(least[items], aligned)
+        if self._aligns:
+            floor = -(-floor // self._model.alignment[items]) * self._model.alignment[items]
+        least[items] = np.maximum(least[items], floor)
 
     def _is_open(self, least: Ints, left: Ints, capacity: int) -> bool:
         """Whether the items left may still fit; if not, the section to blame is counted."""
@@ -143,7 +146,7 @@ class Search:
         free = least < _PLACED
         if ((least + model.size > capacity) & free).any():
             return False
-        return not (free & (model.fixed >= 0) & (least != model.fixed)).any()
+        return not (self._fixes and (free & (model.fixed >= 0) & (least != model.fixed)).any())
 
 
 def _offsets(stack: list[_Frame]) -> Ints:
