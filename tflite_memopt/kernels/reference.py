@@ -8,7 +8,7 @@ from ..ir.model import Operator
 from .profile import KernelProfile
 from .relations.in_place import in_place_shares
 from .relations.model import Rule, Share
-from .relations.moves import pad_shares
+from .relations.moves import pad_shares, slice_shares
 from .relations.views import view_shares
 from .relations.windows import window_shares
 from .requests.table import requests_of
@@ -21,6 +21,8 @@ def reference_relations(operator: Operator) -> tuple[Share, ...]:
     """Views, in-place and overlap; nothing for an operator that no rule knows."""
     if operator.name in _RULES:
         return _RULES[operator.name](operator)
+    if operator.name in ("SLICE", "STRIDED_SLICE"):
+        return view_shares(operator) + slice_shares(operator)
     return view_shares(operator) or in_place_shares(operator)
 
 

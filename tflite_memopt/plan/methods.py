@@ -32,7 +32,7 @@ BEST = "best"
 """The default: the strategies of ``BEST_OF`` in turn, cheap ones first and searches last, until one meets the bound."""
 BEST_OF = ("greedy_by_size", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy", "hill_climb", "exact")
 _SHARES = {"hill_climb": 1.0}
-"""Seconds that a strategy of ``BEST_OF`` may take, so that the next one has its turn."""
+"""Seconds that a strategy of ``BEST_OF`` may take where ``exact`` comes after it."""
 NAMES = (BEST, *STRATEGIES)
 
 
@@ -53,7 +53,8 @@ def solve(problem: PlanProblem, method: str = BEST, budget: Budget | None = None
     for name in BEST_OF:
         if name == "exact" and problem.relations:
             continue
-        left = Budget(min(_SHARES.get(name, budget.time_limit), max(0.0, deadline - time.perf_counter())), budget.seed)
+        share = budget.time_limit if problem.relations else _SHARES.get(name, budget.time_limit)
+        left = Budget(min(share, max(0.0, deadline - time.perf_counter())), budget.seed)
         plan = _run(problem, name, left, bound)
         # A bound that one strategy proves holds for the plans of all.
         bound = plan.lower_bound

@@ -1,12 +1,15 @@
-"""PAD: copies forward, so that its output may run over the input as far as padding has not pushed it.
+"""PAD, SLICE, STRIDED_SLICE: copies that go forward through both tensors, so that one may run over the other.
 
-Source: tflite-micro commit 90b983c2b3f1, kernels/pad.cc and tensorflow/lite/kernels/internal/reference/pad.h, which
-writes the output from its first element to its last and reads the input likewise, one element for one copied.
+Sources, tflite-micro commit 90b983c2b3f1, tensorflow/lite/kernels/internal/reference:
+pad.h writes the output from its first element to its last and reads the input likewise, one element for one copied;
+slice.h does so element by element; strided_slice.h by memcpy of runs along the last dimension when its stride is 1.
+A memcpy between ranges that overlap is not defined, so that a run must be clear of its own source.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ...ir.dtype import DType
 from ...ir.model import Operator
@@ -37,3 +40,39 @@ def pad_shares(operator: Operator) -> tuple[Share, ...]:
     needed = read < source.elements
     distance = int((written - read)[needed].max(initial=0)) * source.dtype.arena_bytes
     return (Share(source, output, distance, "overlap"),)
+
+
+def slice_shares(operator: Operator) -> tuple[Share, ...]:
+    """SLICE and STRIDED_SLICE that only go forward; constant operands."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    begin = integers(operator.inputs[1])
+    if source is None or begin is None or source.dtype not in _TYPES or source.dtype is not output.dtype:
+        return ()
+    if begin.size != len(source.shape) or len(output.shape) != begin.size or not output.elements:
+        return ()
+    strides = np.ones_like(begin) if operator.name == "SLICE" else _forward_strides(operator)
+    if strides is None or strides.size != begin.size:
+        return ()
+    first = np.where(begin < 0, begin + source.shape, begin)
+    if operator.name == "STRIDED_SLICE":
+        first[[bool(operator.option("beginMask", 0) >> axis & 1) for axis in range(begin.size)]] = 0
+    last = first + (np.array(output.shape) - 1) * strides
+    if (first < 0).any() or (last >= source.shape).any():
+        return ()
+    reads = np.ravel_multi_index(
+        np.ix_(*(f + s * np.arange(n) for f, s, n in zip(first, strides, output.shape, strict=True))), source.shape
+    ).reshape(-1)
+    ahead = reads - np.arange(reads.size)
+    run = output.shape[-1] if operator.name == "STRIDED_SLICE" and strides[-1] == 1 else 1
+    # Before read w + 1 all up to w have been written: end(w) - read(w + 1) = -ahead(w + 1). A run clears its source.
+    distance = max(int((-ahead[1:]).max(initial=-int(ahead[0]))), (run - int(ahead.min())) if run > 1 else 0)
+    return (Share(source, output, distance * source.dtype.arena_bytes, "overlap"),)
+
+
+def _forward_strides(operator: Operator) -> npt.NDArray[np.int64] | None:
+    """Constant positive strides, with no axis added or dropped."""
+    strides = integers(operator.inputs[3])
+    masks = [operator.option(name, 0) for name in ("ellipsisMask", "newAxisMask", "shrinkAxisMask")]
+    if strides is None or any(masks) or operator.option("offset", False) or (strides < 1).any():
+        return None
+    return strides

@@ -1,0 +1,281 @@
+"""Where may an operator's output really lie on its input? TFLM is run at every distance, and compared with the rules.
+
+For each operator of a grid the output is placed at ever smaller distances ``offset(input) - offset(output)``, in steps
+of 16 bytes, until TFLM computes a wrong byte. The rule of the ``reference`` profile must never be below that; above
+it by no more than a pixel or a row.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import click
+import numpy as np
+
+from tflite_memopt.analysis.alignment import aligned
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.runner import Run, run_models
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.kernels.reference import reference_relations
+from tflite_memopt.kernels.relations.model import Share
+
+SAMPLES = 3
+ARENA = 1 << 20
+_STEP = 16
+Build = Callable[[ModelBuilder], tuple[Tensor, ...]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator: what it is, and how to build it on a fresh model; the last operator is the one to probe."""
+
+    label: str
+    build: Build
+
+    def model(self) -> Model:
+        """A model of this operator alone."""
+        b = ModelBuilder()
+        outputs = self.build(b)
+        return b.finish(*outputs)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """``rule`` and ``found`` are distances in bytes, multiples of 16; ``row`` and ``pixel`` are of the input."""
+
+    label: str
+    kind: str
+    rule: int
+    found: int | None
+    row: int
+    pixel: int
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether TFLM computes the right bytes at the rule's distance."""
+        return self.found is not None and self.found <= self.rule
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the rule is within a row of what TFLM needs."""
+        return self.is_safe and self.found is not None and self.rule - self.found <= aligned(self.row)
+
+
+def probe(case: Case) -> Iterator[Probe]:
+    """Every share that the profile permits to the case's last operator."""
+    for position, share in enumerate(reference_relations(case.model().main.operators[-1])):
+        yield _probe_share(case, position, share)
+
+
+def _probe_share(case: Case, position: int, share: Share) -> Probe:
+    rule = share.distance if share.exact else aligned(share.distance)
+    row = share.input.nbytes // max(share.input.shape[1] if len(share.input.shape) > 2 else 1, 1)
+    pixel = share.input.shape[-1] * share.input.dtype.arena_bytes if share.input.shape else 1
+    lowest = rule if share.exact else rule - aligned(row) - 3 * _STEP
+    distances = list(range(rule, lowest - 1, -_STEP))
+    models = {"apart": _placed(case, position, None)}
+    models |= {f"d{number}": _placed(case, position, distance) for number, distance in enumerate(distances)}
+    runs = run_models("tflm", models, seeded_inputs(read_model(models["apart"]), SAMPLES, 0), ARENA)
+    found = None
+    for number, distance in enumerate(distances):
+        if not _equal(runs["apart"], runs[f"d{number}"]):
+            break
+        found = distance
+    return Probe(case.label, share.kind, rule, found, row, pixel)
+
+
+def _placed(case: Case, position: int, distance: int | None) -> bytes:
+    """The model with the share's two tensors at this distance, or apart; all others after both."""
+    model = case.model()
+    share = reference_relations(model.main.operators[-1])[position]
+    apart = aligned(share.output.nbytes)
+    distance = apart if distance is None else distance
+    offsets = {share.output: max(0, -distance), share.input: max(0, distance)}
+    end = max(offset + aligned(tensor.nbytes) for tensor, offset in offsets.items())
+    for tensor in model.main.tensors:
+        if tensor not in offsets and not tensor.is_constant:
+            offsets[tensor] = end
+            end += aligned(tensor.nbytes)
+    offline_plan.attach(model, offsets)
+    return write_model(model)
+
+
+def _equal(first: Run, second: Run) -> bool:
+    if not (first.ran and second.ran):
+        raise click.ClickException(f"TFLM does not run the probe: {first.error or second.error}")
+    return all(np.array_equal(first.arrays[name], second.arrays[name]) for name in first.arrays)
+
+
+def convolutions(full: bool) -> Iterator[Case]:
+    """CONV_2D and DEPTHWISE_CONV_2D over kernels, strides, paddings, channels and multipliers."""
+    kernels, strides = ((1, 2, 3, 5), (1, 2, 3)) if full else ((1, 3), (1, 2))
+    for kernel, stride, padding, (depth, channels) in product(
+        kernels, strides, (SAME, VALID), ((4, 16), (16, 16), (16, 4))
+    ):
+        label = f"CONV_2D {kernel}x{kernel} stride {stride} {_padding(padding)} {depth}->{channels}"
+        yield Case(
+            label,
+            lambda b, d=depth, c=channels, k=kernel, s=stride, p=padding: (  # type: ignore[misc]
+                b.conv(b.input("x", (1, 11, 9, d)), c, k, s, p),
+            ),
+        )
+    for kernel, stride, padding, multiplier in product(kernels, strides, (SAME, VALID), (1, 2)):
+        label = f"DEPTHWISE_CONV_2D {kernel}x{kernel} stride {stride} {_padding(padding)} multiplier {multiplier}"
+        yield Case(
+            label,
+            lambda b, k=kernel, s=stride, p=padding, m=multiplier: (  # type: ignore[misc]
+                b.depthwise(b.input("x", (1, 11, 9, 16)), k, s, p, m),
+            ),
+        )
+
+
+def pools(full: bool) -> Iterator[Case]:
+    """MAX_POOL_2D and AVERAGE_POOL_2D."""
+    for name, kernel, stride, padding in product(
+        ("MAX_POOL_2D", "AVERAGE_POOL_2D"), (2, 3), (1, 2) if full else (2,), (SAME, VALID)
+    ):
+        yield Case(
+            f"{name} {kernel}x{kernel} stride {stride} {_padding(padding)}", _pool(name, kernel, stride, padding)
+        )
+
+
+def _pool(name: str, kernel: int, stride: int, padding: int) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x = b.input("x", (1, 11, 9, 16))
+        trim = kernel - 1 if padding == VALID else 0
+        y = b.tensor("y", (1, -(-(11 - trim) // stride), -(-(9 - trim) // stride), 16))
+        fields = {"padding": padding, "strideH": stride, "strideW": stride}
+        b.operator(name, (x,), (y,), "Pool2DOptions", **fields, filterHeight=kernel, filterWidth=kernel)
+        return (y,)
+
+    return build
+
+
+def moves(full: bool) -> Iterator[Case]:
+    """PAD, SLICE and STRIDED_SLICE."""
+    for low, high in ((0, 1), (1, 1), (2, 0)) if full else ((1, 1), (0, 1)):
+        yield Case(f"PAD {low} before {high} after", _pad(low, high))
+    for name in ("SLICE", "STRIDED_SLICE"):
+        for begin, size in (
+            ((0, 0, 0, 0), (1, 8, 8, 16)),
+            ((0, 2, 0, 0), (1, 4, 9, 16)),
+            ((0, 1, 1, 0), (1, 9, 7, 16)),
+        ):
+            yield Case(f"{name} {size} from {begin}", _slice(name, begin, size))
+
+
+def _pad(low: int, high: int) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x = b.input("x", (1, 6, 7, 16))
+        y = b.tensor("y", (1, 6 + low + high, 7 + low + high, 16))
+        paddings = np.asarray([[0, 0], [low, high], [low, high], [0, 0]], np.int32)
+        b.operator("PAD", (x, b.constant("paddings", paddings)), (y,), "PadOptions")
+        return (y,)
+
+    return build
+
+
+def _slice(name: str, begin: tuple[int, ...], size: tuple[int, ...]) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x, y = b.input("x", (1, 11, 9, 16)), b.tensor("y", size)
+        first, length = np.asarray(begin, np.int32), np.asarray(size, np.int32)
+        if name == "SLICE":
+            operands = [b.constant("begin", first), b.constant("size", length)]
+            b.operator(name, (x, *operands), (y,), "SliceOptions")
+        else:
+            values = {"begin": first, "end": first + length, "strides": np.ones(4, np.int32)}
+            operands = [b.constant(key, value) for key, value in values.items()]
+            b.operator(name, (x, *operands), (y,), "StridedSliceOptions")
+        return (y,)
+
+    return build
+
+
+def elementwise(full: bool) -> Iterator[Case]:
+    """ADD and MUL of each input, activations, SOFTMAX, conversions."""
+    for name in ("ADD", "MUL", "SUB", "MAXIMUM", "MINIMUM") if full else ("ADD", "MUL"):
+        yield Case(name, _binary(name, (1, 7, 5, 16)))
+        yield Case(f"{name} broadcast", _binary(name, (1, 1, 1, 16)))
+    unary = ("RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU") if full else ("RELU", "LOGISTIC")
+    for name in unary:
+        yield Case(name, _unary(name, DType.INT8, DType.INT8))
+    yield Case("SOFTMAX", lambda b: (b.softmax(b.input("x", (1, 7, 5, 16))),))
+    yield Case("QUANTIZE float32 -> int8", _unary("QUANTIZE", DType.FLOAT32, DType.INT8))
+    yield Case("QUANTIZE int8 -> int8", _unary("QUANTIZE", DType.INT8, DType.INT8))
+    yield Case("DEQUANTIZE int8 -> float32", _unary("DEQUANTIZE", DType.INT8, DType.FLOAT32))
+
+
+def _binary(name: str, second: tuple[int, ...]) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x, z = b.input("x", (1, 7, 5, 16)), b.input("z", second)
+        y = b.tensor("y", x.shape)
+        b.operator(name, (x, z), (y,), {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}.get(name))
+        return (y,)
+
+    return build
+
+
+def _unary(name: str, source: DType, result: DType) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x = b.input("x", (1, 7, 5, 16), source)
+        scale = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}.get(name, (0.05, 0))
+        y = b.tensor("y", x.shape, result, *scale)
+        b.operator(name, (x,), (y,), "LeakyReluOptions" if name == "LEAKY_RELU" else None)
+        return (y,)
+
+    return build
+
+
+def views(full: bool) -> Iterator[Case]:
+    """RESHAPE, CONCATENATION, SPLIT, PACK, UNPACK."""
+    yield Case("RESHAPE", lambda b: (b.reshape(b.input("x", (1, 6, 4, 16)), (24, 16)),))
+    yield Case(
+        "CONCATENATION of rows", lambda b: (b.concat([b.input(f"x{n}", (1, n, 4, 16)) for n in (1, 2, 3)], axis=1),)
+    )
+    yield Case("SPLIT of rows", _split)
+
+
+def _split(b: ModelBuilder) -> tuple[Tensor, ...]:
+    x = b.input("x", (1, 6, 4, 16))
+    parts = tuple(b.tensor(f"part{n}", (1, 2, 4, 16)) for n in range(3))
+    axis = b.constant("axis", np.asarray(1, np.int32))
+    b.operator("SPLIT", (axis, x), parts, "SplitOptions", numSplits=3)
+    return parts
+
+
+GRIDS = (convolutions, pools, moves, elementwise, views)
+
+
+def _padding(padding: int) -> str:
+    return "SAME" if padding == SAME else "VALID"
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="The whole grid; else a part of it, which takes a quarter of the time.")
+def main(full: bool) -> None:
+    """Print a table of the reference profile's distances against those that TFLM needs; exit with 1 if one is below."""
+    click.echo("| operator | kind | rule, bytes | TFLM needs | above by | a row | a pixel |")
+    click.echo("|---|---|---|---|---|---|---|")
+    probes = []
+    for grid in GRIDS:
+        for case in grid(full):
+            for found in probe(case):
+                probes.append(found)
+                need, above = ("NOT SAFE", "-") if found.found is None else (found.found, found.rule - found.found)
+                cells = (found.label, found.kind, found.rule, need, above, found.row, found.pixel)
+                click.echo("| " + " | ".join(map(str, cells)) + " |")
+    unsafe, far = sum(not p.is_safe for p in probes), sum(p.is_safe and not p.is_close for p in probes)
+    click.echo(f"\n{len(probes)} probes: {unsafe} below what TFLM needs, {far} above it by more than a row.")
+    sys.exit(1 if unsafe else 0)
+
+
+if __name__ == "__main__":
+    main()
