@@ -1,160 +1,151 @@
 """Operators that TFLM executes as a copy of a contiguous range of bytes: source and destination may be the same bytes.
 
 Every kernel below writes each byte with the value that it reads there, or skips the copy. Sources, tflite-micro commit
-90b983c2b3f1 (kernels/):
+90b983c2b3f1, tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
 
-    RESHAPE                reshape.cc: skips the copy when the pointers are equal
-    SQUEEZE, EXPAND_DIMS   squeeze.cc: memcpy of the whole; expand_dims.cc: element loop
-    CONCATENATION          reference/concatenation.h: memcpy input by input into consecutive ranges
-    PACK, UNPACK           pack.cc, unpack.cc: element loops
-    SPLIT, SPLIT_V         split.cc, split_v.cc: element loops
-    SLICE, STRIDED_SLICE   reference/slice.h, strided_slice.h: element loops and memcpy of runs, in order
+    RESHAPE         reshape.cc: skips the copy when the two pointers are equal
+    SQUEEZE         squeeze.cc: one memcpy of the whole
+    EXPAND_DIMS     expand_dims.cc: element loop
+    CONCATENATION   concatenation.cc, reference/concatenation.h: memcpy input by input into consecutive ranges; it never
+                    requantises (int8 inputs that are quantised unlike the output are refused, int16 scales not read)
+    PACK, UNPACK    pack.cc, unpack.cc: element loop for each part
+    SPLIT, SPLIT_V  split.cc, split_v.cc: element loop for each part; sizes are those of the outputs
+    SLICE           slice.cc, reference/slice.h: element by element, the input forwards
+    STRIDED_SLICE   strided_slice.cc, reference/strided_slice.h: memcpy of runs of the last dimension if its stride is
+                    1, else element by element
 
-A memcpy of a range onto itself is the compilers' own way to copy a struct onto itself, and does nothing. Neither
-CMSIS-NN nor esp-nn replaces any of these kernels (kernels/cmsis_nn has none of them), so that the rules hold for every
-library. Where the view is not at the start, its distance must be a multiple of TFLM's 16-byte alignment.
+A memcpy of a range onto itself does nothing: it is what compilers make of a struct that is assigned to itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import prod
 
 import numpy as np
 
 from ...analysis.alignment import ARENA_ALIGNMENT
-from ...ir.model import Operator, Tensor
+from ...ir.model import Operator, Quantization, Tensor
 from .constants import integers
 from .model import Share
+from .shapes import Box, axis_of, operands, slice_box, strided_slice_box
 
-_WHOLE = frozenset({"EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
+Pair = tuple[Tensor | None, Tensor, int]
+"""An input, an output, and ``offset(input) - offset(output)`` in bytes."""
 
 
 def view_shares(operator: Operator) -> tuple[Share, ...]:
-    """The inputs and outputs that may be the same bytes; none where an operand is not a constant."""
-    if operator.name in _WHOLE:
-        pairs: Iterator[tuple[Tensor | None, Tensor, int]] = iter([(operator.inputs[0], operator.outputs[0], 0)])
-    elif operator.name in _RULES:
-        pairs = _RULES[operator.name](operator)
-    else:
+    """The inputs and outputs that may be the same bytes; none where an operand that decides it is not a constant.
+
+    Distances are multiples of TFLM's alignment of 16 bytes; a part that would start elsewhere gets no share.
+    """
+    if operator.name not in SHARED_CODE or not operator.outputs:
         return ()
     return tuple(
         Share(source, output, distance, "view")
-        for source, output, distance in pairs
-        if source is not None and _is_plain(source, output) and distance % ARENA_ALIGNMENT == 0
+        for source, output, distance in _RULES[operator.name](operator)
+        if source is not None and _are_in_arena(source, output) and distance % ARENA_ALIGNMENT == 0
     )
 
 
-Pairs = Iterator[tuple[Tensor | None, Tensor, int]]
-
-
-def _is_plain(source: Tensor, output: Tensor) -> bool:
-    """Both are in the arena, hold the same kind of element, and are quantised alike, so that bytes are copied."""
-    if source.is_constant or source.is_variable or source is output or not source.nbytes or not output.nbytes:
+def _are_in_arena(source: Tensor, output: Tensor) -> bool:
+    """Both have bytes of the same type in the arena's head."""
+    if source.is_constant or source.is_variable or output.is_variable or source is output:
         return False
-    return source.dtype is output.dtype and _same_quantization(source, output)
+    return source.dtype is output.dtype and source.nbytes > 0 and output.nbytes > 0
 
 
-def _same_quantization(a: Tensor, b: Tensor) -> bool:
-    first, second = a.quantization, b.quantization
-    if first is None or second is None:
-        return first is second
-    return np.array_equal(first.scale, second.scale) and np.array_equal(first.zero_point, second.zero_point)
-
-
-def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
-    """Whether all dimensions before ``axis`` are 1, so that parts along it are consecutive ranges."""
-    return 0 <= axis < len(shape) and prod(shape[:axis]) == 1
-
-
-def _ranges(whole: Tensor, axis: int, parts: tuple[Tensor | None, ...]) -> Iterator[tuple[Tensor | None, int]]:
-    """Each part with its first byte in the whole, if they are consecutive ranges that make it up."""
-    sizes = [0 if part is None else part.nbytes for part in parts]
-    if _is_outermost(whole.shape, axis) and sum(sizes) == whole.nbytes:
-        yield from zip(parts, accumulate(sizes, initial=0), strict=False)
-
-
-def _concatenation(operator: Operator) -> Pairs:
+def _whole(operator: Operator) -> Iterator[Pair]:
+    """RESHAPE, SQUEEZE, EXPAND_DIMS: all bytes stay where they are."""
+    (source,) = operands(operator, 1)
     output = operator.outputs[0]
-    axis = operator.option("axis", 0) % max(len(output.shape), 1)
+    if source is not None and source.nbytes == output.nbytes:
+        yield source, output, 0
+
+
+def _joined(operator: Operator) -> Iterator[Pair]:
+    """CONCATENATION, PACK: each input is a range of the output."""
+    output = operator.outputs[0]
     if operator.option("fusedActivationFunction", 0):
         return
-    for part, start in _ranges(output, axis, operator.inputs):
-        yield part, output, start
+    for part, start in _ranges(output, int(operator.option("axis", 0)), operator.inputs):
+        if part is not None and _same_quantization(part.quantization, output.quantization):
+            yield part, output, start
 
 
-def _pack(operator: Operator) -> Pairs:
-    output = operator.outputs[0]
-    axis = operator.option("axis", 0) % max(len(output.shape), 1)
-    for part, start in _ranges(output, axis, operator.inputs):
-        yield part, output, start
+def _unpacked(operator: Operator) -> Iterator[Pair]:
+    """UNPACK: each output is a range of the input."""
+    (source,) = operands(operator, 1)
+    yield from _cut(source, int(operator.option("axis", 0)), operator.outputs)
 
 
-def _unpack(operator: Operator) -> Pairs:
-    source = operator.inputs[0]
-    if source is None:
-        return
-    axis = operator.option("axis", 0) % max(len(source.shape), 1)
-    for part, start in _ranges(source, axis, operator.outputs):
-        if part is not None:
-            yield source, part, -start
-
-
-def _split(operator: Operator) -> Pairs:
-    """SPLIT has its axis first, SPLIT_V last."""
-    source, chosen = (operator.inputs[slot] for slot in ((1, 0) if operator.name == "SPLIT" else (0, 2)))
+def _split(operator: Operator) -> Iterator[Pair]:
+    """SPLIT has its axis first, SPLIT_V last; each output is a range of the input."""
+    if operator.name == "SPLIT":
+        chosen, source = operands(operator, 2)
+    else:
+        source, _, chosen = operands(operator, 3)
     axis = integers(chosen)
-    if source is None or axis is None or axis.size != 1 or not source.shape:
-        return
-    for part, start in _ranges(source, int(axis[0]) % len(source.shape), operator.outputs):
-        if part is not None:
-            yield source, part, -start
+    if axis is not None and axis.size == 1:
+        yield from _cut(source, int(axis[0]), operator.outputs)
 
 
-def _slice(operator: Operator) -> Pairs:
-    source, output = operator.inputs[0], operator.outputs[0]
-    begin = integers(operator.inputs[1])
-    if source is None or begin is None or begin.size != len(source.shape) or len(output.shape) != begin.size:
-        return
-    yield from _cut(source, output, tuple(int(b) for b in begin), output.shape)
+def _cut(source: Tensor | None, axis: int, parts: Sequence[Tensor]) -> Iterator[Pair]:
+    if source is not None:
+        yield from ((source, part, -start) for part, start in _ranges(source, axis, parts) if part is not None)
 
 
-def _strided_slice(operator: Operator) -> Pairs:
-    source, output = operator.inputs[0], operator.outputs[0]
-    begin, strides = integers(operator.inputs[1]), integers(operator.inputs[3])
-    if source is None or begin is None or strides is None or begin.size != len(source.shape):
-        return
-    masks = [operator.option(name, 0) for name in ("ellipsisMask", "newAxisMask", "shrinkAxisMask")]
-    if any(masks) or operator.option("offset", False) or (strides != 1).any() or len(output.shape) != begin.size:
-        return
-    first = [
-        0 if operator.option("beginMask", 0) >> axis & 1 else min(max(int(b) + size * (b < 0), 0), size)
-        for axis, (b, size) in enumerate(zip(begin, source.shape, strict=True))
-    ]
-    yield from _cut(source, output, tuple(first), output.shape)
+def _ranges(whole: Tensor, axis: int, parts: Sequence[Tensor | None]) -> Iterable[tuple[Tensor | None, int]]:
+    """Each part with its first byte in the whole, if they are consecutive ranges that make it up."""
+    outermost = axis_of(axis, len(whole.shape))
+    sizes = [0 if part is None else part.nbytes for part in parts]
+    # Along another axis a part is many short runs, one for each element of the dimensions before it.
+    if outermost is None or prod(whole.shape[:outermost]) != 1 or sum(sizes) != whole.nbytes:
+        return ()
+    return zip(parts, accumulate(sizes, initial=0), strict=False)
 
 
-def _cut(source: Tensor, output: Tensor, begin: tuple[int, ...], size: tuple[int, ...]) -> Pairs:
-    """The pair, if the box is one run of bytes: one element along the outer axes, whole along the inner ones."""
-    inner = len(size)
-    while inner and size[inner - 1] == source.shape[inner - 1]:
-        inner -= 1
-    if prod(size[: max(inner - 1, 0)]) != 1 or any(
-        b < 0 or b + n > s for b, n, s in zip(begin, size, source.shape, strict=True)
-    ):
-        return
-    strides = [prod(source.shape[axis + 1 :]) for axis in range(len(size))]
-    start = sum(b * stride for b, stride in zip(begin, strides, strict=True)) * source.dtype.arena_bytes
-    yield source, output, -start
+def _sliced(box_of: Callable[[Operator], Box | None]) -> Callable[[Operator], Iterator[Pair]]:
+    """SLICE, STRIDED_SLICE: the output is a range of the input."""
+
+    def rule(operator: Operator) -> Iterator[Pair]:
+        (source,) = operands(operator, 1)
+        output, box = operator.outputs[0], box_of(operator)
+        if source is None or box is None or box.elements != output.elements:
+            return
+        start = box.run_start(source.shape)
+        if start is not None:
+            yield source, output, -start * source.dtype.arena_bytes
+
+    return rule
 
 
-_RULES = {
-    "CONCATENATION": _concatenation,
-    "PACK": _pack,
-    "SLICE": _slice,
+def _same_quantization(a: Quantization | None, b: Quantization | None) -> bool:
+    """An absent table and an empty one both mean none."""
+    if a is None or b is None or not a.scale.size or not b.scale.size:
+        return not any(each is not None and each.scale.size for each in (a, b))
+    return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
+
+
+_RULES: Mapping[str, Callable[[Operator], Iterator[Pair]]] = {
+    "CONCATENATION": _joined,
+    "EXPAND_DIMS": _whole,
+    "PACK": _joined,
+    "RESHAPE": _whole,
+    "SLICE": _sliced(slice_box),
     "SPLIT": _split,
     "SPLIT_V": _split,
-    "STRIDED_SLICE": _strided_slice,
-    "UNPACK": _unpack,
+    "SQUEEZE": _whole,
+    "STRIDED_SLICE": _sliced(strided_slice_box),
+    "UNPACK": _unpacked,
 }
+
+SHARED_CODE = frozenset(_RULES)
+"""Operators whose kernel is the same source file with every kernel library, so that the rules hold for all of them.
+
+None of these files has a variant in micro/kernels/cmsis_nn, arc_mli, ceva or ethos_u, nor in kernels/esp_nn of
+espressif/esp-tflite-micro (add, conv, depthwise_conv, fully_connected, mul, pooling, softmax). Cadence's xtensa has
+two: reshape.cc, with the same test for equal pointers; and strided_slice.cc, which for int16 calls
+xa_nn_strided_slice_int16, a copy as well.
+"""
