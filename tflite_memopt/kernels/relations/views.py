@@ -78,7 +78,8 @@ def _ranges(whole: Tensor, axis: int, parts: tuple[Tensor | None, ...]) -> Itera
 def _concatenation(operator: Operator) -> Pairs:
     output = operator.outputs[0]
     axis = operator.option("axis", 0) % max(len(output.shape), 1)
-    if operator.option("fusedActivationFunction", 0):
+    parts = operator.present_inputs()
+    if operator.option("fusedActivationFunction", 0) or not all(_same_quantization(part, output) for part in parts):
         return
     for part, start in _ranges(output, axis, operator.inputs):
         yield part, output, start
