@@ -130,8 +130,8 @@ def _strided_slice(operator: Operator) -> Pairs:
     if any(masks) or operator.option("offset", False) or (strides != 1).any() or len(output.shape) != begin.size:
         return
     first = [
-        0 if operator.option("beginMask", 0) >> axis & 1 else min(max(int(b) + size * (b < 0), 0), size)
-        for axis, (b, size) in enumerate(zip(begin, source.shape, strict=True))
+        0 if operator.option("beginMask", 0) >> axis & 1 else min(max(b + size if b < 0 else b, 0), size)
+        for axis, (b, size) in enumerate(zip(begin.tolist(), source.shape, strict=True))
     ]
     yield from _cut(source, output, tuple(first), output.shape)
 
