@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import UsageError
+from .cmsis_nn import DSP, MVE, SCALAR
 from .portable import PORTABLE
 from .profile import KernelProfile
 from .reference import REFERENCE
 
-PROFILES: Mapping[str, KernelProfile] = {profile.name: profile for profile in (PORTABLE, REFERENCE)}
+PROFILES: Mapping[str, KernelProfile] = {profile.name: profile for profile in (PORTABLE, REFERENCE, SCALAR, DSP, MVE)}
 
 
 def profile_named(name: str) -> KernelProfile:
