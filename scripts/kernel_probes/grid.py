@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from scripts.kernel_probes.probe import Build, Case
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
+from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Tensor
 
@@ -98,6 +98,60 @@ def _slice(name: str, begin: tuple[int, ...], size: tuple[int, ...]) -> Build:
     return build
 
 
+def resizes(full: bool) -> Iterator[Case]:
+    """RESIZE_NEAREST_NEIGHBOR, RESIZE_BILINEAR, TRANSPOSE_CONV."""
+    for name in ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"):
+        for size, corners, half in product((9, 12) if full else (12,), (False, True), (False, True)):
+            if not (corners and half):
+                label = f"{name} 6 -> {size}{' align_corners' * corners}{' half_pixel_centers' * half}"
+                yield Case(label, _resize(name, size, corners, half))
+    yield Case("TRANSPOSE_CONV 2x2 stride 2", _transpose_conv)
+
+
+def _resize(name: str, size: int, corners: bool, half: bool) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x, y = b.input("x", (1, 6, 6, 16)), b.tensor("y", (1, size, size, 16))
+        options = "ResizeBilinearOptions" if name == "RESIZE_BILINEAR" else "ResizeNearestNeighborOptions"
+        shape = b.constant("size", np.asarray((size, size), np.int32))
+        b.operator(name, (x, shape), (y,), options, alignCorners=corners, halfPixelCenters=half)
+        return (y,)
+
+    return build
+
+
+def _transpose_conv(b: ModelBuilder) -> tuple[Tensor, ...]:
+    x, y = b.input("x", (1, 6, 6, 16)), b.tensor("y", (1, 12, 12, 8))
+    shape = b.constant("shape", np.asarray(y.shape, np.int32))
+    values = np.random.default_rng(0).integers(-127, 128, (8, 2, 2, 16)).astype(np.int8)
+    filters = b.constant("filter", values, per_channel(np.full(8, 0.002, np.float32), 0))
+    b.operator("TRANSPOSE_CONV", (shape, filters, x), (y,), "TransposeConvOptions", strideH=2, strideW=2)
+    return (y,)
+
+
+def floats(full: bool) -> Iterator[Case]:
+    """CONV_2D and DEPTHWISE_CONV_2D in float32."""
+    for name, stride, padding in product(("CONV_2D", "DEPTHWISE_CONV_2D"), (1, 2), (SAME, VALID)):
+        yield Case(f"{name} 3x3 stride {stride} {_padding(padding)} float32", _float(name, stride, padding))
+
+
+def _float(name: str, stride: int, padding: int) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x = b.input("x", (1, 11, 9, 4), DType.FLOAT32)
+        trim = 2 if padding == VALID else 0
+        y = b.tensor("y", (1, -(-(11 - trim) // stride), -(-(9 - trim) // stride), 4), DType.FLOAT32)
+        shape = (4, 3, 3, 4) if name == "CONV_2D" else (1, 3, 3, 4)
+        filters = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        operands = (x, b.constant("filter", filters), b.constant("bias", np.ones(4, np.float32)))
+        fields = {"padding": padding, "strideH": stride, "strideW": stride}
+        if name == "CONV_2D":
+            b.operator(name, operands, (y,), "Conv2DOptions", **fields)
+        else:
+            b.operator(name, operands, (y,), "DepthwiseConv2DOptions", **fields, depthMultiplier=1)
+        return (y,)
+
+    return build
+
+
 def elementwise(full: bool) -> Iterator[Case]:
     """ADD and MUL of each input, activations, SOFTMAX, conversions."""
     for name in ("ADD", "MUL", "SUB", "MAXIMUM", "MINIMUM") if full else ("ADD", "MUL"):
@@ -150,7 +204,7 @@ def _split(b: ModelBuilder) -> tuple[Tensor, ...]:
     return parts
 
 
-GRIDS = (convolutions, pools, moves, elementwise, views)
+GRIDS = (convolutions, floats, pools, moves, resizes, elementwise, views)
 
 
 def _padding(padding: int) -> str:

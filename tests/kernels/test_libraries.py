@@ -1,4 +1,4 @@
-"""CMSIS-NN's profiles: scratch as its own functions say, no sharing by its own loops."""
+"""The profiles of CMSIS-NN and esp-nn: scratch as their own functions say, no sharing by their own loops."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from tflite_memopt.ir.builder import SAME, ModelBuilder
 from tflite_memopt.ir.model import Operator
 from tflite_memopt.kernels.cmsis_nn import DSP, MVE, SCALAR
+from tflite_memopt.kernels.esp_nn import ESP_NN
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
 
@@ -43,13 +44,32 @@ def operator(name: str) -> Operator:
         ("add", 0, 0, 0),
     ],
 )
-def test_scratch_is_what_the_librarys_functions_return(name: str, scalar: int, dsp: int, mve: int) -> None:
+def test_cmsis_nn_scratch_is_what_the_librarys_functions_return(name: str, scalar: int, dsp: int, mve: int) -> None:
     """Worked out by hand from arm_*_get_buffer_sizes_s8.c."""
     found = [sum(profile.requests(operator(name), 32).scratch) for profile in (SCALAR, DSP, MVE)]
     assert found == [scalar, dsp, mve]
 
 
-@pytest.mark.parametrize("profile", [SCALAR, DSP, MVE], ids=lambda profile: profile.name)
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("conv 3x3", 800 + 2304 + 1536 + 800 + 64 + 64),
+        ("conv 1x1", 8 * 16 + 16 * 8 + 64),
+        ("conv 1x1 stride 2", 8 * 8 * 0 + 16 * 16 + 16 * 16 + 64 + 64),
+        ("depthwise 3x3", 2 * (72 + 512) + 32),
+        ("depthwise 5x5", 2 * (200 + 512) + 32),
+        ("depthwise 5x5 multiplier 2", 32),
+        ("pool", 0),
+        ("dense", 0),
+        ("add", 0),
+    ],
+)
+def test_esp_nn_scratch_is_what_the_librarys_functions_return(name: str, expected: int) -> None:
+    """Worked out by hand from esp_nn_conv_esp32s3.c and esp_nn_depthwise_conv_s8_esp32s3.c."""
+    assert sum(ESP_NN.requests(operator(name), 32).scratch) == expected
+
+
+@pytest.mark.parametrize("profile", [SCALAR, DSP, MVE, ESP_NN], ids=lambda profile: profile.name)
 def test_its_own_kernels_share_nothing(profile: KernelProfile) -> None:
     for name in ("conv 3x3", "conv 1x1", "depthwise 3x3", "pool", "dense", "add"):
         assert profile.relations(operator(name)) == ()
