@@ -1,6 +1,7 @@
 """Figures for docs/benchmarks: memory measured by TFLM, and where the time goes.
 
 scripts/bench models FOLDER [-o docs/benchmarks/models.md]     every .tflite of a folder
+scripts/bench arena FOLDER [-o docs/benchmarks/arena.md]       the head, permission by permission
 scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   every planner
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from bench_arena import arena
 from bench_growth import growth
 from bench_plan import plan
 from bench_schedule import schedule
@@ -140,6 +142,7 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
         yield ""
 
 
+cli.add_command(arena)
 cli.add_command(schedule)
 cli.add_command(growth)
 cli.add_command(plan)

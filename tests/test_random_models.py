@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 import tflite_memopt
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.plan.methods import NAMES
 
 
@@ -32,6 +34,59 @@ def random_model(seed: int) -> Model:
             tensors.append(b.conv(x, rng.choice((4, 8)), kernel=rng.choice((1, 3)), seed=number))
     unread = [tensor for tensor in tensors[2:] if not tensor.uses]
     return b.finish(*unread[:3])
+
+
+def random_rows(seed: int) -> Model:
+    """Fourteen operators that views, in-place and overlap apply to, on maps of 16 channels, in any wiring."""
+    rng = random.Random(seed)
+    b = ModelBuilder()
+    tensors = [b.input("x", (1, 8, 6, 16)), b.input("z", (1, 4, 6, 16))]
+    for number in range(14):
+        x, other = rng.choice(tensors[-5:]), rng.choice(tensors)
+        tensors += _row_operator(b, rng.randrange(9), number, x, other)
+    unread = [tensor for tensor in tensors[2:] if not tensor.uses]
+    return b.finish(*unread)
+
+
+def _row_operator(b: ModelBuilder, kind: int, number: int, x: Tensor, other: Tensor) -> list[Tensor]:
+    if kind == 0 and x.shape == other.shape:
+        return [b.add(x, other)]
+    if kind == 1 and x.shape[2:] == other.shape[2:] and x.shape[1] + other.shape[1] <= 24:
+        return [b.concat((x, other), axis=1)]
+    if kind == 2 and x.shape[1] % 2 == 0:
+        halves = [b.tensor(f"half{number}_{n}", (1, x.shape[1] // 2, *x.shape[2:])) for n in range(2)]
+        axis = b.constant(f"axis{number}", np.asarray(1, np.int32))
+        b.operator("SPLIT", (axis, x), halves, "SplitOptions", numSplits=2)
+        return halves
+    if kind == 3:
+        return [b.reshape(x, x.shape)]
+    if kind == 4:
+        padded = b.tensor(f"pad{number}", (1, x.shape[1] + 2, x.shape[2], 16))
+        paddings = np.asarray([[0, 0], [1, 1], [0, 0], [0, 0]], np.int32)
+        b.operator("PAD", (x, b.constant(f"paddings{number}", paddings)), (padded,), "PadOptions")
+        return [padded]
+    if kind == 5:
+        y = b.tensor(f"relu{number}", x.shape)
+        b.operator("RELU", (x,), (y,))
+        return [y]
+    if kind == 6 and x.shape[1] > 2:
+        cut = b.tensor(f"cut{number}", (1, x.shape[1] - 2, *x.shape[2:]))
+        operands = [np.asarray(values, np.int32) for values in ((0, 1, 0, 0), cut.shape)]
+        named = [b.constant(f"cut{number}_{n}", values) for n, values in enumerate(operands)]
+        b.operator("SLICE", (x, *named), (cut,), "SliceOptions")
+        return [cut]
+    if kind == 7:
+        return [b.depthwise(x, seed=number)]
+    return [b.conv(x, 16, kernel=3, seed=number)]
+
+
+@pytest.mark.parametrize("kernels", list(PROFILES))
+@pytest.mark.parametrize("seed", range(12))
+def test_shared_bytes_compute_the_same(seed: int, kernels: str) -> None:
+    options = Options(kernels=kernels, runtimes=("tflm",), samples=3, time_limit=2)
+    report = tflite_memopt.optimize(write_model(random_rows(seed)), options).report
+    assert report.equivalence["tflm"].equal
+    assert report.after.tflm["head"] == report.after.arena_bytes <= report.before.arena_bytes
 
 
 @pytest.mark.parametrize("seed", range(12))

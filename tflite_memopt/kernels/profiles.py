@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import UsageError
+from .cmsis_nn import DSP, MVE, SCALAR
+from .esp_nn import ESP_NN
 from .portable import PORTABLE
 from .profile import KernelProfile
 from .reference import REFERENCE
 
-PROFILES: Mapping[str, KernelProfile] = {profile.name: profile for profile in (PORTABLE, REFERENCE)}
+PROFILES: Mapping[str, KernelProfile] = {
+    profile.name: profile for profile in (PORTABLE, REFERENCE, SCALAR, DSP, MVE, ESP_NN)
+}
 
 
 def profile_named(name: str) -> KernelProfile:

@@ -6,15 +6,21 @@ from collections.abc import Mapping
 
 from ..ir.model import Operator
 from .profile import KernelProfile
+from .relations.accumulators import transpose_conv_shares
 from .relations.in_place import in_place_shares
 from .relations.model import Rule, Share
 from .relations.moves import pad_shares, slice_shares
 from .relations.views import view_shares
-from .relations.windows import window_shares
+from .relations.windows import resize_shares, window_shares
 from .requests.table import requests_of
 
 _WINDOWS = ("AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
-_RULES: Mapping[str, Rule] = {**dict.fromkeys(_WINDOWS, window_shares), "PAD": pad_shares, "PADV2": pad_shares}
+_RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(_WINDOWS, window_shares),
+    **dict.fromkeys(("PAD", "PADV2"), pad_shares),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), resize_shares),
+    "TRANSPOSE_CONV": transpose_conv_shares,
+}
 
 
 def reference_relations(operator: Operator) -> tuple[Share, ...]:

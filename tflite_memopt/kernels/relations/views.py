@@ -67,10 +67,11 @@ def _whole(operator: Operator) -> Iterator[Pair]:
 def _joined(operator: Operator) -> Iterator[Pair]:
     """CONCATENATION, PACK: each input is a range of the output."""
     output = operator.outputs[0]
-    if operator.option("fusedActivationFunction", 0):
+    alike = all(_same_quantization(part.quantization, output.quantization) for part in operator.present_inputs())
+    if operator.option("fusedActivationFunction", 0) or not alike:
         return
     for part, start in _ranges(output, int(operator.option("axis", 0)), operator.inputs):
-        if part is not None and _same_quantization(part.quantization, output.quantization):
+        if part is not None:
             yield part, output, start
 
 

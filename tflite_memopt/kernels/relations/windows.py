@@ -1,4 +1,4 @@
-"""Convolution and pooling: how far a reference kernel's output may run over the input that it still reads.
+"""Convolution, pooling and resizing: how far a reference kernel's output may run over the input that it still reads.
 
 The reference loops finish one output pixel before the next, over batch, row, column, and write a pixel's channels in
 order while they read its window again for each:
@@ -24,6 +24,7 @@ from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
 from .model import Share
 
+Positions = npt.NDArray[np.int64]
 _VALID = 1
 _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 
@@ -39,7 +40,7 @@ class _Axis:
     dilation: int
     valid: bool
 
-    def first_read(self) -> npt.NDArray[np.int64]:
+    def first_read(self) -> Positions:
         """Lowest input position that each output reads; a position past the end where all taps are padding."""
         reach = (self.taps - 1) * self.dilation + 1
         pad = 0 if self.valid else max(0, ((self.outputs - 1) * self.stride + reach - self.size) // 2)
@@ -64,7 +65,31 @@ def window_shares(operator: Operator) -> tuple[Share, ...]:
     else:
         taps = operator.option("filterHeight", 0), operator.option("filterWidth", 0)
     rows, columns = (_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2))
-    return (Share(source, output, _distance(source, output, rows, columns), "overlap"),)
+    return (Share(source, output, distance(source, output, rows.first_read(), columns.first_read()), "overlap"),)
+
+
+def resize_shares(operator: Operator) -> tuple[Share, ...]:
+    """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: pixel by pixel, each from one or four pixels of the input.
+
+    Which ones is worked out in float or in fixed point; where rounding may reach one lower, one lower is taken.
+    Source: tflite-micro commit 90b983c2b3f1, reference/resize_nearest_neighbor.h, resize_bilinear.h.
+    """
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or not _is_plain(source, output):
+        return ()
+    rows, columns = (_lowest_read(operator, source.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return (Share(source, output, distance(source, output, rows, columns), "overlap"),)
+
+
+def _lowest_read(operator: Operator, size: int, outputs: int) -> Positions:
+    corners = operator.option("alignCorners", False) and outputs > 1
+    over, under = (size - 1, outputs - 1) if corners else (size, outputs)
+    if operator.name == "RESIZE_NEAREST_NEIGHBOR":
+        # Half-pixel centers and rounding only reach further; an exact quotient may be rounded down.
+        first = [max(0, (position * over - 1) // under) for position in range(outputs)]
+    else:
+        first = [max(0, position * over // under - 1) for position in range(outputs)]
+    return np.asarray(first, dtype=np.int64)
 
 
 def _is_plain(source: Tensor, output: Tensor) -> bool:
@@ -84,15 +109,16 @@ def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: i
     )
 
 
-def _distance(source: Tensor, output: Tensor, rows: _Axis, columns: _Axis) -> int:
-    """Bytes, by enumeration of all output pixels."""
-    batches, _, width, depth = source.shape
+def distance(source: Tensor, output: Tensor, rows: Positions, columns: Positions) -> int:
+    """Bytes, by enumeration of all output pixels, when pixel (y, x) reads nothing before (rows[y], columns[x]).
+
+    A row or column past the input's end says that nothing is read.
+    """
+    batches, height, width, depth = source.shape
     pixel = depth * source.dtype.arena_bytes
     size = source.nbytes // batches
-    first = rows.first_read()[:, None] * width + columns.first_read()[None, :]
-    # A window that lies in the padding reads nothing.
-    unread = (rows.first_read() >= rows.size)[:, None] | (columns.first_read() >= columns.size)[None, :]
-    reads = np.where(unread, source.nbytes, first * pixel).reshape(-1)
+    unread = (rows >= height)[:, None] | (columns >= width)[None, :]
+    reads = np.where(unread, source.nbytes, (rows[:, None] * width + columns[None, :]) * pixel).reshape(-1)
     reads = np.concatenate([np.minimum(reads + batch * size, source.nbytes) for batch in range(batches)])
     need = np.minimum.accumulate(reads[::-1])[::-1]
     end = np.arange(1, need.size + 1, dtype=np.int64) * (output.shape[3] * output.dtype.arena_bytes)

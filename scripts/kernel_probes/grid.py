@@ -1,117 +1,16 @@
-"""Where may an operator's output really lie on its input? TFLM is run at every distance, and compared with the rules.
-
-For each operator of a grid the output is placed at ever smaller distances ``offset(input) - offset(output)``, in steps
-of 16 bytes, until TFLM computes a wrong byte. The rule of the ``reference`` profile must never be below that; above
-it by no more than a pixel or a row.
-"""
+"""The operators to probe: shapes, types, strides, paddings."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import product
 
-import click
 import numpy as np
 
-from tflite_memopt.analysis.alignment import aligned
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import Run, run_models
-from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
+from scripts.kernel_probes.probe import Build, Case
+from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.kernels.reference import reference_relations
-from tflite_memopt.kernels.relations.model import Share
-
-SAMPLES = 3
-ARENA = 1 << 20
-_STEP = 16
-Build = Callable[[ModelBuilder], tuple[Tensor, ...]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One operator: what it is, and how to build it on a fresh model; the last operator is the one to probe."""
-
-    label: str
-    build: Build
-
-    def model(self) -> Model:
-        """A model of this operator alone."""
-        b = ModelBuilder()
-        outputs = self.build(b)
-        return b.finish(*outputs)
-
-
-@dataclass(frozen=True)
-class Probe:
-    """``rule`` and ``found`` are distances in bytes, multiples of 16; ``row`` and ``pixel`` are of the input."""
-
-    label: str
-    kind: str
-    rule: int
-    found: int | None
-    row: int
-    pixel: int
-
-    @property
-    def is_safe(self) -> bool:
-        """Whether TFLM computes the right bytes at the rule's distance."""
-        return self.found is not None and self.found <= self.rule
-
-    @property
-    def is_close(self) -> bool:
-        """Whether the rule is within a row of what TFLM needs."""
-        return self.is_safe and self.found is not None and self.rule - self.found <= aligned(self.row)
-
-
-def probe(case: Case) -> Iterator[Probe]:
-    """Every share that the profile permits to the case's last operator."""
-    for position, share in enumerate(reference_relations(case.model().main.operators[-1])):
-        yield _probe_share(case, position, share)
-
-
-def _probe_share(case: Case, position: int, share: Share) -> Probe:
-    rule = share.distance if share.exact else aligned(share.distance)
-    row = share.input.nbytes // max(share.input.shape[1] if len(share.input.shape) > 2 else 1, 1)
-    pixel = share.input.shape[-1] * share.input.dtype.arena_bytes if share.input.shape else 1
-    lowest = rule if share.exact else rule - aligned(row) - 3 * _STEP
-    distances = list(range(rule, lowest - 1, -_STEP))
-    models = {"apart": _placed(case, position, None)}
-    models |= {f"d{number}": _placed(case, position, distance) for number, distance in enumerate(distances)}
-    runs = run_models("tflm", models, seeded_inputs(read_model(models["apart"]), SAMPLES, 0), ARENA)
-    found = None
-    for number, distance in enumerate(distances):
-        if not _equal(runs["apart"], runs[f"d{number}"]):
-            break
-        found = distance
-    return Probe(case.label, share.kind, rule, found, row, pixel)
-
-
-def _placed(case: Case, position: int, distance: int | None) -> bytes:
-    """The model with the share's two tensors at this distance, or apart; all others after both."""
-    model = case.model()
-    share = reference_relations(model.main.operators[-1])[position]
-    apart = aligned(share.output.nbytes)
-    distance = apart if distance is None else distance
-    offsets = {share.output: max(0, -distance), share.input: max(0, distance)}
-    end = max(offset + aligned(tensor.nbytes) for tensor, offset in offsets.items())
-    for tensor in model.main.tensors:
-        if tensor not in offsets and not tensor.is_constant:
-            offsets[tensor] = end
-            end += aligned(tensor.nbytes)
-    offline_plan.attach(model, offsets)
-    return write_model(model)
-
-
-def _equal(first: Run, second: Run) -> bool:
-    if not (first.ran and second.ran):
-        raise click.ClickException(f"TFLM does not run the probe: {first.error or second.error}")
-    return all(np.array_equal(first.arrays[name], second.arrays[name]) for name in first.arrays)
+from tflite_memopt.ir.model import Tensor
 
 
 def convolutions(full: bool) -> Iterator[Case]:
@@ -199,6 +98,60 @@ def _slice(name: str, begin: tuple[int, ...], size: tuple[int, ...]) -> Build:
     return build
 
 
+def resizes(full: bool) -> Iterator[Case]:
+    """RESIZE_NEAREST_NEIGHBOR, RESIZE_BILINEAR, TRANSPOSE_CONV."""
+    for name in ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"):
+        for size, corners, half in product((9, 12) if full else (12,), (False, True), (False, True)):
+            if not (corners and half):
+                label = f"{name} 6 -> {size}{' align_corners' * corners}{' half_pixel_centers' * half}"
+                yield Case(label, _resize(name, size, corners, half))
+    yield Case("TRANSPOSE_CONV 2x2 stride 2", _transpose_conv)
+
+
+def _resize(name: str, size: int, corners: bool, half: bool) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x, y = b.input("x", (1, 6, 6, 16)), b.tensor("y", (1, size, size, 16))
+        options = "ResizeBilinearOptions" if name == "RESIZE_BILINEAR" else "ResizeNearestNeighborOptions"
+        shape = b.constant("size", np.asarray((size, size), np.int32))
+        b.operator(name, (x, shape), (y,), options, alignCorners=corners, halfPixelCenters=half)
+        return (y,)
+
+    return build
+
+
+def _transpose_conv(b: ModelBuilder) -> tuple[Tensor, ...]:
+    x, y = b.input("x", (1, 6, 6, 16)), b.tensor("y", (1, 12, 12, 8))
+    shape = b.constant("shape", np.asarray(y.shape, np.int32))
+    values = np.random.default_rng(0).integers(-127, 128, (8, 2, 2, 16)).astype(np.int8)
+    filters = b.constant("filter", values, per_channel(np.full(8, 0.002, np.float32), 0))
+    b.operator("TRANSPOSE_CONV", (shape, filters, x), (y,), "TransposeConvOptions", strideH=2, strideW=2)
+    return (y,)
+
+
+def floats(full: bool) -> Iterator[Case]:
+    """CONV_2D and DEPTHWISE_CONV_2D in float32."""
+    for name, stride, padding in product(("CONV_2D", "DEPTHWISE_CONV_2D"), (1, 2), (SAME, VALID)):
+        yield Case(f"{name} 3x3 stride {stride} {_padding(padding)} float32", _float(name, stride, padding))
+
+
+def _float(name: str, stride: int, padding: int) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x = b.input("x", (1, 11, 9, 4), DType.FLOAT32)
+        trim = 2 if padding == VALID else 0
+        y = b.tensor("y", (1, -(-(11 - trim) // stride), -(-(9 - trim) // stride), 4), DType.FLOAT32)
+        shape = (4, 3, 3, 4) if name == "CONV_2D" else (1, 3, 3, 4)
+        filters = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        operands = (x, b.constant("filter", filters), b.constant("bias", np.ones(4, np.float32)))
+        fields = {"padding": padding, "strideH": stride, "strideW": stride}
+        if name == "CONV_2D":
+            b.operator(name, operands, (y,), "Conv2DOptions", **fields)
+        else:
+            b.operator(name, operands, (y,), "DepthwiseConv2DOptions", **fields, depthMultiplier=1)
+        return (y,)
+
+    return build
+
+
 def elementwise(full: bool) -> Iterator[Case]:
     """ADD and MUL of each input, activations, SOFTMAX, conversions."""
     for name in ("ADD", "MUL", "SUB", "MAXIMUM", "MINIMUM") if full else ("ADD", "MUL"):
@@ -251,31 +204,8 @@ def _split(b: ModelBuilder) -> tuple[Tensor, ...]:
     return parts
 
 
-GRIDS = (convolutions, pools, moves, elementwise, views)
+GRIDS = (convolutions, floats, pools, moves, resizes, elementwise, views)
 
 
 def _padding(padding: int) -> str:
     return "SAME" if padding == SAME else "VALID"
-
-
-@click.command()
-@click.option("--full", is_flag=True, help="The whole grid; else a part of it, which takes a quarter of the time.")
-def main(full: bool) -> None:
-    """Print a table of the reference profile's distances against those that TFLM needs; exit with 1 if one is below."""
-    click.echo("| operator | kind | rule, bytes | TFLM needs | above by | a row | a pixel |")
-    click.echo("|---|---|---|---|---|---|---|")
-    probes = []
-    for grid in GRIDS:
-        for case in grid(full):
-            for found in probe(case):
-                probes.append(found)
-                need, above = ("NOT SAFE", "-") if found.found is None else (found.found, found.rule - found.found)
-                cells = (found.label, found.kind, found.rule, need, above, found.row, found.pixel)
-                click.echo("| " + " | ".join(map(str, cells)) + " |")
-    unsafe, far = sum(not p.is_safe for p in probes), sum(p.is_safe and not p.is_close for p in probes)
-    click.echo(f"\n{len(probes)} probes: {unsafe} below what TFLM needs, {far} above it by more than a row.")
-    sys.exit(1 if unsafe else 0)
-
-
-if __name__ == "__main__":
-    main()

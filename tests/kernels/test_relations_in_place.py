@@ -1,0 +1,184 @@
+"""In-place: every permission is imposed on TFLM, and what the rules refuse is seen to break."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.kernels.imposed import (
+    BOOL,
+    F32,
+    I8,
+    I16,
+    I32,
+    SHAPE,
+    Case,
+    constant,
+    differing,
+    ints,
+    one,
+    permitted,
+    same_offset,
+    x_of,
+    y_of,
+)
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Operator
+from tflite_memopt.kernels.relations.in_place import in_place_shares
+
+
+def unary(name: str, dtype: DType = I8, after: DType | None = None, kind: str | None = None, **options: Any) -> Case:
+    """One input and an output of its shape; int8 outputs quantised as the operator wants it."""
+    scales = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0), "LOG_SOFTMAX": (1 / 16, 127)}
+    scales |= {"L2_NORMALIZATION": (1 / 128, 0), "SOFTMAX": (1 / 256, -128)}
+    if dtype is I16:
+        scales = dict.fromkeys(scales, (1 / 32768, 0))
+
+    def case(b: ModelBuilder) -> Operator:
+        x = x_of(b, SHAPE, dtype, zero_point=-128 if name == "RSQRT" else 0)
+        scale, zero_point = scales.get(name, (0.03, 0))
+        return b.operator(
+            name, (x,), (y_of(b, SHAPE, after or dtype, scale=scale, zero_point=zero_point),), kind, **options
+        )
+
+    return case
+
+
+def several(
+    name: str,
+    dtypes: Sequence[DType],
+    after: DType,
+    shapes: Sequence[tuple[int, ...]] = (SHAPE, SHAPE),
+    kind: str | None = None,
+    fixed: npt.NDArray[Any] | None = None,
+) -> Case:
+    """Several inputs, and at the end the constant ``fixed``, if any."""
+
+    def case(b: ModelBuilder) -> Operator:
+        inputs = [x_of(b, shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=False)]
+        if fixed is not None:
+            inputs.append(constant(b, fixed, 0.05 if fixed.dtype == np.int8 else None))
+        return b.operator(name, inputs, (y_of(b, SHAPE, after),), kind)
+
+    return case
+
+
+def cumulated(exclusive: bool, dtype: DType = I8) -> Case:
+    def case(b: ModelBuilder) -> Operator:
+        inputs = (x_of(b, SHAPE, dtype), constant(b, ints(2)))
+        return b.operator("CUMSUM", inputs, (y_of(b, SHAPE, dtype),), "CumsumOptions", exclusive=exclusive)
+
+    return case
+
+
+def update_slice(b: ModelBuilder) -> Operator:
+    inputs = (x_of(b, SHAPE), x_of(b, (1, 2, 3, 16)), constant(b, ints(1, 1, 1, 0)))
+    return b.operator("DYNAMIC_UPDATE_SLICE", inputs, (y_of(b, SHAPE),))
+
+
+CHANNELS, COLUMN, MIDDLE = (16,), (2, 3, 1, 1), (1, 3, 1, 16)
+PER_CHANNEL = np.arange(1, 17).astype(np.int8)
+FLOATS = ("SIN", "COS", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "FLOOR", "CEIL", "ROUND", "NEG", "ELU", "ABS")
+FLOATS += ("RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "SOFTMAX", "LOG_SOFTMAX")
+FLOATS += ("L2_NORMALIZATION", "ZEROS_LIKE")
+INT8S = ("RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "ELU", "ABS", "RSQRT", "SOFTMAX")
+INT8S += ("LOG_SOFTMAX", "L2_NORMALIZATION", "QUANTIZE")
+KINDS = {"LEAKY_RELU": {"kind": "LeakyReluOptions", "alpha": 0.3}, "SOFTMAX": {"kind": "SoftmaxOptions", "beta": 1.0}}
+COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+ARITHMETIC = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "MAXIMUM": None, "MINIMUM": None}
+ARITHMETIC |= {"SQUARED_DIFFERENCE": None}
+BOTH, FIRST, SECOND = [(0, 0), (1, 0)], [(0, 0)], [(1, 0)]
+"""Which inputs may be overwritten, and at which distance."""
+IN_PLACE: Mapping[str, tuple[Case, list[tuple[int, int]]]] = {
+    **{f"{name} float32": (unary(name, F32, **KINDS.get(name, {})), FIRST) for name in FLOATS},
+    **{f"{name} int8": (unary(name, **KINDS.get(name, {})), FIRST) for name in INT8S},
+    **{f"{name} int16": (unary(name, I16, **KINDS.get(name, {})), FIRST) for name in ("LOGISTIC", "TANH", "SOFTMAX")},
+    "LOGICAL_NOT": (unary("LOGICAL_NOT", BOOL), FIRST),
+    "QUANTIZE int8 -> uint8": (unary("QUANTIZE", I8, DType.UINT8), FIRST),
+    "CAST int32 -> float32": (unary("CAST", I32, F32), FIRST),
+    "QUANTIZE float32 -> int8": (unary("QUANTIZE", F32, I8), [(0, -3)]),
+    "DEQUANTIZE int8 -> float32": (unary("DEQUANTIZE", I8, F32), [(0, 3 * (prod(SHAPE) - 1))]),
+    "DEQUANTIZE int16 -> float32": (unary("DEQUANTIZE", I16, F32), [(0, 2 * (prod(SHAPE) - 1))]),
+    "CUMSUM": (cumulated(exclusive=False), FIRST),
+    "CUMSUM float32": (cumulated(exclusive=False, dtype=F32), FIRST),
+    "DYNAMIC_UPDATE_SLICE": (update_slice, FIRST),
+    **{
+        f"{name} {dtype.label} {number}": (several(name, (dtype, dtype), dtype, shapes, kind), found)
+        for name, kind in ARITHMETIC.items()
+        for dtype in (I8, F32)
+        for number, (shapes, found) in enumerate(
+            [((SHAPE, SHAPE), BOTH), ((SHAPE, CHANNELS), FIRST), ((COLUMN, SHAPE), SECOND), ((SHAPE, MIDDLE), FIRST)]
+        )
+    },
+    "ADD int16": (several("ADD", (I16, I16), I16, kind="AddOptions"), BOTH),
+    "ADD int32": (several("ADD", (I32, I32), I32, kind="AddOptions"), BOTH),
+    "DIV float32": (several("DIV", (F32, F32), F32, kind="DivOptions"), BOTH),
+    "DIV float32 of a column": (several("DIV", (F32, F32), F32, (COLUMN, SHAPE), "DivOptions"), SECOND),
+    "DIV int8 by constants": (several("DIV", (I8,), I8, kind="DivOptions", fixed=PER_CHANNEL), FIRST),
+    "FLOOR_DIV": (several("FLOOR_DIV", (F32, F32), F32), BOTH),
+    "FLOOR_MOD by a row": (several("FLOOR_MOD", (F32, F32), F32, (SHAPE, CHANNELS)), FIRST),
+    "LOGICAL_AND": (several("LOGICAL_AND", (BOOL, BOOL), BOOL), BOTH),
+    "LOGICAL_OR of a column": (several("LOGICAL_OR", (BOOL, BOOL), BOOL, (COLUMN, SHAPE)), SECOND),
+    **{name: (several(name, (I8, I8), BOOL), BOTH) for name in COMPARISONS},
+    "LESS than a row": (several("LESS", (I8, I8), BOOL, (SHAPE, CHANNELS)), FIRST),
+    "GREATER float32": (several("GREATER", (F32, F32), BOOL), []),
+    "PRELU int8": (several("PRELU", (I8,), I8, fixed=PER_CHANNEL), FIRST),
+    "PRELU float32": (several("PRELU", (F32, F32), F32), BOTH),
+    "ADD_N int8": (several("ADD_N", (I8,) * 3, I8, (SHAPE,) * 3), [*BOTH, (2, 0)]),
+    "ADD_N float32": (several("ADD_N", (F32,) * 2, F32), BOTH),
+    "SELECT_V2": (several("SELECT_V2", (BOOL, I8, I8), I8, (SHAPE,) * 3), [*BOTH, (2, 0)]),
+    "SELECT_V2 by column": (several("SELECT_V2", (BOOL, I8, I8), I8, (COLUMN, SHAPE, SHAPE)), [(1, 0), (2, 0)]),
+    "SELECT_V2 float32": (several("SELECT_V2", (BOOL, F32, F32), F32, (SHAPE, CHANNELS, SHAPE)), [(2, 0)]),
+}
+
+
+@pytest.mark.parametrize("label", IN_PLACE)
+def test_inputs_that_may_be_overwritten(label: str) -> None:
+    case, found = IN_PLACE[label]
+    operator = one(case)
+    shares = in_place_shares(operator)
+    assert [(operator.inputs.index(share.input), share.distance) for share in shares] == found
+    for share in shares:
+        same_size = share.input.dtype.arena_bytes == share.output.dtype.arena_bytes
+        assert share.kind == ("in-place" if same_size else "overlap")
+
+
+def test_tflm_computes_the_same_in_place() -> None:
+    cases = {label: case for label, (case, _) in IN_PLACE.items()}
+    assert not differing(cases, *(permitted(in_place_shares, number) for number in range(3)))
+
+
+def test_what_is_refused_breaks_on_tflm() -> None:
+    """The control of the tests above: an input that is overwritten too early is seen."""
+    cases = {
+        "exclusive sum": cumulated(exclusive=True, dtype=F32),
+        "larger elements": unary("DEQUANTIZE", I8, F32),
+        "broadcast row": several("ADD", (I8, I8), I8, (CHANNELS, SHAPE), "AddOptions"),
+        "broadcast column": several("SELECT_V2", (BOOL, I8, I8), I8, (COLUMN, SHAPE, SHAPE)),
+    }
+    for operator in map(one, cases.values()):
+        assert operator.inputs[0] not in [share.input for share in in_place_shares(operator) if share.distance <= 0]
+    assert differing(cases, same_offset) == set(cases)
+
+
+def test_in_place_of_spoilt_operators_is_refused() -> None:
+    for label, (case, _) in IN_PLACE.items():
+        operator = one(case)
+        for tensor in operator.present_inputs():
+            tensor.is_variable = True
+        assert in_place_shares(operator) == (), label
+        operator = one(case)
+        operator.outputs[0].shape = (2, 3, 5, 17)
+        assert in_place_shares(operator) == (), label
+        operator.outputs = ()
+        assert in_place_shares(operator) == (), label
+    assert in_place_shares(one(cumulated(exclusive=True))) == ()
+    assert in_place_shares(one(lambda b: b.operator("CONV_2D", (x_of(b),), (y_of(b),)))) == ()
+    assert in_place_shares(one(unary("SOFTMAX", I8, I16))) == ()
+    assert in_place_shares(one(lambda b: b.operator("ADD", (x_of(b, (0, 4)),) * 2, (y_of(b, (0, 4)),)))) == ()
