@@ -1,7 +1,7 @@
 """Operators that TFLM executes as a copy of a contiguous range of bytes: source and destination may be the same bytes.
 
-Every kernel below writes each byte with the value that it reads there, or skips the copy. Sources, tflite-micro commit
-90b983c2b3f1, tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
+Every kernel below writes each byte with the value that is there already, or skips the copy: memory never changes, so
+that it does not matter in which order a kernel reads and writes. Sources, tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
 
     RESHAPE         reshape.cc: skips the copy when the two pointers are equal
     SQUEEZE         squeeze.cc: one memcpy of the whole
@@ -147,6 +147,6 @@ SHARED_CODE = frozenset(_RULES)
 
 None of these files has a variant in micro/kernels/cmsis_nn, arc_mli, ceva or ethos_u, nor in kernels/esp_nn of
 espressif/esp-tflite-micro (add, conv, depthwise_conv, fully_connected, mul, pooling, softmax). Cadence's xtensa has
-two: reshape.cc, with the same test for equal pointers; and strided_slice.cc, which for int16 calls
-xa_nn_strided_slice_int16, a copy as well.
+two: reshape.cc, with the same test for equal pointers; and strided_slice.cc, which for int16 on HiFi cores calls
+xa_nn_strided_slice_int16 (foss-xtensa/nnlib-hifi4 5fc5bd50b37a), a copy of nothing but those bytes as well.
 """
