@@ -29,7 +29,7 @@ from tests.kernels.imposed import (
 )
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Operator
+from tflite_memopt.ir.model import Buffer, Operator
 from tflite_memopt.kernels.relations.in_place import in_place_shares
 
 
@@ -172,6 +172,10 @@ def test_in_place_of_spoilt_operators_is_refused() -> None:
         operator = one(case)
         for tensor in operator.present_inputs():
             tensor.is_variable = True
+        assert in_place_shares(operator) == (), label
+        operator = one(case)
+        for tensor in operator.present_inputs():
+            tensor.buffer = Buffer(np.ones(1, np.uint8))
         assert in_place_shares(operator) == (), label
         operator = one(case)
         operator.outputs[0].shape = (2, 3, 5, 17)

@@ -15,6 +15,7 @@ from tests.kernels.imposed import F32, I8, I16, Case, constant, differing, ints,
 from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator, Options, Quantization, Tensor
+from tflite_memopt.kernels.relations.shapes import strided_slice_box
 from tflite_memopt.kernels.relations.views import SHARED_CODE, view_shares
 
 
@@ -191,9 +192,10 @@ NOT_VIEWS: Mapping[str, Case] = {
     "unpack of channels": cut("UNPACK", CUBE, (1,) * 16, 3),
     "slice of columns": sliced(CUBE, (0, 0, 1, 0), (1, 6, 2, 16)),
     "slice of channels": sliced(CUBE, (0, 2, 1, 4), (1, 1, 2, 8)),
+    "slice from a negative row": sliced(CUBE, (0, -2, 0, 0), (1, 2, 4, 16)),
     "slice between multiples of 16": sliced((64,), (8,), (32,)),
     "strided slice of every other row": strided(CUBE, (0, 0, 0, 0), (1, 6, 4, 16), (1, 2, 1, 1)),
-    "strided slice backwards": strided(CUBE, (0, -1, 0, 0), (1, -7, 4, 16), (1, -1, 1, 1)),
+    "strided slice backwards": strided(CUBE, (0, 3, 0, 0), (1, 1, 4, 16), (1, -1, 1, 1)),
     "strided slice with an ellipsis": strided(CUBE, (0, 1, 0, 0), (1, 4, 4, 16), (1, 1, 1, 1), ellipsisMask=4),
     "strided slice with a new axis": strided(CUBE, (0, 1, 0, 0), (1, 4, 4, 16), (1, 1, 1, 1), newAxisMask=1),
     "strided slice by offset": strided(CUBE, (0, 1, 0, 0), (1, 4, 4, 16), (1, 1, 1, 1), offset=1),
@@ -244,6 +246,34 @@ def test_operands_must_be_constants(label: str) -> None:
             assert replaced is not None
             replaced.buffer = Buffer()
             assert view_shares(operator) == (), slot
+
+
+@pytest.mark.parametrize("label", VIEWS)
+def test_a_variable_is_no_view(label: str) -> None:
+    operator = one(VIEWS[label][0])
+    for output in operator.outputs:
+        output.is_variable = True
+    assert view_shares(operator) == ()
+
+
+def test_limits_of_64_bits() -> None:
+    """TFLM's SLICE reads them as such; its STRIDED_SLICE would read the halves of the first ones."""
+    for label, expected in (("slice of rows", [-128]), ("strided slice of rows", [])):
+        operator = one(VIEWS[label][0])
+        for tensor in operator.inputs[1:]:
+            assert tensor is not None
+            tensor.dtype = DType.INT64
+            tensor.buffer = Buffer(tensor.buffer.data.view(np.int32).astype(np.int64).view(np.uint8))  # type: ignore[union-attr]
+        assert [share.distance for share in view_shares(operator)] == expected
+
+
+def test_no_box_without_elements_or_with_a_stride_of_zero() -> None:
+    assert strided_slice_box(one(strided(CUBE, (0, 4, 3, 0), (1, 3, 2, 16), (1, 1, 1, 1)))) is None
+    operator = one(VIEWS["strided slice of rows"][0])
+    strides = operator.inputs[3]
+    assert strides is not None
+    strides.buffer = Buffer(np.zeros(16, np.uint8))
+    assert strided_slice_box(operator) is None
 
 
 def test_concatenated_parts_are_quantised_like_the_whole() -> None:

@@ -1,7 +1,8 @@
 """Operators that TFLM executes as a copy of a contiguous range of bytes: source and destination may be the same bytes.
 
 Every kernel below writes each byte with the value that is there already, or skips the copy: memory never changes, so
-that it does not matter in which order a kernel reads and writes. Sources, tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
+that it does not matter in which order a kernel reads and writes. Sources, tflite-micro commit 90b983c2b3f1,
+tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
 
     RESHAPE         reshape.cc: skips the copy when the two pointers are equal
     SQUEEZE         squeeze.cc: one memcpy of the whole
