@@ -30,22 +30,18 @@ from tests.kernels.imposed import (
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator
-from tflite_memopt.kernels.relations.in_place import in_place_shares
+from tflite_memopt.kernels.relations.in_place import ANY_INPUT, FIRST_INPUT, in_place_shares
 
 
-def unary(name: str, dtype: DType = I8, after: DType | None = None, kind: str | None = None, **options: Any) -> Case:
-    """One input and an output of its shape; int8 outputs quantised as the operator wants it."""
-    scales = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0), "LOG_SOFTMAX": (1 / 16, 127)}
-    scales |= {"L2_NORMALIZATION": (1 / 128, 0), "SOFTMAX": (1 / 256, -128)}
-    if dtype is I16:
-        scales = dict.fromkeys(scales, (1 / 32768, 0))
+def unary(name: str, dtype: DType = I8, after: DType | None = None) -> Case:
+    """One input and an output of its shape, quantised as the operator wants it."""
 
     def case(b: ModelBuilder) -> Operator:
         x = x_of(b, SHAPE, dtype, zero_point=-128 if name == "RSQRT" else 0)
-        scale, zero_point = scales.get(name, (0.03, 0))
-        return b.operator(
-            name, (x,), (y_of(b, SHAPE, after or dtype, scale=scale, zero_point=zero_point),), kind, **options
-        )
+        scale, zero_point = INT8_OUTPUTS.get(name, (0.03, 0)) if dtype is I8 else (1 / 32768, 0)
+        y = y_of(b, SHAPE, after or dtype, scale=scale, zero_point=zero_point)
+        kind, fields = OPTIONS.get(name, (None, {}))
+        return b.operator(name, (x,), (y,), kind, **fields)
 
     return case
 
@@ -84,22 +80,50 @@ def update_slice(b: ModelBuilder) -> Operator:
 
 CHANNELS, COLUMN, MIDDLE = (16,), (2, 3, 1, 1), (1, 3, 1, 16)
 PER_CHANNEL = np.arange(1, 17).astype(np.int8)
-FLOATS = ("SIN", "COS", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "FLOOR", "CEIL", "ROUND", "NEG", "ELU", "ABS")
-FLOATS += ("RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "SOFTMAX", "LOG_SOFTMAX")
-FLOATS += ("L2_NORMALIZATION", "ZEROS_LIKE")
-INT8S = ("RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "ELU", "ABS", "RSQRT", "SOFTMAX")
-INT8S += ("LOG_SOFTMAX", "L2_NORMALIZATION", "QUANTIZE")
-KINDS = {"LEAKY_RELU": {"kind": "LeakyReluOptions", "alpha": 0.3}, "SOFTMAX": {"kind": "SoftmaxOptions", "beta": 1.0}}
+INT8_OUTPUTS = {
+    "L2_NORMALIZATION": (1 / 128, 0),
+    "LOGISTIC": (1 / 256, -128),
+    "LOG_SOFTMAX": (1 / 16, 127),
+    "SOFTMAX": (1 / 256, -128),
+    "TANH": (1 / 128, 0),
+}
+"""Scale and zero point."""
+OPTIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "LEAKY_RELU": ("LeakyReluOptions", {"alpha": 0.3}),
+    "SOFTMAX": ("SoftmaxOptions", {"beta": 1.0}),
+}
+INT8S = [
+    "RELU",
+    "RELU6",
+    "LOGISTIC",
+    "TANH",
+    "HARD_SWISH",
+    "LEAKY_RELU",
+    "ELU",
+    "ABS",
+    "RSQRT",
+    "SOFTMAX",
+    "LOG_SOFTMAX",
+    "L2_NORMALIZATION",
+]
+FLOATS = [*INT8S, "SIN", "COS", "SQRT", "SQUARE", "EXP", "LOG", "FLOOR", "CEIL", "ROUND", "NEG", "ZEROS_LIKE"]
 COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
-ARITHMETIC = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "MAXIMUM": None, "MINIMUM": None}
-ARITHMETIC |= {"SQUARED_DIFFERENCE": None}
+ARITHMETIC = {
+    "ADD": "AddOptions",
+    "SUB": "SubOptions",
+    "MUL": "MulOptions",
+    "MAXIMUM": None,
+    "MINIMUM": None,
+    "SQUARED_DIFFERENCE": None,
+}
 BOTH, FIRST, SECOND = [(0, 0), (1, 0)], [(0, 0)], [(1, 0)]
 """Which inputs may be overwritten, and at which distance."""
 IN_PLACE: Mapping[str, tuple[Case, list[tuple[int, int]]]] = {
-    **{f"{name} float32": (unary(name, F32, **KINDS.get(name, {})), FIRST) for name in FLOATS},
-    **{f"{name} int8": (unary(name, **KINDS.get(name, {})), FIRST) for name in INT8S},
-    **{f"{name} int16": (unary(name, I16, **KINDS.get(name, {})), FIRST) for name in ("LOGISTIC", "TANH", "SOFTMAX")},
+    **{f"{name} float32": (unary(name, F32), FIRST) for name in FLOATS},
+    **{f"{name} int8": (unary(name), FIRST) for name in INT8S},
+    **{f"{name} int16": (unary(name, I16), FIRST) for name in ("LOGISTIC", "TANH", "SOFTMAX")},
     "LOGICAL_NOT": (unary("LOGICAL_NOT", BOOL), FIRST),
+    "QUANTIZE int8 -> int8": (unary("QUANTIZE"), FIRST),
     "QUANTIZE int8 -> uint8": (unary("QUANTIZE", I8, DType.UINT8), FIRST),
     "CAST int32 -> float32": (unary("CAST", I32, F32), FIRST),
     "QUANTIZE float32 -> int8": (unary("QUANTIZE", F32, I8), [(0, -3)]),
@@ -147,6 +171,10 @@ def test_inputs_that_may_be_overwritten(label: str) -> None:
     for share in shares:
         same_size = share.input.dtype.arena_bytes == share.output.dtype.arena_bytes
         assert share.kind == ("in-place" if same_size else "overlap")
+
+
+def test_every_operator_of_the_rules_has_a_case() -> None:
+    assert {one(case).name for case, _ in IN_PLACE.values()} == FIRST_INPUT | ANY_INPUT
 
 
 def test_tflm_computes_the_same_in_place() -> None:

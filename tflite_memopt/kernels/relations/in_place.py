@@ -25,7 +25,7 @@ from ...ir.model import Operator, Tensor
 from .model import Share
 
 _CONVERSIONS = frozenset({"CAST", "DEQUANTIZE", "QUANTIZE"})
-_FIRST_INPUT = _CONVERSIONS | {
+FIRST_INPUT = _CONVERSIONS | {
     "ABS",
     "CEIL",
     "COS",
@@ -53,7 +53,8 @@ _FIRST_INPUT = _CONVERSIONS | {
     "TANH",
     "ZEROS_LIKE",
 }
-_ANY_INPUT = frozenset(
+"""Operators whose output may lie on their first input."""
+ANY_INPUT = frozenset(
     {
         "ADD",
         "ADD_N",
@@ -77,6 +78,7 @@ _ANY_INPUT = frozenset(
         "SUB",
     }
 )
+"""Operators whose output may lie on any input of the same shape."""
 _TYPES = frozenset(
     {
         DType.BOOL,
@@ -106,9 +108,9 @@ def in_place_shares(operator: Operator) -> tuple[Share, ...]:
 
 def _overwritable(operator: Operator) -> tuple[Tensor | None, ...]:
     """The inputs whose elements the kernel reads only at the index that it writes."""
-    if operator.name in _FIRST_INPUT:
+    if operator.name in FIRST_INPUT:
         return operator.inputs[:1]
-    return operator.inputs if operator.name in _ANY_INPUT else ()
+    return operator.inputs if operator.name in ANY_INPUT else ()
 
 
 def _share(operator: Operator, source: Tensor, output: Tensor) -> tuple[Share, ...]:
