@@ -172,7 +172,9 @@ def _warnings(before: MemoryUse, after: MemoryUse, profile: KernelProfile) -> tu
     if not after.required_is_exact:
         found.append("an operator is not in the kernel tables: the arena to reserve is an estimate, measure it")
     head = after.tflm.get("head")
-    if isinstance(head, int) and head != after.arena_bytes:
+    if not profile.in_wheel:
+        found.append("TFLM was measured with its reference kernels: these kernels' scratch is not in its figures")
+    elif isinstance(head, int) and head != after.arena_bytes:
         found.append(f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model")
     if after.arena_bytes > before.arena_bytes:
         found.append(f"the planned head is larger than before ({before.arena_bytes}): keep the original model")
