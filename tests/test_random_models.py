@@ -86,7 +86,9 @@ def test_shared_bytes_compute_the_same(seed: int, kernels: str) -> None:
     options = Options(kernels=kernels, runtimes=("tflm",), samples=3, time_limit=2)
     report = tflite_memopt.optimize(write_model(random_rows(seed)), options).report
     assert report.equivalence["tflm"].equal
-    assert report.after.tflm["head"] == report.after.arena_bytes <= report.before.arena_bytes
+    assert report.after.arena_bytes <= report.before.arena_bytes
+    assert report.after.tflm["head"] == report.after.arena_bytes or not PROFILES[kernels].in_wheel
+    assert not any("please report" in warning for warning in report.warnings)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -21,7 +21,7 @@ from .kernels.profile import KernelProfile
 from .kernels.profiles import profile_named
 from .measure import bounds_of, memory_use, step_uses
 from .options import Options
-from .placing import arena_by_kernels, place_in_better_order, sharing_in
+from .placing import Placed, arena_by_kernels, place_in_better_order, sharing_in
 from .problems import memory_layout, schedule_problem
 from .proof import prove
 from .proof import verify as prove_equal
@@ -30,7 +30,6 @@ from .rewrite.dead_tensors import drop_dead_tensors
 from .schedule.bounds import any_order
 from .schedule.check import peak_of
 from .schedule.methods import solve as solve_schedule
-from .schedule.problem import Schedule, ScheduleProblem
 from .version import __version__
 
 Progress = Callable[[str], None]
@@ -53,7 +52,6 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
     """
     clock = _Clock()
     profile = profile_named(options.kernels)
-    budget = Budget(options.time_limit, options.seed)
 
     with clock.stage("read"):
         progress("reading")
@@ -67,17 +65,8 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         rewrites = _rewrite(model)
         check_model(model)
 
-    with clock.stage("schedule"):
-        progress(f"ordering {before.operators} operators: {options.scheduler}")
-        ordering = schedule_problem(model.main, memory_layout(model, profile))
-        schedule = solve_schedule(ordering, options.scheduler, budget)
-
-    with clock.stage("plan"):
-        progress(f"planning {len(layout.problem.items)} items: {options.planner}")
-        placed = place_in_better_order(model, schedule.order, profile, options)
-        check_model(model)
-        plan, after = placed.plan, placed.memory
-        others = arena_by_kernels(model, options) | {options.kernels: after.arena_bytes}
+    arranged = _arrange(model, profile, options, clock, progress)
+    placed, after = arranged.placed, arranged.placed.memory
 
     with clock.stage("write"):
         offline_plan.attach(model, placed.planned)
@@ -96,12 +85,12 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         within_budget=_within_budget(after, options),
         before=before,
         after=after,
-        bounds=bounds_of(model, placed.layout, schedule.lower_bound),
-        schedule=Search(schedule.method, _is_optimal(ordering, placed.order, schedule), round(schedule.seconds, 6)),
-        plan=Search(plan.method, plan.optimal and after.arena_bytes == plan.arena_bytes, round(plan.seconds, 6)),
+        bounds=bounds_of(model, placed.layout, arranged.schedule_bound),
+        schedule=arranged.schedule,
+        plan=arranged.plan,
         rewrites=rewrites,
         sharing=sharing_in(placed),
-        arena_by_kernels=others,
+        arena_by_kernels=arranged.arena_by_kernels,
         equivalence=proof.verdicts,
         file_bytes={"before": len(data), "after": len(written)},
         seconds=clock.seconds(),
@@ -152,9 +141,39 @@ def _rewrite(model: Model) -> tuple[RewriteUse, ...]:
     return (RewriteUse("dead_tensors", tuple(t.name for t in dead), "exact", 0),) if dead else ()
 
 
-def _is_optimal(problem: ScheduleProblem, order: tuple[int, ...], schedule: Schedule) -> bool:
-    """Whether the order in force, which need not be the one that was found, has the smallest peak of all."""
-    return peak_of(problem, order) == schedule.lower_bound
+@dataclass(frozen=True)
+class _Arranged:
+    """The model's order and offsets, and what the searches for them say of themselves."""
+
+    placed: Placed
+    schedule: Search
+    schedule_bound: int
+    plan: Search
+    arena_by_kernels: dict[str, int]
+
+
+def _arrange(model: Model, profile: KernelProfile, options: Options, clock: _Clock, progress: Progress) -> _Arranged:
+    """Order the operators and place the tensors; the model is left in the order of the smaller head."""
+    with clock.stage("schedule"):
+        progress(f"ordering {len(model.main.operators)} operators: {options.scheduler}")
+        problem = schedule_problem(model.main, memory_layout(model, profile))
+        schedule = solve_schedule(problem, options.scheduler, Budget(options.time_limit, options.seed))
+    with clock.stage("plan"):
+        progress(f"planning {len(model.main.tensors)} tensors: {options.planner}")
+        placed = place_in_better_order(model, schedule.order, profile, options)
+        check_model(model)
+        arena, plan = placed.memory.arena_bytes, placed.plan
+        others = arena_by_kernels(model, options) | {options.kernels: arena}
+    # The order in force need not be the one that was found, nor the offsets in force those of the plan.
+    in_force = peak_of(problem, placed.order) == schedule.lower_bound, plan.optimal and arena == plan.arena_bytes
+    return _Arranged(
+        placed,
+        Search(schedule.method, in_force[0], round(schedule.seconds, 6)),
+        # The scheduler does not count what overwrites a tensor made of several atoms: a plan may do better.
+        min(schedule.lower_bound, arena),
+        Search(plan.method, in_force[1], round(plan.seconds, 6)),
+        others,
+    )
 
 
 def _within_budget(after: MemoryUse, options: Options) -> bool | None:
@@ -172,7 +191,9 @@ def _warnings(before: MemoryUse, after: MemoryUse, profile: KernelProfile) -> tu
     if not after.required_is_exact:
         found.append("an operator is not in the kernel tables: the arena to reserve is an estimate, measure it")
     head = after.tflm.get("head")
-    if isinstance(head, int) and head != after.arena_bytes:
+    if not profile.in_wheel:
+        found.append("TFLM was measured with its reference kernels: these kernels' scratch is not in its figures")
+    elif isinstance(head, int) and head != after.arena_bytes:
         found.append(f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model")
     if after.arena_bytes > before.arena_bytes:
         found.append(f"the planned head is larger than before ({before.arena_bytes}): keep the original model")

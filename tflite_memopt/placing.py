@@ -13,8 +13,9 @@ from .measure import memory_use
 from .options import Options
 from .plan.methods import solve
 from .plan.problem import Plan
-from .problems import MemoryLayout, memory_layout, offsets_to_write
+from .problems import MemoryLayout, memory_layout, offsets_to_write, schedule_problem
 from .report.model import MemoryUse, SharingUse
+from .schedule.methods import solve as solve_schedule
 
 _OTHER_PROFILES_SECONDS = 2.0
 """Time for the plan of a profile that was not asked for."""
@@ -47,7 +48,7 @@ def place_in_better_order(model: Model, order: Sequence[int], profile: KernelPro
     moved = _place(model, tuple(order), profile, options)
     if moved.memory.arena_bytes < kept.memory.arena_bytes:
         return moved
-    model.main.reorder(sorted(own, key=order.__getitem__))
+    _undo(model, order)
     return kept
 
 
@@ -75,9 +76,19 @@ def sharing_in(placed: Placed) -> tuple[SharingUse, ...]:
 
 
 def arena_by_kernels(model: Model, options: Options) -> dict[str, int]:
-    """The head in bytes under every kernel profile, for the model's present order."""
-    limit = min(options.time_limit, _OTHER_PROFILES_SECONDS)
-    return {
-        name: _place(model, (), profile, replace(options, time_limit=limit)).memory.arena_bytes
-        for name, profile in PROFILES.items()
-    }
+    """The head in bytes that every kernel profile would allow, each in its own best order. The model stays as it is."""
+    quick = replace(options, time_limit=min(options.time_limit, _OTHER_PROFILES_SECONDS))
+    budget = Budget(quick.time_limit, quick.seed)
+    found = {}
+    for name, profile in PROFILES.items():
+        problem = schedule_problem(model.main, memory_layout(model, profile))
+        order = solve_schedule(problem, options.scheduler, budget).order
+        placed = place_in_better_order(model, order, profile, quick)
+        _undo(model, placed.order)
+        found[name] = placed.memory.arena_bytes
+    return found
+
+
+def _undo(model: Model, order: Sequence[int]) -> None:
+    """Back to the order before ``model.main.reorder(order)``."""
+    model.main.reorder(sorted(range(len(order)), key=order.__getitem__))

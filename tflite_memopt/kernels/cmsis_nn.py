@@ -147,6 +147,7 @@ def _profile(name: str, build: Build, cores: str) -> KernelProfile:
         requests=partial(requests, build=build),
         relations=relations,
         is_portable=False,
+        in_wheel=False,
     )
 
 

@@ -193,4 +193,5 @@ ESP_NN = KernelProfile(
     requests=requests,
     relations=relations,
     is_portable=False,
+    in_wheel=False,
 )

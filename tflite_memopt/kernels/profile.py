@@ -15,7 +15,8 @@ class KernelProfile:
     """``requests`` tells what an operator takes from the arena on a 32- or 64-bit target.
 
     ``relations`` tells where its kernel lets an output lie on an input; nothing for an operator it does not know.
-    ``is_portable`` says that a plan made for it is right with any kernel library.
+    ``is_portable`` says that a plan made for it is right with any kernel library; ``in_wheel`` that the kernels
+    of the tflite-micro wheel take the scratch of ``requests``, so that what is measured there must be what is planned.
     """
 
     name: str
@@ -23,3 +24,4 @@ class KernelProfile:
     requests: Callable[[Operator, Word], Requests]
     relations: Rule = no_sharing
     is_portable: bool = True
+    in_wheel: bool = True

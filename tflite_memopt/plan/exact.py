@@ -11,7 +11,7 @@ Las Vegas Algorithms" (1993), for the limits.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from .bounds import max_breadth
 from .exact_model import Ints, Model, build, groups
 from .exact_ranks import ranking
 from .exact_search import End, Search
-from .problem import Answer, Item, PlanProblem
+from .greedy_by_size import greedy_by_size
+from .problem import Answer, Item, PlanProblem, arena_bytes
 
 _UNIT_NODES = 250
 _HALF_WAY_EVERY = 5
@@ -62,7 +63,12 @@ def exact(problem: PlanProblem, budget: Budget) -> Answer:
             offsets[index] = int(offset) * models[k].unit
         bound = max(bound, best.bound * models[k].unit)
     provable = not problem.relations and all(item.start < item.end for item in items)
-    return Answer(tuple(offsets), max(bound, max_breadth(problem)) if provable else max_breadth(problem))
+    found = Answer(tuple(offsets), max(bound, max_breadth(problem)) if provable else max_breadth(problem))
+    if arena_bytes(problem, found.offsets) <= found.lower_bound:
+        return found
+    # Out of time on a large problem the search may not have got as far as the simplest strategy.
+    simple = greedy_by_size(problem, budget).offsets
+    return min(found, replace(found, offsets=simple), key=lambda answer: arena_bytes(problem, answer.offsets))
 
 
 def _alive(item: Item) -> Item:

@@ -116,7 +116,7 @@ class Analysis:
 class Report:
     """What ``optimize`` did and found; see schema/report.schema.json.
 
-    ``arena_by_kernels`` is the head in bytes that each kernel profile would allow for the result's order.
+    ``arena_by_kernels`` is the head in bytes that each kernel profile would allow, in its own best order.
     """
 
     version: str
