@@ -9,12 +9,12 @@ A memcpy between ranges that overlap is not defined, so that a run must be clear
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ...ir.dtype import DType
 from ...ir.model import Operator
 from .constants import integers
 from .model import Share
+from .shapes import slice_box, strided_slice_box
 
 _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 
@@ -43,36 +43,17 @@ def pad_shares(operator: Operator) -> tuple[Share, ...]:
 
 
 def slice_shares(operator: Operator) -> tuple[Share, ...]:
-    """SLICE and STRIDED_SLICE that only go forward; constant operands."""
+    """SLICE and STRIDED_SLICE of a box: distance = max of end(write) - next read, and of a run's overlap."""
     source, output = operator.inputs[0], operator.outputs[0]
-    begin = integers(operator.inputs[1])
-    if source is None or begin is None or source.dtype not in _TYPES or source.dtype is not output.dtype:
+    box = slice_box(operator) if operator.name == "SLICE" else strided_slice_box(operator)
+    if source is None or box is None or source.dtype not in _TYPES or source.dtype is not output.dtype:
         return ()
-    if begin.size != len(source.shape) or len(output.shape) != begin.size or not output.elements:
+    if box.elements != output.elements:
         return ()
-    strides = np.ones_like(begin) if operator.name == "SLICE" else _forward_strides(operator)
-    if strides is None or strides.size != begin.size:
-        return ()
-    first = np.where(begin < 0, begin + source.shape, begin)
-    if operator.name == "STRIDED_SLICE":
-        first[[bool(operator.option("beginMask", 0) >> axis & 1) for axis in range(begin.size)]] = 0
-    last = first + (np.array(output.shape) - 1) * strides
-    if (first < 0).any() or (last >= source.shape).any():
-        return ()
-    reads = np.ravel_multi_index(
-        np.ix_(*(f + s * np.arange(n) for f, s, n in zip(first, strides, output.shape, strict=True))), source.shape
-    ).reshape(-1)
+    ranges = (first + np.arange(count) for first, count in zip(box.first, box.count, strict=True))
+    reads = np.ravel_multi_index(np.ix_(*ranges), source.shape).reshape(-1)
     ahead = reads - np.arange(reads.size)
-    run = output.shape[-1] if operator.name == "STRIDED_SLICE" and strides[-1] == 1 else 1
+    run = box.count[-1] if operator.name == "STRIDED_SLICE" else 1
     # Before read w + 1 all up to w have been written: end(w) - read(w + 1) = -ahead(w + 1). A run clears its source.
     distance = max(int((-ahead[1:]).max(initial=-int(ahead[0]))), (run - int(ahead.min())) if run > 1 else 0)
     return (Share(source, output, distance * source.dtype.arena_bytes, "overlap"),)
-
-
-def _forward_strides(operator: Operator) -> npt.NDArray[np.int64] | None:
-    """Constant positive strides, with no axis added or dropped."""
-    strides = integers(operator.inputs[3])
-    masks = [operator.option(name, 0) for name in ("ellipsisMask", "newAxisMask", "shrinkAxisMask")]
-    if strides is None or any(masks) or operator.option("offset", False) or (strides < 1).any():
-        return None
-    return strides
