@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from tflite_memopt.plan.exact_compiled import CompiledSearch
-from tflite_memopt.plan.exact_model import Ints, Model, build
+from tflite_memopt.plan.exact_model import Ints, Model, build, groups
 from tflite_memopt.plan.exact_search import End, Search
 from tflite_memopt.plan.problem import Item
 
@@ -30,7 +30,7 @@ def models(draw: st.DrawFn) -> Model:
         items.append(Item(draw(st.integers(1, 12)) * scale, start, start + draw(st.integers(1, 4)), alignment))
     for place in draw(st.lists(st.integers(0, 2), max_size=2, unique=True)):
         items.append(Item(draw(st.integers(1, 16)), draw(st.integers(0, 3)), 6, 16, place * 16))
-    return build(items)
+    return build([items[i] for i in groups(items)[-1]])
 
 
 def _smallest(search: Search | CompiledSearch, model: Model, rank: Ints) -> int:

@@ -79,9 +79,10 @@ def _alive(item: Item) -> Item:
 def _minimise(model: Model, enough: int, deadline: float, seed: int) -> _Best:
     """Lowest placement of a group; nothing below ``enough`` bytes is of use to the whole plan."""
     rng = np.random.default_rng(seed)
-    search: Search | CompiledSearch = Search(model, deadline)
+    plain = Search(model, deadline)
+    search: Search | CompiledSearch = plain
     patience = time.perf_counter() + _COMPILE_AFTER
-    best = _start(model, search, enough // model.unit)
+    best = _start(model, plain, enough // model.unit)
     turn = 0
     while best.top > best.bound and time.perf_counter() < deadline:
         if time.perf_counter() > patience:

@@ -147,9 +147,9 @@ def _next(tables: _Tables, states: _States, failures: NDArray[np.float64], depth
         if waits[i] == 0 and (least[i] < floor or (least[i] == floor < _PLACED and rank[i] < rank[item])):
             item, floor = i, least[i]
     for i in range(len(least)):
-        if waits[i] and least[i] <= floor:
-            if not _raise(tables, states, depth, i, _support(tables, least, i, floor)):
-                return -1
+        rises = waits[i] == 1 and least[i] <= floor
+        if rises and not _raise(tables, states, depth, i, _support(tables, least, i, floor)):
+            return -1
     return item if _settle(tables, states, failures, depth) else -1
 
 
