@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +24,16 @@ from .exact_search import End, Search
 from .greedy_by_size import greedy_by_size
 from .problem import Answer, Item, PlanProblem, arena_bytes
 
-_UNIT_NODES = 250
+if TYPE_CHECKING:
+    from .exact_compiled import CompiledSearch
+
 _HALF_WAY_EVERY = 5
 """No multiple of the number of rankings, so that each of them gets its turn at the bound."""
 _TURNS_A_LIMIT = 4
 _DIVE_NODES = 20_000
+_STATE_BYTES = 1 << 28
+_COMPILE_AFTER = 1.0
+"""Seconds: numba takes about as long to load (and some more, once, to compile), and most problems take less."""
 
 
 @dataclass
@@ -79,20 +85,33 @@ def _alive(item: Item) -> Item:
 def _minimise(model: Model, enough: int, deadline: float, seed: int) -> _Best:
     """Lowest placement of a group; nothing below ``enough`` bytes is of use to the whole plan."""
     rng = np.random.default_rng(seed)
-    search = Search(model, deadline)
-    best = _start(model, search, enough // model.unit)
+    plain = Search(model, deadline)
+    search: Search | CompiledSearch = plain
+    patience = time.perf_counter() + _COMPILE_AFTER
+    best = _start(model, plain, enough // model.unit)
     turn = 0
     while best.top > best.bound and time.perf_counter() < deadline:
+        if time.perf_counter() > patience:
+            search, patience = _compiled(model, deadline) or search, deadline
         half_way = turn % _HALF_WAY_EVERY == _HALF_WAY_EVERY - 1
         capacity = (best.bound + best.top - 1) // 2 if half_way else best.bound
         rank = ranking(model, search.failures, turn, rng)
-        outcome = search.run(capacity, rank, _UNIT_NODES * _luby(turn // _TURNS_A_LIMIT + 1))
+        outcome = search.run(capacity, rank, search.unit_nodes * _luby(turn // _TURNS_A_LIMIT + 1))
         if outcome.offsets is not None:
             best.offsets, best.top = outcome.offsets, _top(model, outcome.offsets)
         elif outcome.end is End.NONE:
             best.bound = capacity + 1
         turn += 1
     return best
+
+
+def _compiled(model: Model, deadline: float) -> CompiledSearch | None:
+    """The faster search, where numba is installed (extra ``fast``), has a place for its cache, and memory is enough."""
+    try:
+        from .exact_compiled import CompiledSearch
+    except (ImportError, RuntimeError):
+        return None
+    return CompiledSearch(model, deadline) if CompiledSearch.bytes_needed(model) <= _STATE_BYTES else None
 
 
 def _start(model: Model, search: Search, bound: int) -> _Best:

@@ -57,6 +57,9 @@ class _Frame:
 class Search:
     """Searches of one model, one for each ranking; ``failures`` counts per section what ended branches."""
 
+    unit_nodes = 250
+    """Nodes of the shortest restart: some hundredths of a second."""
+
     def __init__(self, model: Model, deadline: float) -> None:
         self.failures = np.zeros(len(model.load))
         self._model = model
