@@ -90,6 +90,20 @@ def test_an_input_with_a_later_reader_is_not_overwritten() -> None:
     assert Relation(numbers[x], numbers[model.main.outputs[1]], 0, True) in relations
 
 
+def test_an_output_of_the_graph_is_not_overwritten_by_the_last_operator() -> None:
+    b = ModelBuilder()
+    x = rows(b, "x", 4)
+    first = b.conv(x, 16, seed=1)
+    last = b.tensor("last", first.shape)
+    b.operator("RELU", (first,), (last,))
+    model = b.finish(first, last)
+    relations = memory_layout(model, REFERENCE).problem.relations
+    numbers = {t: n for n, t in enumerate(memory_layout(model, REFERENCE).tensors)}
+    assert not [r for r in relations if {r.first, r.second} == {numbers[first], numbers[last]}]
+    report = optimize(write_model(model), Options(kernels="reference", runtimes=("tflm",), samples=3)).report
+    assert report.equivalence["tflm"].equal
+
+
 def test_saved_bytes_are_those_of_the_best_place() -> None:
     def share(first: int, second: int, distance: int, kind: str = "overlap") -> Share:
         b = ModelBuilder()

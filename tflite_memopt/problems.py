@@ -58,7 +58,7 @@ def memory_layout(model: Model, profile: KernelProfile, pins: Pins = ()) -> Memo
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
     shares = shares_of(model.main, timeline, profile)
     numbers = {tensor: number for number, tensor in enumerate(timeline.tensors)}
-    problem = PlanProblem(tuple(items), relations_of(shares, timeline, numbers))
+    problem = PlanProblem(tuple(items), relations_of(shares, timeline, numbers, model.main.outputs))
     return MemoryLayout(timeline, tuple(timeline.tensors), scratch, shares, problem)
 
 

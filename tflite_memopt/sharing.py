@@ -6,7 +6,7 @@ storage hold the same bytes wherever they overlap, so they may do so whether or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -77,13 +77,18 @@ def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
 
 
 def relations_of(
-    shares: Mapping[Operator, tuple[Share, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
+    shares: Mapping[Operator, tuple[Share, ...]],
+    timeline: Timeline,
+    numbers: Mapping[Tensor, int],
+    returned: Collection[Tensor],
 ) -> tuple[Relation, ...]:
-    """The permissions that hold in the present order, between items by number."""
+    """The permissions that hold in the present order, between items by number; ``returned`` are the graph's outputs."""
     found = dict.fromkeys(_views(shares, timeline, numbers))
     for operator, each in shares.items():
         for share in each:
-            if share.kind != "view" and _overwrites_the_dead(operator, share, timeline):
+            if share.kind == "view" or share.input in returned:
+                continue
+            if _overwrites_the_dead(operator, share, timeline):
                 found[Relation(numbers[share.input], numbers[share.output], share.distance, share.exact)] = None
     return tuple(found)
 
@@ -103,7 +108,10 @@ def _views(
 
 
 def _overwrites_the_dead(operator: Operator, share: Share, timeline: Timeline) -> bool:
-    """Whether the input has its last reader in the operator, and the output is born there."""
+    """Whether the input has its last reader in the operator, and the output is born there.
+
+    TFLM's lifetimes do not tell a reader in the last operator from the graph's return: outputs are left out before.
+    """
     span = timeline.spans.get(operator)
     if span is None or share.input is share.output:
         return False
