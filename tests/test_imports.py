@@ -32,11 +32,13 @@ LEVELS = {
     "measure": 7,
     "proof": 7,
     "placing": 8,
+    "evaluating": 9,
+    "rewriting": 10,
     "comparing": 8,
-    "pipeline": 9,
-    "cli": 10,
-    "__init__": 10,
-    "__main__": 11,
+    "pipeline": 11,
+    "cli": 12,
+    "__init__": 12,
+    "__main__": 13,
 }
 SOLVERS = ("schedule", "plan")
 FILES = sorted(PACKAGE.rglob("*.py"))

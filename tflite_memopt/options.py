@@ -20,6 +20,8 @@ class Options:
     it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it.
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
+    ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
+    requantised once more, so that outputs may differ in the last bits.
     """
 
     kernels: str = "portable"
@@ -34,3 +36,5 @@ class Options:
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()
+    rewrite: bool = True
+    allow_approximate: bool = False

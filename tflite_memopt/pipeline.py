@@ -11,12 +11,13 @@ from pathlib import Path
 
 from .budget import Budget
 from .comparing import compare_methods
+from .evaluating import needed_bytes
 from .io import offline_plan
 from .io.files import read_file
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.check import check_model
-from .ir.model import Model, Tensor
+from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import profile_named
 from .measure import bounds_of, memory_use, step_uses
@@ -25,8 +26,8 @@ from .placing import Placed, arena_by_kernels, place_in_better_order, sharing_in
 from .problems import memory_layout, schedule_problem
 from .proof import prove
 from .proof import verify as prove_equal
-from .report.model import Analysis, Comparison, MemoryUse, Report, RewriteUse, Search, Verdict
-from .rewrite.dead_tensors import drop_dead_tensors
+from .report.model import Analysis, Comparison, MemoryUse, Report, Search, Verdict
+from .rewriting import rewrite
 from .schedule.bounds import any_order
 from .schedule.check import peak_of
 from .schedule.methods import solve as solve_schedule
@@ -62,7 +63,8 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         before = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
 
     with clock.stage("rewrite"):
-        rewrites = _rewrite(model)
+        rewritten = rewrite(model, profile, options, progress)
+        model = rewritten.model
         check_model(model)
 
     arranged = _arrange(model, profile, options, clock, progress)
@@ -88,7 +90,8 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         bounds=bounds_of(model, placed.layout, arranged.schedule_bound),
         schedule=arranged.schedule,
         plan=arranged.plan,
-        rewrites=rewrites,
+        rewrites=rewritten.uses,
+        refused=rewritten.refused,
         sharing=sharing_in(placed),
         arena_by_kernels=arranged.arena_by_kernels,
         equivalence=proof.verdicts,
@@ -136,11 +139,6 @@ def _load(source: Source) -> tuple[bytes, str | None]:
     return read_file(source), Path(source).name
 
 
-def _rewrite(model: Model) -> tuple[RewriteUse, ...]:
-    dead: tuple[Tensor, ...] = drop_dead_tensors(model)
-    return (RewriteUse("dead_tensors", tuple(t.name for t in dead), "exact", 0),) if dead else ()
-
-
 @dataclass(frozen=True)
 class _Arranged:
     """The model's order and offsets, and what the searches for them say of themselves."""
@@ -179,8 +177,7 @@ def _arrange(model: Model, profile: KernelProfile, options: Options, clock: _Clo
 def _within_budget(after: MemoryUse, options: Options) -> bool | None:
     if options.budget is None:
         return None
-    need = after.required_bytes["32"] if options.objective == "total" else after.arena_bytes
-    return need <= options.budget
+    return needed_bytes(after, options) <= options.budget
 
 
 def _warnings(before: MemoryUse, after: MemoryUse, profile: KernelProfile) -> tuple[str, ...]:

@@ -71,12 +71,24 @@ class Search:
 
 @dataclass(frozen=True)
 class RewriteUse:
-    """A rule that was applied; ``saved_bytes`` is its share of the head."""
+    """What was applied at one place: its rules' names, joined by `` + ``, and the operators they changed.
+
+    ``exactness`` is that of the loosest; ``saved_bytes`` of the objective, 0 for what was not searched for.
+    """
 
     rule: str
     operators: tuple[str, ...]
     exactness: str
     saved_bytes: int
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A rule that fits an operator, named by its first output, and was not applied."""
+
+    rule: str
+    operator: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,7 @@ class Report:
     schedule: Search
     plan: Search
     rewrites: tuple[RewriteUse, ...]
+    refused: tuple[Refusal, ...]
     sharing: tuple[SharingUse, ...]
     arena_by_kernels: dict[str, int]
     equivalence: dict[str, Verdict]

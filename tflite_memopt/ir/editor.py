@@ -1,0 +1,103 @@
+"""Writes operators into the middle of a graph: what rewrites are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .dtype import DType
+from .model import Buffer, Graph, Model, OpCode, Operator, Options, Quantization, Tensor
+
+Array = npt.NDArray[Any]
+# Versions from which the schema's operators take these types (tensorflow/lite/tools/versioning/op_version.cc);
+# CONCATENATION, PAD, ADD, SLICE, SPLIT and STRIDED_SLICE all count alike. Interpreters need at least these.
+_VERSIONS = {DType.INT8: 2, DType.INT16: 3}
+
+
+class Editor:
+    """Inserts operators before a position of one graph, one after the other.
+
+    New tensors get names that the graph does not have yet. Equal constants are one tensor.
+    """
+
+    def __init__(self, model: Model, graph: Graph, position: int) -> None:
+        self.model = model
+        self.graph = graph
+        self.position = position
+        self._names = {tensor.name for tensor in graph.tensors}
+        self._constants: dict[tuple[object, ...], Tensor] = {}
+
+    def activation(
+        self, name: str, shape: Sequence[int], like: Tensor, quantization: Quantization | None = None
+    ) -> Tensor:
+        """A tensor of the type of ``like``, and of its quantisation unless another is given."""
+        tensor = Tensor(
+            self._unique(name), tuple(shape), like.dtype, self._no_data(), quantization or like.quantization
+        )
+        return self.graph.add_tensor(tensor)
+
+    def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> Tensor:
+        """A tensor with values; its element type is the array's.
+
+        What this editor made before is used again where values and quantisation are the same.
+        """
+        key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
+        if key not in self._constants:
+            buffer = Buffer(np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype=np.uint8))
+            self.model.buffers.append(buffer)
+            dtype = DType[values.dtype.name.upper()]
+            tensor = Tensor(self._unique(name), values.shape, dtype, buffer, quantization)
+            self._constants[key] = self.graph.add_tensor(tensor)
+        return self._constants[key]
+
+    def operator(
+        self,
+        name: str,
+        inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor],
+        kind: str | None = None,
+        **fields: Any,
+    ) -> Operator:
+        """A builtin operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
+        version = _VERSIONS.get(outputs[0].dtype, 1)
+        opcode = next((code for code in self.model.opcodes if code.name == name and code.version >= version), None)
+        if opcode is None:
+            opcode = OpCode(name, version)
+            self.model.opcodes.append(opcode)
+        options = None if kind is None else Options(kind, fields)
+        return self._insert(Operator(opcode, tuple(inputs), tuple(outputs), options))
+
+    def twin(
+        self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any
+    ) -> Operator:
+        """The same operator on other tensors, with the given fields of its options changed."""
+        options = operator.options
+        if options is not None and fields:
+            options = replace(options, fields={**options.fields, **fields})
+        return self._insert(replace(operator, inputs=tuple(inputs), outputs=tuple(outputs), options=options))
+
+    def remove(self, operator: Operator) -> None:
+        """Take an operator out of the graph, so that others can write its outputs; its tensors stay."""
+        self.position -= self.graph.operators.index(operator) < self.position
+        self.graph.remove_operator(operator)
+
+    def _insert(self, operator: Operator) -> Operator:
+        self.graph.add_operator(operator, self.position)
+        self.position += 1
+        return operator
+
+    def _unique(self, name: str) -> str:
+        found, number = name, 1
+        while found in self._names:
+            number += 1
+            found = f"{name}_{number}"
+        self._names.add(found)
+        return found
+
+    def _no_data(self) -> Buffer:
+        """Buffer 0, which the schema keeps for tensors without data."""
+        return self.model.buffers[0]

@@ -1,0 +1,102 @@
+"""Applies rules: one match at a time, the graph checked before and after each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from ..analysis.side_effects import has_side_effects
+from ..ir.check import check_model
+from ..ir.editor import Editor
+from ..ir.model import Graph, Model, Operator
+from .pattern import Match, match_at
+from .rule import Applied, Exactness, Refused, Rule
+
+_EXACT: tuple[Exactness, ...] = ("exact",)
+
+
+class Driver:
+    """Applies rules to one model and keeps the record of it.
+
+    ``allowed``: how far values may change. Raises ModelFormatError when a rule leaves an invalid graph.
+    """
+
+    def __init__(self, model: Model, allowed: Collection[Exactness] = _EXACT) -> None:
+        self.model = model
+        self.applied: list[Applied] = []
+        self.refused: dict[tuple[str, str], Refused] = {}
+        self._allowed = allowed
+        check_model(model)
+
+    def apply_everywhere(self, rules: Sequence[Rule]) -> None:
+        """Apply the rules in every graph, first rule first, until none has a match left that it accepts."""
+        for graph in self.model.graphs:
+            changes = 1
+            while changes:
+                changes = sum(self.apply_at(rules, graph, operator) for operator in list(graph.operators))
+
+    def apply_below(self, rules: Sequence[Rule], graph: Graph, operator: Operator) -> None:
+        """Apply the rules to the readers of an operator, then to the readers of what that put in its place."""
+        waiting = [operator]
+        while waiting:
+            for reader in _readers(waiting.pop()):
+                known = set(graph.operators)
+                if self.apply_at(rules, graph, reader):
+                    waiting += [each for each in graph.operators if each not in known]
+
+    def apply_at(self, rules: Sequence[Rule], graph: Graph, anchor: Operator) -> bool:
+        """Apply the first rule that accepts a match at ``anchor``. False when none does."""
+        if anchor not in graph.operators:
+            return False
+        for rule in rules:
+            match = match_at(rule.pattern, graph, anchor)
+            if match is None:
+                continue
+            reason = self._reason_against(rule, match)
+            if reason is None:
+                self._apply(rule, match)
+                return True
+            name = label(anchor)
+            self.refused[rule.name, name] = Refused(rule.name, name, reason)
+        return False
+
+    def _reason_against(self, rule: Rule, match: Match) -> str | None:
+        reason = rule.refuse(match)
+        if reason is None and rule.exactness(match) not in self._allowed:
+            reason = "it would change values: integers are requantised once more (--allow-approximate permits it)"
+        return reason
+
+    def _apply(self, rule: Rule, match: Match) -> None:
+        exactness, name = rule.exactness(match), label(match.anchor)
+        edit = Editor(self.model, match.graph, match.graph.operators.index(match.anchor) + 1)
+        edit.remove(match.anchor)
+        rule.rewrite(match, edit)
+        _drop_unread(match.graph, match.anchor)
+        check_model(self.model)
+        self.applied.append(Applied(rule.name, name, exactness))
+
+
+def label(operator: Operator) -> str:
+    """How reports name an operator: by its first output."""
+    return operator.outputs[0].name if operator.outputs else operator.opcode.label
+
+
+def _readers(operator: Operator) -> Iterator[Operator]:
+    return iter({id(use.operator): use.operator for tensor in operator.outputs for use in tensor.uses}.values())
+
+
+def _drop_unread(graph: Graph, removed: Operator) -> None:
+    """Take out what only ``removed`` has read, and what only that has read."""
+    waiting = [removed]
+    while waiting:
+        for tensor in waiting.pop().present_inputs():
+            writer = tensor.producer
+            if writer is not None and is_dead(graph, writer):
+                graph.remove_operator(writer)
+                waiting.append(writer)
+
+
+def is_dead(graph: Graph, operator: Operator) -> bool:
+    """Whether nobody needs the operator: nothing reads or returns its outputs, and it has no side effect."""
+    if has_side_effects(operator) or not operator.outputs:
+        return False
+    return not any(tensor.uses or any(tensor is each for each in graph.outputs) for tensor in operator.outputs)

@@ -1,0 +1,53 @@
+"""What a rule looks for: an operator, and the operators that some of its inputs come from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from ..ir.model import Graph, Operator, Tensor
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """An operator called one of ``names`` whose input slots in ``inputs`` are written by operators that fit too.
+
+    ``role`` is what the rule calls the operator.
+    """
+
+    role: str
+    names: Collection[str]
+    inputs: Mapping[int, Pattern] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Match:
+    """Operators of a graph that fit a pattern, by role; ``anchor`` is the last of them to run."""
+
+    graph: Graph
+    anchor: Operator
+    operators: Mapping[str, Operator]
+
+    def __getitem__(self, role: str) -> Operator:
+        return self.operators[role]
+
+    def is_returned(self, tensor: Tensor) -> bool:
+        """Whether the tensor is an output of the graph."""
+        return any(tensor is output for output in self.graph.outputs)
+
+
+def match_at(pattern: Pattern, graph: Graph, anchor: Operator) -> Match | None:
+    """The match that ends in ``anchor``, if there is one."""
+    found: dict[str, Operator] = {}
+    return Match(graph, anchor, found) if _fits(pattern, anchor, found) else None
+
+
+def _fits(pattern: Pattern, operator: Operator, found: dict[str, Operator]) -> bool:
+    if operator.name not in pattern.names:
+        return False
+    found[pattern.role] = operator
+    for slot, inner in pattern.inputs.items():
+        tensor = operator.inputs[slot] if slot < len(operator.inputs) else None
+        if tensor is None or tensor.producer is None or not _fits(inner, tensor.producer, found):
+            return False
+    return True

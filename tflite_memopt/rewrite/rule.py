@@ -1,0 +1,53 @@
+"""What every rule of rewrite/rules is, and what is said of its use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ..ir.editor import Editor
+from .pattern import Match, Pattern
+
+Exactness = Literal["exact", "reassociates", "approximates"]
+EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
+"""From the strictest: the same bits; the same sums in another order (float); a requantised value more (integers)."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rewrite of one pattern.
+
+    ``refuse`` gives the reason why a match must be left alone, or None. ``exactness`` is that of one match.
+    ``rewrite`` is called when the anchor is out of the graph and the editor stands where it was; it must have every
+    output of the anchor that is still read, or returned by the graph, written again or replaced.
+    """
+
+    name: str
+    pattern: Pattern
+    refuse: Callable[[Match], str | None]
+    exactness: Callable[[Match], Exactness]
+    rewrite: Callable[[Match, Editor], None]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A rule was applied to the operator whose first output has this name."""
+
+    rule: str
+    operator: str
+    exactness: Exactness
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A rule's pattern was there and the rule was not applied, for a reason."""
+
+    rule: str
+    operator: str
+    reason: str
+
+
+def always_exact(_: Match) -> Exactness:
+    """The exactness of a rule that moves or removes operators and changes no value."""
+    return "exact"

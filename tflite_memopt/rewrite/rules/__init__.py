@@ -1,0 +1,1 @@
+"""One rewrite a file; :mod:`tflite_memopt.rewrite.table` lists them."""

@@ -1,0 +1,11 @@
+"""The rules in force, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from .rule import Rule
+
+CLEAN_UP: tuple[Rule, ...] = ()
+"""Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
+
+SPLITS: tuple[Rule, ...] = ()
+"""Take a channel concatenation apart: applied where the cost falls."""

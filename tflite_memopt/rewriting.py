@@ -1,0 +1,77 @@
+"""The rewriting stage: clean up, then take apart the concatenations that cost memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from .evaluating import cost_of
+from .ir.model import Model
+from .kernels.profile import KernelProfile
+from .options import Options
+from .report.model import Refusal, RewriteUse
+from .rewrite.dead_tensors import drop_dead_tensors
+from .rewrite.driver import Driver
+from .rewrite.rule import EXACTNESS, Exactness, Refused
+from .rewrite.search import SiteUse, search
+from .rewrite.table import CLEAN_UP, SPLITS
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """The model to order and plan, what was done to it, and what was not for which reason."""
+
+    model: Model
+    uses: tuple[RewriteUse, ...]
+    refused: tuple[Refusal, ...]
+
+
+def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
+    """Rewrite a model; it is changed itself by the clean-up, and copied for what comes after."""
+    uses = _clean_up(model) if options.rewrite else ()
+    dead = drop_dead_tensors(model)
+    if dead:
+        uses = (*uses, RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0))
+    if not options.rewrite:
+        return Rewritten(model, uses, ())
+    progress("looking for concatenations to take apart")
+    found = search(model, SPLITS, allowed(options), lambda each: cost_of(each, profile, options), options.time_limit)
+    drop_dead_tensors(found.model)
+    return Rewritten(
+        found.model,
+        (*uses, *(_site_use(site) for site in found.sites)),
+        tuple(_refusal(each) for each in found.refused),
+    )
+
+
+def allowed(options: Options) -> tuple[Exactness, ...]:
+    """How far the options let values change."""
+    return EXACTNESS if options.allow_approximate else EXACTNESS[:2]
+
+
+def loosest(uses: tuple[RewriteUse, ...]) -> Exactness:
+    """The exactness of all rewrites together."""
+    return _loosest(use.exactness for use in uses)
+
+
+def _clean_up(model: Model) -> tuple[RewriteUse, ...]:
+    driver = Driver(model)
+    driver.apply_everywhere(CLEAN_UP)
+    by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
+    return tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+
+
+def _site_use(site: SiteUse) -> RewriteUse:
+    rules = " + ".join(dict.fromkeys(each.rule for each in site.applied))
+    operators = (site.concatenation, *(each.operator for each in site.applied))
+    return RewriteUse(rules, operators, _loosest(each.exactness for each in site.applied), site.saved_bytes)
+
+
+def _loosest(found: Iterable[str]) -> Exactness:
+    present = set(found)
+    return next((each for each in reversed(EXACTNESS) if each in present), "exact")
+
+
+def _refusal(refused: Refused) -> Refusal:
+    return Refusal(refused.rule, refused.operator, refused.reason)
