@@ -11,51 +11,26 @@ and of nothing else that changes from row to row. Outside the input a convolutio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from ..ir.builder import VALID
 from ..ir.constants import integers
 from ..ir.model import Operator, Tensor
 
-_VALID = 1
 _WINDOWED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
 POOLS = frozenset({"AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
-_UNARY = frozenset(
-    [
-        "ABS",
-        "CAST",
-        "CEIL",
-        "COS",
-        "DEQUANTIZE",
-        "ELU",
-        "EXP",
-        "FLOOR",
-        "HARD_SWISH",
-        "L2_NORMALIZATION",
-        "LEAKY_RELU",
-        "LOG",
-        "LOGICAL_NOT",
-        "LOGISTIC",
-        "LOG_SOFTMAX",
-        "NEG",
-        "QUANTIZE",
-        "RELU",
-        "RELU6",
-        "RELU_N1_TO_1",
-        "ROUND",
-        "RSQRT",
-        "SIN",
-        "SOFTMAX",
-        "SQRT",
-        "SQUARE",
-        "TANH",
-    ]
+_ELEMENTWISE = frozenset(
+    {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "HARD_SWISH"}
+    | {"L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGICAL_NOT", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL"}
+    | {"NEG", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SOFTMAX", "SQRT"}
+    | {"SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
 )
-_JOINT = frozenset(["ADD", "ADD_N", "DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB"])
+"""Each pixel of the output from the same pixel of the inputs; those that look at all channels of it among them."""
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Rows ``start`` to ``end``, half-open."""
 
     start: int
@@ -118,7 +93,7 @@ def row_by_row(operator: Operator) -> RowByRow | str:
         return _windowed(operator)
     if operator.name in ("PAD", "PADV2"):
         return _padded(operator)
-    if operator.name in _UNARY | _JOINT:
+    if operator.name in _ELEMENTWISE:
         return _elementwise(operator)
     if operator.name == "CONCATENATION":
         return _joined(operator)
@@ -147,7 +122,7 @@ def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: i
     letter, size, outputs = "HW"[axis - 1], source.shape[axis], output.shape[axis]
     stride = int(operator.option(f"stride{letter}", 1))
     reach = (taps - 1) * int(operator.option(f"dilation{letter}Factor", 1)) + 1
-    if operator.option("padding", 0) == _VALID:
+    if operator.option("padding", 0) == VALID:
         return Axis(size, outputs, stride, reach)
     total = max(0, (outputs - 1) * stride + reach - size)
     return Axis(size, outputs, stride, reach, total // 2, total - total // 2)
