@@ -22,6 +22,8 @@ class Options:
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantised once more, so that outputs may differ in the last bits.
+    ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
+    multiply-accumulates, as a fraction of the model's, and ``max_extra_operators`` more operators (None: any number).
     """
 
     kernels: str = "portable"
@@ -38,3 +40,6 @@ class Options:
     pins: tuple[tuple[str, int], ...] = ()
     rewrite: bool = True
     allow_approximate: bool = False
+    cascade: bool = True
+    max_extra_macs: float = 0.1
+    max_extra_operators: int | None = None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .budget import Budget
+from .cascading import cascade
 from .comparing import compare_methods
 from .evaluating import needed_bytes
 from .io import offline_plan
@@ -64,7 +65,10 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     with clock.stage("rewrite"):
         rewritten = rewrite(model, profile, options, progress)
-        model = rewritten.model
+
+    with clock.stage("cascade"):
+        cascaded = cascade(rewritten.model, profile, options, progress)
+        model = cascaded.model
         check_model(model)
 
     arranged = _arrange(model, profile, options, clock, progress)
@@ -90,8 +94,8 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         bounds=bounds_of(model, placed.layout, arranged.schedule_bound),
         schedule=arranged.schedule,
         plan=arranged.plan,
-        rewrites=rewritten.uses,
-        refused=rewritten.refused,
+        rewrites=(*rewritten.uses, *cascaded.uses),
+        refused=(*rewritten.refused, *cascaded.refused),
         sharing=sharing_in(placed),
         arena_by_kernels=arranged.arena_by_kernels,
         equivalence=proof.verdicts,
