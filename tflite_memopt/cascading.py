@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .analysis.bounds import io_lower_bound
+from .analysis.macs import model_macs
 from .budget import Budget
+from .errors import InfeasibleError
 from .evaluating import cost_of, footprint
 from .ir.copying import copy_model
 from .ir.model import Model
@@ -20,7 +22,7 @@ from .rewrite.cascade.choice import Cover, Limits, covers
 from .rewrite.driver import label
 from .rewrite.search import Cost
 from .schedule.methods import solve as solve_schedule
-from .striping import COUNTS, MODES, Cascade, Striping, apply_cascades, striping_of
+from .striping import MODES, Cascade, Striping, apply_cascades, striping_of
 
 _EVALUATIONS = 24
 """Covers that the real planner judges, the most promising ones by the estimate."""
@@ -71,7 +73,7 @@ class _Cascading:
         floor = max(io_lower_bound(self._model), first.head // 4)
         striping = striping_of(self._model, self._profile, floor, self._limits, deadline)
         best = self._best_of(self._candidates(striping))
-        best = self._refined(best, striping)
+        best = self._refined(best)
         if not best:
             return Cascaded(self._model, (), self._refusals(best))
         final = copy_model(self._model)
@@ -118,27 +120,29 @@ class _Cascading:
             best = min((best, cascades), key=self._cost)
         return best
 
-    def _refined(self, best: Cascades, striping: Striping) -> Cascades:
+    def _refined(self, best: Cascades) -> Cascades:
         """Change one cascade at a time as long as the real cost falls."""
         improved = bool(best)
         while improved and not self._is_enough(self._cost(best)):
             improved = False
-            for other in self._neighbours(best, striping):
+            for other in _neighbours(best):
                 if self._is_late():
                     return best
-                if self._cost(other) < self._cost(best):
+                if self._is_possible(other) and self._cost(other) < self._cost(best):
                     best, improved = other, True
                     break
         return best
 
-    def _neighbours(self, cascades: Cascades, striping: Striping) -> Iterator[Cascades]:
-        for at, each in enumerate(cascades):
-            yield cascades[:at] + cascades[at + 1 :]
-            place = COUNTS.index(each.count)
-            counts = COUNTS[max(0, place - 1) : place + 2]
-            for changed in (replace(each, count=c, halo=h, edges=e) for c in counts for h, e in MODES):
-                if changed != each and changed in striping.options:
-                    yield (*cascades[:at], changed, *cascades[at + 1 :])
+    def _is_possible(self, cascades: Cascades) -> bool:
+        """Whether they can be applied, within the limits."""
+        copied = copy_model(self._model)
+        try:
+            apply_cascades(copied, cascades)
+        except InfeasibleError:
+            return False
+        more_operators = len(copied.main.operators) - len(self._model.main.operators)
+        more_macs = model_macs(copied) - self._base.macs
+        return more_operators <= self._limits.operators and more_macs <= self._limits.macs
 
     def _cost(self, cascades: Cascades) -> Cost:
         if cascades not in self._costs:
@@ -175,6 +179,18 @@ class _Cascading:
             f"({each.halo}, {each.edges})"
             for each in cascades
         )
+
+
+def _neighbours(cascades: Cascades) -> Iterator[Cascades]:
+    """One cascade left out, or changed a little."""
+    for at, each in enumerate(cascades):
+        yield cascades[:at] + cascades[at + 1 :]
+        steps = {each.count, each.count - 1, each.count + 1, each.count * 3 // 4, each.count * 4 // 3}
+        for count in sorted(count for count in steps if count > 1):
+            for halo, edges in MODES:
+                changed = replace(each, count=count, halo=halo, edges=edges)
+                if changed != each:
+                    yield (*cascades[:at], changed, *cascades[at + 1 :])
 
 
 def _comparison(cost: Cost, chosen: Cost) -> str:

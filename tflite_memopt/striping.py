@@ -23,15 +23,15 @@ from .schedule.wiring import wire
 
 _LONGEST = 16
 """Operators in a region: deeper ones recompute or keep more than they save."""
-COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 64)
-"""Numbers of stripes to try."""
+COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+"""Numbers of stripes to look at first; a search may go on to those between."""
 MODES: tuple[tuple[Halo, Edges], ...] = (
     ("recompute", "trim"),
     ("recompute", "pad"),
     ("rolling", "trim"),
     ("rolling", "pad"),
 )
-_PATIENCE = 2
+_PATIENCE = 1
 """How many larger numbers of stripes in a row may bring nothing before the rest is skipped."""
 
 
