@@ -97,12 +97,16 @@ class _Cascading:
         budget = self._options.budget
         if budget is not None:
             fitting = [cover for cover in ordered if self._estimate(cover) <= budget]
-            cheap = sorted(fitting, key=lambda cover: (cover.macs, cover.operators))[: _EVALUATIONS // 2]
+            cheap = sorted(fitting, key=self._price)[: _EVALUATIONS // 2]
             picked = [*cheap, *(cover for cover in picked if cover not in cheap)]
         return [tuple(names[number] for number in cover.options) for cover in picked[:_EVALUATIONS]]
 
     def _promise(self, cover: Cover) -> tuple[int, int, int]:
         return self._estimate(cover), cover.macs, cover.operators
+
+    def _price(self, cover: Cover) -> tuple[int, int, int]:
+        """What run time a cover costs: whole percents of MACs first, then operators."""
+        return 100 * cover.macs // max(1, self._base.macs), cover.operators, cover.macs
 
     def _estimate(self, cover: Cover) -> int:
         if self._options.objective == "head":
