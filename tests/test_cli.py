@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.models import dense_model, mobile_chain
+from tests.models import dead_model, dense_model, irregular_model, mobile_chain
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 
@@ -69,6 +69,39 @@ def test_pins_from_the_command_line(source: Path, tmp_path: Path) -> None:
     assert_refused(run("optimize", source, "-o", output, "--pin", "picture=0"), "no tensor of this name")
     done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify")
     assert done.returncode == 0, done.stderr
+
+
+def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
+    source, output, report = tmp_path / "in.tflite", tmp_path / "out.tflite", tmp_path / "report.json"
+    source.write_bytes(write_model(irregular_model()))
+    options = ("-o", output, "--no-verify", "--force", "--report", report)
+    before = [operator.outputs[0].name for operator in irregular_model().main.operators]
+
+    def order(*flags: str) -> list[str]:
+        done = run("optimize", source, *options, *flags)
+        assert done.returncode == 0, done.stderr
+        return [operator.outputs[0].name for operator in read_model(output.read_bytes()).main.operators]
+
+    assert order("--no-rewrite") != before
+    assert order("--no-rewrite", "--no-reorder") == before
+    assert json.loads(report.read_text())["schedule"]["method"] == "as_is"
+    assert json.loads(report.read_text())["refused"] == []
+    assert order("--no-reorder", "--no-rewrite", "--scheduler", "as_is", "--allow-approximate") == before
+    refused = run("optimize", source, *options, "--no-reorder", "--scheduler", "rpo")
+    assert_refused(refused, "--no-reorder and --scheduler rpo exclude each other")
+    assert_refused(run("optimize", source, *options, "--no-cascadee"), "No such option")
+
+
+def test_explain_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
+    source.write_bytes(write_model(dead_model()))
+    options = ("-o", output, "--no-verify", "--force")
+    assert "dead_tensors" not in run("optimize", source, *options).stdout
+    shown = run("optimize", source, *options, "--explain").stdout
+    assert "dead_tensors" in shown
+    assert "dead, dead_weight" in shown
+    source.write_bytes(write_model(dense_model()))
+    assert "no rule fits" in run("optimize", source, *options, "--explain").stdout
 
 
 def test_analyze_json_is_json(source: Path) -> None:
@@ -191,3 +224,6 @@ def test_help_names_every_command() -> None:
     assert done.returncode == 0
     for name in ("optimize", "analyze", "verify"):
         assert name in done.stdout
+    flags = run("optimize", "--help").stdout
+    for name in ("--no-rewrite", "--no-reorder", "--allow-approximate", "--explain"):
+        assert name in flags

@@ -8,14 +8,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from .explanation import render_explanation
 from .model import Analysis, Comparison, MemoryUse, MethodUse, Report, StepUse, Verdict
 
 _MAX_LIVE = 12
 
 
-def render_report(report: Report) -> RenderableType:
-    """What ``optimize`` shows: before and after, the proof, the peak, warnings."""
+def render_report(report: Report, explain: bool = False) -> RenderableType:
+    """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
     parts: list[RenderableType] = [_comparison(report), _proof(report)]
+    if explain:
+        parts.append(render_explanation(report))
     if report.sharing:
         parts.append(_sharing(report))
     if len(report.arena_by_kernels) > 1:
