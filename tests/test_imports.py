@@ -34,6 +34,7 @@ LEVELS = {
     "placing": 8,
     "evaluating": 9,
     "rewriting": 10,
+    "warnings_for": 8,
     "comparing": 8,
     "pipeline": 11,
     "cli": 12,

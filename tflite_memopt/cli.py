@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from .errors import EquivalenceError, InfeasibleError, MemoptError
-from .options import RUNTIMES, Options
+from .options import IO, RUNTIMES, Options
 from .plan.methods import BEST as BEST_PLANNER
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import DEFAULT as DEFAULT_SCHEDULER
@@ -103,6 +103,13 @@ def cli() -> None:
     "--allow-approximate",
     is_flag=True,
     help="Also rewrite where integers are requantised once more; the report says how far outputs differ.",
+)
+@click.option(
+    "--io",
+    type=click.Choice(IO),
+    default="keep",
+    show_default=True,
+    help="Types of inputs and outputs; int8: drop QUANTIZE and DEQUANTIZE there, the application gives integers.",
 )
 @click.option(
     "--pin",
