@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.models import dead_model, dense_model, irregular_model, mobile_chain
+from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantised_at_the_boundary
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 
@@ -92,6 +93,23 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
     assert_refused(run("optimize", source, *options, "--no-cascadee"), "No such option")
 
 
+def test_integers_at_the_boundary(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
+    source.write_bytes(write_model(quantised_at_the_boundary()))
+    options = ("-o", output, "--no-verify", "--force")
+    assert "interface:" not in run("optimize", source, *options, "--io", "keep").stdout
+    assert read_model(output.read_bytes()).main.inputs[0].dtype.label == "float32"
+    shown = run("optimize", source, *options, "--io", "int8", "--explain").stdout
+    assert read_model(output.read_bytes()).main.inputs[0].dtype.label == "int8"
+    [row] = [line for line in shown.splitlines() if "[1, 6, 6, 3]" in line and "input" in line]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        *("input", "image", "[1, 6, 6, 3]", "float32", "int8", repr(float(np.float32(0.0234))), "-7", "108")
+    ]
+    assert "boundary" in shown
+    assert_refused(run("optimize", source, *options, "--io", "int4"), "'int4' is not one of 'keep', 'int8'")
+    assert_refused(run("verify", source, output), "cannot be compared: input 0 is 'image' float32")
+
+
 def test_explain_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
     source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(write_model(dead_model()))
@@ -150,9 +168,16 @@ def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     options = ("-o", output, "--no-verify", "--force", "--budget")
     assert run("optimize", source, *options, "1M").returncode == 0
-    done = run("optimize", source, *options, "1K")
-    assert done.returncode == 1
-    assert "OVER the budget" in done.stdout
+    for objective, words in (("total", "(the tail takes "), ("head", "of the head's ")):
+        done = run("optimize", source, *options, "1K", "--objective", objective)
+        assert done.returncode == 1
+        said = " ".join(done.stdout.split())
+        report = re.search(r"OVER the budget of 1,024 bytes \((\w+)\) by ([\d,]+): ([\d,]+) are needed", said)
+        assert report is not None
+        over, need = (int(number.replace(",", "")) for number in report.groups()[1:])
+        assert (report[1], need - over) == (objective, 1024)
+        assert "the step that binds is operator 2 CONV_2D 'conv2' with" in said
+        assert words in said
 
 
 def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_path: Path) -> None:
@@ -225,5 +250,5 @@ def test_help_names_every_command() -> None:
     for name in ("optimize", "analyze", "verify"):
         assert name in done.stdout
     flags = run("optimize", "--help").stdout
-    for name in ("--no-rewrite", "--no-reorder", "--allow-approximate", "--explain"):
+    for name in ("--no-rewrite", "--no-reorder", "--allow-approximate", "--explain", "--io"):
         assert name in flags

@@ -18,6 +18,9 @@ from .gap import output_key
 from .inputs import Sample, numpy_type
 from .tolerance import Array
 
+_MOST_STEPS = 2.0**30
+"""Room for any zero point within an int32."""
+
 
 @dataclass(frozen=True)
 class Port:
@@ -37,17 +40,19 @@ class Port:
     def quantised(self, values: Array) -> Array:
         """What QUANTIZE makes of the original's values.
 
-        Source: TFLM reference/quantize.h, ``AffineQuantize``: a float32 division, rounded half away from zero.
-        Raises UsageError for a value that is not a number.
+        Source: TFLM reference/quantize.h, ``AffineQuantize``: a float32 division, rounded half away from zero, made an
+        int32, clamped. Raises UsageError for a value that no int32 stands for, which is undefined there.
         """
         if self.outer.dtype is not DType.FLOAT32:
             return _clamped(
                 values.astype(np.int64) - _affine(self.outer).zero_point + _affine(self.inner).zero_point, self.inner
             )
-        if np.isnan(values).any():
-            raise UsageError(f"'{self.outer.name}': not-a-number has no value in {self.inner.dtype.label}")
-        with np.errstate(over="ignore"):  # a quotient beyond float32 is infinite there too, and clamped
+        with np.errstate(over="ignore"):  # infinite quotients are refused next
             quotient = (values / np.float32(_affine(self.inner).scale)).astype(np.float64)
+        if not np.all(np.abs(quotient) < _MOST_STEPS):
+            raise UsageError(
+                f"'{self.outer.name}' has a value that QUANTIZE does not define: not a number, or beyond 2**30 steps"
+            )
         # In float64 the half is added without a rounding of its own.
         rounded = np.trunc(quotient + np.copysign(0.5, quotient))
         return _clamped(rounded + _affine(self.inner).zero_point, self.inner)
@@ -59,7 +64,8 @@ class Port:
         """
         steps = values.astype(np.int64) - _affine(self.inner).zero_point
         if self.outer.dtype is DType.FLOAT32:
-            return (_affine(self.inner).scale * steps).astype(np.float32)
+            with np.errstate(over="ignore"):  # infinite there too
+                return (_affine(self.inner).scale * steps).astype(np.float32)
         return _clamped(steps + _affine(self.outer).zero_point, self.outer)
 
 
@@ -81,8 +87,9 @@ class Interface:
         """
         found = [self.inputs[at].restored(array) if at in self.inputs else array for at, array in enumerate(sample)]
         for at, port in self.inputs.items():
-            exact = port.outer.dtype is DType.FLOAT32  # integers of a wider type may be clamped
-            if exact and not np.array_equal(port.quantised(found[at]), sample[at]):
+            if port.outer.dtype is not DType.FLOAT32:
+                continue  # integers may be clamped
+            if not (np.isfinite(found[at]).all() and np.array_equal(port.quantised(found[at]), sample[at])):
                 raise EquivalenceError(
                     f"input '{port.outer.name}': the floats of its {port.inner.dtype.label} values, at scale "
                     f"{_affine(port.inner).scale:g}, are not quantised to the same values again; use --io keep"
