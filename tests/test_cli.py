@@ -43,7 +43,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], word: str, code: int 
 
 def test_optimize_writes_a_model_and_a_report(source: Path, tmp_path: Path) -> None:
     output, report = tmp_path / "out.tflite", tmp_path / "report.json"
-    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2)
+    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2, "--no-cascade")
     assert done.returncode == 0, done.stderr
     assert "at the peak" in done.stdout
     assert "live tensor" in done.stdout
@@ -68,7 +68,7 @@ def test_pins_from_the_command_line(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     assert_refused(run("optimize", source, "-o", output, "--pin", "image"), "TENSOR=OFFSET")
     assert_refused(run("optimize", source, "-o", output, "--pin", "picture=0"), "no tensor of this name")
-    done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify")
+    done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify", "--no-cascade")
     assert done.returncode == 0, done.stderr
 
 
@@ -83,14 +83,20 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return [operator.outputs[0].name for operator in read_model(output.read_bytes()).main.operators]
 
-    assert order("--no-rewrite") != before
-    assert order("--no-rewrite", "--no-reorder") == before
-    assert json.loads(report.read_text())["schedule"]["method"] == "as_is"
-    assert json.loads(report.read_text())["refused"] == []
-    assert order("--no-reorder", "--no-rewrite", "--scheduler", "as_is", "--allow-approximate") == before
+    moved = order("--no-rewrite", "--no-cascade")
+    assert moved != before
+    assert sorted(moved) == sorted(before)
+    assert sorted(order("--no-rewrite", "--no-reorder")) != sorted(before)
+    assert order("--no-rewrite", "--no-cascade", "--no-reorder") == before
+    told = json.loads(report.read_text())
+    assert (told["schedule"]["method"], told["rewrites"], told["refused"]) == ("as_is", [], [])
+    assert order("--no-cascade", "--no-reorder", "--scheduler", "as_is", "--allow-approximate") == before
     refused = run("optimize", source, *options, "--no-reorder", "--scheduler", "rpo")
     assert_refused(refused, "--no-reorder and --scheduler rpo exclude each other")
-    assert_refused(run("optimize", source, *options, "--no-cascadee"), "No such option")
+    assert_refused(run("optimize", source, *options, "--no-reorderr"), "No such option")
+    assert order("--max-extra-macs", "0%", "--max-extra-operators", "0", "--no-rewrite", "--no-reorder") == before
+    for wrong in ("10", "1.2.3%"):
+        assert_refused(run("optimize", source, *options, "--max-extra-macs", wrong), "is not a percentage")
 
 
 def test_integers_at_the_boundary(tmp_path: Path) -> None:
@@ -166,7 +172,8 @@ def test_own_inputs_are_used_and_checked(tmp_path: Path) -> None:
 
 def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
-    options = ("-o", output, "--no-verify", "--force", "--budget")
+    options = ("-o", output, "--no-verify", "--force", "--report", tmp_path / "report.json", "--no-cascade")
+    options = (*options, "--budget")
     assert run("optimize", source, *options, "1M").returncode == 0
     for objective, words in (("total", "(the tail takes "), ("head", "of the head's ")):
         done = run("optimize", source, *options, "1K", "--objective", objective)
@@ -176,7 +183,8 @@ def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
         assert report is not None
         over, need = (int(number.replace(",", "")) for number in report.groups()[1:])
         assert (report[1], need - over) == (objective, 1024)
-        assert "the step that binds is operator 2 CONV_2D 'conv2' with" in said
+        step = json.loads((tmp_path / "report.json").read_text())["binding"]
+        assert f"the step that binds is operator {step['index']} {step['operator']} '{step['output']}' with" in said
         assert words in said
 
 
@@ -212,14 +220,14 @@ def test_a_read_only_folder_is_refused_before_the_work(source: Path, tmp_path: P
 
 
 def test_a_folder_that_takes_no_files_is_refused(source: Path) -> None:
-    assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify"), "/proc")
+    assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify", "--no-cascade"), "/proc")
 
 
 def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
-        f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}, '--no-verify'];"
+        f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}, '--no-verify', '--no-cascade'];"
         "from tflite_memopt.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -230,7 +238,9 @@ def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", tmp_path / "out.tflite"]
-    with subprocess.Popen([*map(str, command), "--samples", "2000"], stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*map(str, command), "--samples", "2000", "--no-cascade"], stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("proving"):
@@ -250,5 +260,5 @@ def test_help_names_every_command() -> None:
     for name in ("optimize", "analyze", "verify"):
         assert name in done.stdout
     flags = run("optimize", "--help").stdout
-    for name in ("--no-rewrite", "--no-reorder", "--allow-approximate", "--explain", "--io"):
+    for name in ("--no-rewrite", "--no-reorder", "--no-cascade", "--allow-approximate", "--explain", "--io"):
         assert name in flags

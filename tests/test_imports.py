@@ -34,12 +34,15 @@ LEVELS = {
     "placing": 8,
     "evaluating": 9,
     "rewriting": 10,
+    "binding": 9,
     "warnings_for": 8,
+    "striping": 10,
+    "cascading": 11,
     "comparing": 8,
-    "pipeline": 11,
-    "cli": 12,
-    "__init__": 12,
-    "__main__": 13,
+    "pipeline": 12,
+    "cli": 13,
+    "__init__": 13,
+    "__main__": 14,
 }
 SOLVERS = ("schedule", "plan")
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -38,7 +38,7 @@ from tflite_memopt.schedule.methods import METHODS
 
 SCHEMAS = Path(__file__).parent.parent / "schema"
 DAMAGEABLE = write_model(mobile_chain())
-QUICK = Options(runtimes=("litert", "tflm"), samples=3)
+QUICK = Options(cascade=False, runtimes=("litert", "tflm"), samples=3)
 
 
 def schema(name: str) -> Any:
@@ -73,10 +73,12 @@ def test_reordering_is_proved_optimal_and_in_force() -> None:
 def test_a_model_keeps_its_order_where_another_gains_nothing() -> None:
     model = irregular_model()
     for method in METHODS:
-        result = tflite_memopt.optimize(write_model(mobile_chain()), Options(scheduler=method, verify=False))
+        result = tflite_memopt.optimize(write_model(mobile_chain()), replace(QUICK, scheduler=method, verify=False))
         names = [operator.outputs[0].name for operator in read_model(result.model).main.operators]
         assert names == [operator.outputs[0].name for operator in mobile_chain().main.operators], method
-    orders = {tflite_memopt.optimize(write_model(model), Options(scheduler=m, verify=False)).model for m in METHODS}
+    orders = {
+        tflite_memopt.optimize(write_model(model), replace(QUICK, scheduler=m, verify=False)).model for m in METHODS
+    }
     assert len(orders) > 1
 
 
@@ -122,7 +124,7 @@ def test_wrong_pins_are_named(pins: tuple[tuple[str, int], ...], words: str) -> 
 
 
 def test_a_chain_that_no_greedy_order_solves_meets_its_bound() -> None:
-    report = tflite_memopt.optimize(write_model(mobile_chain(96)), Options(verify=False)).report
+    report = tflite_memopt.optimize(write_model(mobile_chain(96)), replace(QUICK, verify=False)).report
     assert report.after.arena_bytes == report.bounds.plan < report.before.arena_bytes
     assert report.plan.optimal
 

@@ -48,6 +48,21 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
         return int(digits) * _UNITS[unit]
 
 
+# As above.
+class Percent(click.ParamType):  # type: ignore[type-arg]
+    """A share such as ``10%``, as a fraction."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        number = str(value).strip()
+        if not number.endswith("%") or not number[:-1].replace(".", "", 1).isdecimal():
+            self.fail(f"'{value}' is not a percentage; write for example 10%", param, ctx)
+        return float(number[:-1]) / 100
+
+
 KERNELS = click.option(
     "--kernels", default="portable", show_default=True, help="Kernel profile that the firmware links."
 )
@@ -103,6 +118,17 @@ def cli() -> None:
     "--allow-approximate",
     is_flag=True,
     help="Also rewrite where integers are requantised once more; the report says how far outputs differ.",
+)
+@click.option("--no-cascade", is_flag=True, help="Run no region stripe by stripe.")
+@click.option(
+    "--max-extra-macs",
+    type=Percent(),
+    default="10%",
+    show_default=True,
+    help="Multiply-accumulates that stripes may add, of the model's.",
+)
+@click.option(
+    "--max-extra-operators", type=click.IntRange(min=0), help="Operators that stripes may add. [default: any]"
 )
 @click.option(
     "--io",
@@ -263,12 +289,14 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _options(no_verify: bool, no_rewrite: bool, no_reorder: bool, scheduler: str, **chosen: Any) -> Options:
-    """The options of ``optimize`` from its flags, three of which say what is left out."""
+def _options(
+    no_verify: bool, no_rewrite: bool, no_cascade: bool, no_reorder: bool, scheduler: str, **chosen: Any
+) -> Options:
+    """The options of ``optimize`` from its flags, four of which say what is left out."""
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
-    return Options(verify=not no_verify, rewrite=not no_rewrite, scheduler=order, **chosen)
+    return Options(verify=not no_verify, rewrite=not no_rewrite, cascade=not no_cascade, scheduler=order, **chosen)
 
 
 def _interrupt(signum: int, frame: Any) -> NoReturn:

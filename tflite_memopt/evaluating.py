@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from .analysis.macs import model_macs
 from .budget import Budget
 from .ir.model import Model
+from .kernels.arena import arena_use
 from .kernels.profile import KernelProfile
 from .options import Options
 from .placing import place_in_better_order
@@ -13,6 +15,8 @@ from .problems import memory_layout, schedule_problem
 from .report.model import MemoryUse
 from .rewrite.search import Cost
 from .schedule.methods import solve as solve_schedule
+from .schedule.peak import order_peak
+from .schedule.wiring import wire
 
 _SECONDS = 1.0
 """Time for the order, and again for the plan, of one candidate of a search."""
@@ -28,6 +32,25 @@ def cost_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
     order = solve_schedule(problem, options.scheduler, Budget(quick.time_limit, quick.seed)).order
     memory = place_in_better_order(model, order, profile, quick).memory
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a model needs before anything is planned; all in bytes on 32 bits, but ``macs`` and ``operators``."""
+
+    peak: int
+    tail: int
+    temporaries: int
+    macs: int
+    operators: int
+
+
+def footprint(model: Model, profile: KernelProfile) -> Footprint:
+    """The peak of the model's own order, and what TFLM keeps beside the head."""
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    peak = order_peak(wire(problem), range(len(problem.steps)))
+    use = arena_use(model, peak, profile.requests, 32)
+    return Footprint(peak, use.tail, use.temporaries, model_macs(model), len(model.main.operators))
 
 
 def needed_bytes(memory: MemoryUse, options: Options) -> int:

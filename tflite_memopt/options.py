@@ -25,6 +25,8 @@ class Options:
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantised once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
+    ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
+    multiply-accumulates, as a fraction of the model's, and ``max_extra_operators`` more operators (None: any number).
     """
 
     kernels: str = "portable"
@@ -42,3 +44,6 @@ class Options:
     rewrite: bool = True
     allow_approximate: bool = False
     io: Io = "keep"
+    cascade: bool = True
+    max_extra_macs: float = 0.1
+    max_extra_operators: int | None = None

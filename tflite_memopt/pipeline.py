@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .binding import binding_step
 from .budget import Budget
+from .cascading import cascade
 from .comparing import compare_methods
 from .evaluating import needed_bytes
 from .io import offline_plan
@@ -66,10 +68,13 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     with clock.stage("rewrite"):
         rewritten = rewrite(model, profile, options, progress)
-        model = rewritten.model
+        offline_plan.detach(rewritten.model)
+        unplanned = write_model(rewritten.model)
+
+    with clock.stage("cascade"):
+        cascaded = cascade(rewritten.model, profile, options, progress)
+        model = cascaded.model
         check_model(model)
-        offline_plan.detach(model)
-        unplanned = write_model(model)
 
     arranged = _arrange(model, profile, options, clock, progress)
     placed, after = arranged.placed, arranged.placed.memory
@@ -82,21 +87,23 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         proof = prove(Subject(data, unplanned, written, loosest(rewritten.uses)), options, progress)
 
     before, after = replace(before, tflm=proof.tflm_before), replace(after, tflm=proof.tflm_after)
+    fits = _within_budget(after, options)
     report = Report(
         version=__version__,
         model=name,
         kernels=options.kernels,
         objective=options.objective,
         budget=options.budget,
-        within_budget=_within_budget(after, options),
+        within_budget=fits,
+        binding=binding_step(model, placed) if fits is False else None,
         before=before,
         after=after,
         bounds=bounds_of(model, placed.layout, arranged.schedule_bound),
         interface={"before": interface, "after": interface_of(model)},
         schedule=arranged.schedule,
         plan=arranged.plan,
-        rewrites=rewritten.uses,
-        refused=rewritten.refused,
+        rewrites=(*rewritten.uses, *cascaded.uses),
+        refused=(*rewritten.refused, *cascaded.refused),
         sharing=sharing_in(placed),
         arena_by_kernels=arranged.arena_by_kernels,
         equivalence=proof.verdicts,

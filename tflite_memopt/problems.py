@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import zip_longest
 
 from .analysis.alignment import aligned
@@ -31,7 +32,7 @@ _WORD_OF_SCRATCH: Word = 32
 class MemoryLayout:
     """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in call order.
 
-    ``problem.items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
+    ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
     Items of tensors that the user pinned have their offset. ``shares`` is what the kernels of the main graph permit,
     in any order; the relations of ``problem`` are what that comes to in this one.
     """
@@ -40,7 +41,14 @@ class MemoryLayout:
     tensors: tuple[Tensor, ...]
     scratch: Mapping[Operator, int]
     shares: Mapping[Operator, tuple[Share, ...]]
-    problem: PlanProblem
+    items: tuple[Item, ...]
+    returned: tuple[Tensor, ...]
+
+    @cached_property
+    def problem(self) -> PlanProblem:
+        """The offset problem. Worked out when asked for: a search for an order does without its relations."""
+        numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
+        return PlanProblem(self.items, relations_of(self.shares, self.timeline, numbers, self.returned))
 
 
 def memory_layout(model: Model, profile: KernelProfile, pins: Pins = ()) -> MemoryLayout:
@@ -57,9 +65,7 @@ def memory_layout(model: Model, profile: KernelProfile, pins: Pins = ()) -> Memo
             items.append(Item(aligned(size), span.start, span.end))
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
     shares = shares_of(model.main, timeline, profile)
-    numbers = {tensor: number for number, tensor in enumerate(timeline.tensors)}
-    problem = PlanProblem(tuple(items), relations_of(shares, timeline, numbers, model.main.outputs))
-    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, shares, problem)
+    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, shares, tuple(items), model.main.outputs)
 
 
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
@@ -68,7 +74,7 @@ def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...
     TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins are always kept.
     """
     planned = _plannable(model, layout, offsets)
-    if any(item.offset is not None for item in layout.problem.items):
+    if any(item.offset is not None for item in layout.items):
         return planned
     return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
 
@@ -89,10 +95,10 @@ def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> 
 def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
     """TFLM's head in bytes when it places everything that is not planned around what is."""
     places = [planned.get(tensor) for tensor in layout.tensors]
-    places += [None] * (len(layout.problem.items) - len(places))
+    places += [None] * (len(layout.items) - len(places))
     items = tuple(
         Item(item.size, item.start, item.end, item.alignment, place)
-        for item, place in zip(layout.problem.items, places, strict=True)
+        for item, place in zip(layout.items, places, strict=True)
     )
     problem = PlanProblem(items, layout.problem.relations)
     return arena_bytes(problem, tflm_greedy(problem, Budget()).offsets)
@@ -152,7 +158,7 @@ def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:
         span = layout.timeline.spans[op]
         inner = [
             item
-            for item, tensor in zip_longest(layout.problem.items, layout.tensors)
+            for item, tensor in zip_longest(layout.items, layout.tensors)
             if tensor not in own and span.start <= item.start and item.end <= span.end
         ]
         found[op] = max_breadth(PlanProblem(tuple(inner)))

@@ -35,7 +35,7 @@ _TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FL
 class Subject:
     """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
 
-    ``rewritten`` is ``optimised`` in the order of its rewriting and without a plan; it is not looked at where
+    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned; it is not looked at where
     ``exactness`` is "exact".
     """
 
@@ -192,8 +192,7 @@ def _difference_text(found: Comparison, trial: _Trial) -> str:
         return f"not equal on {found.runtime}: {found.reason}"
     tensor = first_differing_tensor(_suspects(found.runtime, at, trial))
     first = f"the first tensor that differs is '{tensor}'" if tensor else "no inner tensor differs by name"
-    # Order and plan are to blame where the rewritten graph, in its own order and without a plan, gives other values.
-    blame = "" if at.against == ORIGINAL else "order or plan change values: "
+    blame = "" if at.against == ORIGINAL else "stripes, order or plan change values: "
     return (
         f"not equal on {found.runtime}: {blame}output {at.output} '{trial.outputs[at.output]}' differs by up to "
         f"{at.max_abs_diff:g}, first in sample {at.sample}; {first}"

@@ -21,7 +21,7 @@ from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.boundary import take_integers
 from tflite_memopt.rewrite.dead_tensors import drop_dead_tensors
 
-INT8 = Options(io="int8", runtimes=("litert", "tflm"), samples=3)
+INT8 = Options(io="int8", runtimes=("litert", "tflm"), samples=3, cascade=False)
 F32, I8, U8, I16 = DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16
 
 

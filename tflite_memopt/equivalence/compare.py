@@ -18,7 +18,7 @@ ORIGINAL, REWRITTEN, OPTIMISED = "original", "rewritten", "optimised"
 class Claim:
     """That ``optimised`` computes what ``original`` does, within ``tolerance``.
 
-    ``rewritten`` is ``optimised`` before it was ordered and planned, which never change a value: both must give the
+    ``rewritten`` is ``optimised`` before what never changes a value, such as its order and plan: both must give the
     same bits. None where the original itself must. ``interface``: what the optimised model takes and gives.
     """
 
@@ -135,4 +135,8 @@ def _distance(a: Array, b: Array | None) -> float:
 
 def _text(found: Difference) -> str:
     said = f"outputs differ by up to {found.max_abs_diff:g}"
-    return said if found.against == ORIGINAL else f"{said} from those of the {found.against} graph without its plan"
+    return (
+        said
+        if found.against == ORIGINAL
+        else f"{said} from those of the {found.against} graph as it was before its order and plan"
+    )

@@ -207,15 +207,15 @@ def _budget(report: Report) -> Text:
 
 def _what_binds(report: Report) -> str:
     """What would have to get smaller for the model to need less."""
-    after, peak = report.after, report.after.peak
+    after, step = report.after, report.binding
     structures = after.planner_temporary_bytes["32"]
     if report.objective == "total" and structures > after.arena_bytes:
         return f"what binds are {_n(structures)} bytes of TFLM's planner, for {after.tensors} tensors, not the head"
     tail = "" if report.objective == "head" else f" (the tail takes {_n(after.tail_bytes['32'])} more)"
-    if peak is None:
+    if step is None:
         return f"no step binds: the model has no operator{tail}"
-    step = f"operator {peak.index} {peak.operator} '{peak.output}'"
-    return f"the step that binds is {step} with {_n(peak.bytes)} of the head's {_n(after.arena_bytes)} bytes{tail}"
+    name = f"operator {step.index} {step.operator} '{step.output}'"
+    return f"the step that binds is {name} with {_n(step.bytes)} of the head's {_n(after.arena_bytes)} bytes{tail}"
 
 
 def _text(name: str) -> Text:

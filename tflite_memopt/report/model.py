@@ -32,6 +32,17 @@ class StepUse:
 
 
 @dataclass(frozen=True)
+class BindingStep:
+    """The operator during which the plan occupies most ``bytes`` of the head."""
+
+    subgraph: int
+    index: int
+    operator: str
+    output: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class MemoryUse:
     """A model's need of RAM. ``required_bytes`` maps pointer width in bits to the arena to reserve;
     ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail and total
@@ -123,9 +134,9 @@ class Verdict:
     """One runtime's word on equality; ``equal`` is None when it could not judge, for ``reason``.
 
     ``equal`` means: to the bit when ``exactness`` is "exact"; within ``tolerance`` when it is "reassociates"; when it
-    is "approximates", that order and plan change nothing, however far the rewritten graph is from the original. The
-    differences are those of outputs from the original's: the largest, in units of the output; of float outputs, as a
-    share of the largest magnitude in the tensor; of integer outputs, in steps; and the share of values that differ.
+    is "approximates", that stripes, order and plan change nothing, however far off the rewritten graph itself is.
+    The differences are those of outputs from the original's: the largest, in units of the output; of float outputs, as
+    a share of the largest magnitude in the tensor; of integer outputs, in steps; and the share of values that differ.
     ``agreeing_argmax_share``: how often the largest of a row of scores is the same (None: no such output).
     """
 
@@ -157,7 +168,8 @@ class Analysis:
 class Report:
     """What ``optimize`` did and found; see schema/report.schema.json.
 
-    ``interface`` is that of the model "before" and "after", inputs first.
+    ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
+    not met.
     ``arena_by_kernels`` is the head in bytes that each kernel profile would allow, in its own best order.
     """
 
@@ -167,6 +179,7 @@ class Report:
     objective: str
     budget: int | None
     within_budget: bool | None
+    binding: BindingStep | None
     before: MemoryUse
     after: MemoryUse
     bounds: Bounds

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.constants import integers
 from ...ir.dtype import DType
 from ...ir.model import Operator
-from .constants import integers
 from .model import Share
 from .shapes import slice_box, strided_slice_box
 

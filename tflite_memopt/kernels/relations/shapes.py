@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from ...ir.constants import integers
 from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
-from .constants import integers
 
 _UNSUPPORTED = ("ellipsisMask", "newAxisMask", "offset")
 """Fields of StridedSliceOptions that TFLM ignores (strided_slice_common.cc): no rule should build on them."""

@@ -27,8 +27,8 @@ from math import prod
 import numpy as np
 
 from ...analysis.alignment import ARENA_ALIGNMENT
+from ...ir.constants import integers
 from ...ir.model import Operator, Quantization, Tensor
-from .constants import integers
 from .model import Share
 from .shapes import Box, axis_of, operands, slice_box, strided_slice_box
 

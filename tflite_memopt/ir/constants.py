@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.dtype import DType
-from ...ir.model import Tensor
+from .dtype import DType
+from .model import Tensor
 
 _NUMPY = {DType.INT32: "<i4", DType.INT64: "<i8"}
 

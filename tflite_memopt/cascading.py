@@ -1,0 +1,201 @@
+"""The cascading stage: estimate which regions to run in stripes, and let the real planner judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from .analysis.bounds import io_lower_bound
+from .analysis.macs import model_macs
+from .budget import Budget
+from .errors import InfeasibleError
+from .evaluating import cost_of, footprint
+from .ir.copying import copy_model
+from .ir.model import Model
+from .kernels.profile import KernelProfile
+from .options import Options
+from .placing import place_in_better_order
+from .problems import memory_layout, schedule_problem
+from .report.model import Refusal, RewriteUse
+from .rewrite.cascade.choice import Cover, Limits, covers
+from .rewrite.driver import label
+from .rewrite.search import Cost
+from .schedule.methods import solve as solve_schedule
+from .striping import MODES, Cascade, Striping, apply_cascades, striping_of
+
+_EVALUATIONS = 24
+"""Covers that the real planner judges, the most promising ones by the estimate."""
+_ALIKE = 2
+"""Covers of one and the same estimate among them."""
+_SHARE = 0.5
+"""Of the time limit, for the estimates."""
+Progress = Callable[[str], None]
+Cascades = tuple[Cascade, ...]
+
+
+@dataclass(frozen=True)
+class Cascaded:
+    """The model to order and plan, what was done to it, and what was not for which reason."""
+
+    model: Model
+    uses: tuple[RewriteUse, ...]
+    refused: tuple[Refusal, ...]
+
+
+def cascade(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Cascaded:
+    """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
+
+    ``model`` itself is returned where nothing is gained; it may be left in another order.
+    """
+    if not options.cascade or not model.main.operators:
+        return Cascaded(model, (), ())
+    return _Cascading(model, profile, options, progress).run()
+
+
+class _Cascading:
+    def __init__(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> None:
+        self._model, self._profile, self._options, self._progress = model, profile, options, progress
+        self._started = time.monotonic()
+        self._costs: dict[Cascades, Cost] = {}
+        self._base = footprint(model, profile)
+        operators = options.max_extra_operators
+        macs = int(self._base.macs * options.max_extra_macs)
+        self._limits = Limits(macs, len(model.main.operators) * 1000 if operators is None else operators)
+
+    def run(self) -> Cascaded:
+        self._order()
+        first = self._cost(())
+        if first.head <= io_lower_bound(self._model) or self._is_enough(first):
+            return Cascaded(self._model, (), ())
+        self._progress("looking for regions to run in stripes")
+        deadline = self._started + _SHARE * self._options.time_limit
+        floor = max(io_lower_bound(self._model), first.head // 4)
+        striping = striping_of(self._model, self._profile, floor, self._limits, deadline)
+        best = self._best_of(self._candidates(striping))
+        best = self._refined(best)
+        if not best:
+            return Cascaded(self._model, (), self._refusals(best))
+        final = copy_model(self._model)
+        apply_cascades(final, best)
+        return Cascaded(final, tuple(self._use(each, best) for each in best), self._refusals(best))
+
+    def _order(self) -> None:
+        """Regions are intervals of steps: of the order that the model would have without stripes."""
+        problem = schedule_problem(self._model.main, memory_layout(self._model, self._profile))
+        order = solve_schedule(problem, self._options.scheduler, Budget(self._options.time_limit / 10)).order
+        quick = replace(self._options, time_limit=self._options.time_limit / 10)
+        place_in_better_order(self._model, order, self._profile, quick)
+
+    def _candidates(self, striping: Striping) -> list[Cascades]:
+        """Sets of cascades, most promising first: not many of equal estimates, which the planner finds alike."""
+        names = list(striping.options)
+        options = [striping.options[name] for name in names]
+        found = [
+            (self._estimate(cover), cover) for cover in covers(striping.needs, options, self._limits) if cover.options
+        ]
+        budget = self._options.budget
+        if budget is not None:
+            found = [(0 if estimate <= budget else estimate, cover) for estimate, cover in found]
+        found.sort(key=lambda pair: (pair[0], pair[1].macs, pair[1].operators))
+        seen: dict[int, int] = {}
+        picked = []
+        for estimate, cover in found:
+            seen[estimate] = seen.get(estimate, 0) + 1
+            if seen[estimate] <= _ALIKE or estimate == 0:
+                picked.append(tuple(names[number] for number in cover.options))
+        return picked[:_EVALUATIONS]
+
+    def _estimate(self, cover: Cover) -> int:
+        if self._options.objective == "head":
+            return cover.peak
+        base = self._base
+        return max(cover.peak, base.temporaries + cover.temporaries) + base.tail + cover.tail
+
+    def _best_of(self, candidates: Sequence[Cascades]) -> Cascades:
+        best: Cascades = ()
+        for cascades in candidates:
+            if self._is_late() or self._is_enough(self._cost(best)):
+                break
+            best = min((best, cascades), key=self._cost)
+        return best
+
+    def _refined(self, best: Cascades) -> Cascades:
+        """Change one cascade at a time as long as the real cost falls."""
+        improved = bool(best)
+        while improved and not self._is_enough(self._cost(best)):
+            improved = False
+            for other in _neighbours(best):
+                if self._is_late():
+                    return best
+                if self._is_possible(other) and self._cost(other) < self._cost(best):
+                    best, improved = other, True
+                    break
+        return best
+
+    def _is_possible(self, cascades: Cascades) -> bool:
+        """Whether they can be applied, within the limits."""
+        copied = copy_model(self._model)
+        try:
+            apply_cascades(copied, cascades)
+        except InfeasibleError:
+            return False
+        more_operators = len(copied.main.operators) - len(self._model.main.operators)
+        more_macs = model_macs(copied) - self._base.macs
+        return more_operators <= self._limits.operators and more_macs <= self._limits.macs
+
+    def _cost(self, cascades: Cascades) -> Cost:
+        if cascades not in self._costs:
+            copied = copy_model(self._model)
+            apply_cascades(copied, cascades)
+            self._costs[cascades] = cost_of(copied, self._profile, self._options)
+        return self._costs[cascades]
+
+    def _is_enough(self, cost: Cost) -> bool:
+        return self._options.budget is not None and cost.need <= self._options.budget
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._started + self._options.time_limit
+
+    def _use(self, each: Cascade, best: Cascades) -> RewriteUse:
+        without = tuple(other for other in best if other != each)
+        names = tuple(label(operator) for operator in self._model.main.operators[each.first : each.end])
+        rule = f"cascade in {each.count} stripes ({each.halo}, {each.edges})"
+        return RewriteUse(rule, names, "exact", self._cost(without).need - self._cost(best).need)
+
+    def _refusals(self, best: Cascades) -> tuple[Refusal, ...]:
+        """What the planner judged and found worse, and the operators that no stripes can help."""
+        chosen = self._cost(best)
+        return tuple(
+            Refusal("cascade", self._names(cascades), _comparison(cost, chosen))
+            for cascades, cost in self._costs.items()
+            if cascades not in (best, ())
+        )
+
+    def _names(self, cascades: Cascades) -> str:
+        operators = self._model.main.operators
+        return "; ".join(
+            f"{label(operators[each.first])} to {label(operators[each.end - 1])} in {each.count} stripes "
+            f"({each.halo}, {each.edges})"
+            for each in cascades
+        )
+
+
+def _neighbours(cascades: Cascades) -> Iterator[Cascades]:
+    """One cascade left out, or changed a little."""
+    for at, each in enumerate(cascades):
+        yield cascades[:at] + cascades[at + 1 :]
+        steps = {each.count, each.count - 1, each.count + 1, each.count * 3 // 4, each.count * 4 // 3}
+        for count in sorted(count for count in steps if count > 1):
+            for halo, edges in MODES:
+                changed = replace(each, count=count, halo=halo, edges=edges)
+                if changed != each:
+                    yield (*cascades[:at], changed, *cascades[at + 1 :])
+
+
+def _comparison(cost: Cost, chosen: Cost) -> str:
+    if cost.need > chosen.need:
+        more = cost.need - chosen.need
+        reason = "more tail than it saves in the head" if cost.head < chosen.head else "a larger head"
+        return f"it needs {more} bytes more than what was chosen: {reason}"
+    return "it needs as much, with a larger head, more MACs or more operators"

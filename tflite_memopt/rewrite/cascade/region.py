@@ -1,0 +1,102 @@
+"""Regions that can be run stripe by stripe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...analysis.rows import RowByRow, row_by_row
+from ...ir.model import Graph, Operator, Tensor
+
+
+@dataclass(frozen=True)
+class Region:
+    """Operators, in execution order, whose last one writes the only tensor that is read outside them.
+
+    ``ways[i]`` is how operator i is run for some rows. ``inputs`` are the tensors from outside that are cut into
+    stripes; what is read whole is not among them.
+    """
+
+    operators: tuple[Operator, ...]
+    ways: tuple[RowByRow, ...]
+    inputs: tuple[Tensor, ...]
+
+    @property
+    def exit(self) -> Tensor:
+        """The tensor that the stripes make up."""
+        return self.operators[-1].outputs[0]
+
+
+def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
+    """The region of these operators, given in execution order, or the reason why they are none."""
+    ways = []
+    for operator in operators:
+        way = row_by_row(operator)
+        if isinstance(way, str):
+            return f"{operator.name} '{operator.outputs[0].name if operator.outputs else ''}': {way}"
+        ways.append(way)
+    inside = {operator.outputs[0] for operator in operators}
+    inputs: dict[Tensor, None] = {}
+    for operator, way in zip(operators, ways, strict=True):
+        for slot, tensor in enumerate(operator.inputs):
+            if tensor is None or tensor.is_constant:
+                continue
+            if tensor.is_variable or (tensor in inside and slot not in way.sliced):
+                return f"'{tensor.name}' is a variable, or needed whole inside the region"
+            if tensor not in inside and slot in way.sliced:
+                inputs[tensor] = None
+    reason = _reason_against_exit(graph, operators, inside)
+    return reason or Region(tuple(operators), tuple(ways), tuple(inputs))
+
+
+def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: set[Tensor]) -> str | None:
+    """Why the last operator's output is not the only one that is read outside, and outside only."""
+    chosen, last = set(operators), operators[-1].outputs[0]
+    for tensor in inside:
+        readers_inside = [use.operator in chosen for use in tensor.uses]
+        is_returned = any(tensor is each for each in graph.outputs)
+        if tensor is last and any(readers_inside):
+            return f"'{tensor.name}' is read inside the region as well"
+        if tensor is not last and (is_returned or not all(readers_inside)):
+            return f"'{tensor.name}' is read outside the region as well"
+        if tensor is not last and not readers_inside:
+            return f"nothing reads '{tensor.name}'"
+    return None
+
+
+def regions_of(graph: Graph, longest: int) -> list[tuple[int, ...]]:
+    """All regions of up to ``longest`` operators, as positions in the graph: for each exit, what can be above it.
+
+    A region grows upwards from its exit, by operators whose readers are all in it; where it can grow in several
+    directions (branches), it takes the latest operator first, so that branches that join are completed together.
+    """
+    position = {operator: at for at, operator in enumerate(graph.operators)}
+    found = []
+    for last in graph.operators:
+        chosen = [last]
+        while len(chosen) <= longest:
+            ordered = sorted(chosen, key=position.__getitem__)
+            if not isinstance(region_of(graph, ordered), str):
+                found.append(tuple(position[operator] for operator in ordered))
+            above = _above(chosen, set(chosen))
+            if not above:
+                break
+            chosen.append(max(above, key=position.__getitem__))
+    return found
+
+
+def _above(chosen: Sequence[Operator], known: set[Operator]) -> list[Operator]:
+    """Writers of what the chosen ones read by rows, all of whose readers are chosen."""
+    found = []
+    for operator in chosen:
+        way = row_by_row(operator)
+        if isinstance(way, str):
+            continue
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            writer = None if tensor is None else tensor.producer
+            if writer is None or writer in known or isinstance(row_by_row(writer), str):
+                continue
+            if all(use.operator in known for use in writer.outputs[0].uses):
+                found.append(writer)
+    return found

@@ -1,0 +1,151 @@
+"""Regions of a model in stripes: what each would need, and how chosen ones are applied."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .errors import InfeasibleError
+from .evaluating import Footprint, footprint
+from .ir.copying import copy_model
+from .ir.model import Model
+from .kernels.profile import KernelProfile
+from .problems import memory_layout, schedule_problem
+from .rewrite.cascade.choice import Limits, Option
+from .rewrite.cascade.excerpt import excerpt
+from .rewrite.cascade.lower import lower
+from .rewrite.cascade.region import Region, region_of
+from .rewrite.cascade.stripes import Edges, Halo, even_cuts, stripes_of
+from .schedule.peak import step_needs
+from .schedule.problem import ScheduleProblem
+from .schedule.wiring import wire
+
+_LONGEST = 16
+"""Operators in a region: deeper ones recompute or keep more than they save."""
+COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+"""Numbers of stripes to look at first; a search may go on to those between."""
+MODES: tuple[tuple[Halo, Edges], ...] = (
+    ("recompute", "trim"),
+    ("recompute", "pad"),
+    ("rolling", "trim"),
+    ("rolling", "pad"),
+)
+_PATIENCE = 1
+"""How many larger numbers of stripes in a row may bring nothing before the rest is skipped."""
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Steps ``first`` to ``end``, half-open, of a model in ``count`` stripes."""
+
+    first: int
+    end: int
+    count: int
+    halo: Halo
+    edges: Edges
+
+
+@dataclass(frozen=True)
+class Striping:
+    """``needs[s]``: bytes alive at step s of a model as it stands; ``options``: what cascades would need instead."""
+
+    needs: tuple[int, ...]
+    options: dict[Cascade, Option]
+
+
+def apply_cascades(model: Model, cascades: Sequence[Cascade]) -> None:
+    """Run these regions of the main graph in stripes. Positions are those before any is applied.
+
+    Raises InfeasibleError when a cascade does not fit the model.
+    """
+    graph = model.main
+    operators = list(graph.operators)
+    for each in cascades:
+        region = region_of(graph, operators[each.first : each.end])
+        if isinstance(region, str):
+            raise InfeasibleError(f"steps {each.first} to {each.end} are no region: {region}")
+        stripes = stripes_of(region, even_cuts(region.exit.shape[1], each.count), each.halo, each.edges)
+        if isinstance(stripes, str):
+            raise InfeasibleError(f"steps {each.first} to {each.end} in {each.count} stripes: {stripes}")
+        lower(model, graph, region, stripes)
+
+
+def striping_of(model: Model, profile: KernelProfile, floor: int, limits: Limits, deadline: float) -> Striping:
+    """Look at all regions with a step that needs more than ``floor`` bytes, those with the largest first."""
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    needs = step_needs(wire(problem), range(len(problem.steps)))
+    found: dict[Cascade, Option] = {}
+    for first, end in _intervals(model, needs, floor):
+        if time.monotonic() > deadline:
+            break
+        found |= _options_for(model, profile, first, end, _across(problem, first, end), limits)
+    return Striping(tuple(needs), found)
+
+
+def _intervals(model: Model, needs: Sequence[int], floor: int) -> list[tuple[int, int]]:
+    """Intervals of steps that are a region and have a step that needs more than ``floor``."""
+    operators = model.main.operators
+    found = []
+    for first in range(len(operators)):
+        for end in range(first + 1, min(first + _LONGEST, len(operators)) + 1):
+            region = region_of(model.main, operators[first:end])
+            if max(needs[first:end]) > floor and isinstance(region, Region) and region.exit.shape[1] > 1:
+                found.append((first, end))
+    return sorted(found, key=lambda pair: (-max(needs[pair[0] : pair[1]]), pair[1] - pair[0]))
+
+
+def _across(problem: ScheduleProblem, first: int, end: int) -> int:
+    """Bytes that are alive during all the steps and that none of them touches."""
+    born = dict.fromkeys(problem.inputs, -1)
+    dies = dict.fromkeys(problem.inputs, -1)
+    touched: set[int] = set()
+    for at, step in enumerate(problem.steps):
+        born.update(dict.fromkeys(step.outputs, at))
+        dies.update(dict.fromkeys((*step.inputs, *step.outputs), at))
+        if first <= at < end:
+            touched.update(step.inputs, step.outputs)
+    dies.update(dict.fromkeys(problem.outputs, len(problem.steps)))
+    return sum(problem.sizes[t] for t, at in born.items() if at < first and dies[t] >= end and t not in touched)
+
+
+def _options_for(
+    model: Model, profile: KernelProfile, first: int, end: int, across: int, limits: Limits
+) -> dict[Cascade, Option]:
+    part = excerpt(model, first, end)
+    before = footprint(part, profile)
+    height = part.main.operators[-1].outputs[0].shape[1]
+    found = {}
+    for halo, edges in MODES:
+        best, waited = before.peak, 0
+        for count in (count for count in COUNTS if count <= height):
+            after = _striped(part, Cascade(0, end - first, count, halo, edges), profile)
+            if after is None or waited > _PATIENCE or after.macs - before.macs > limits.macs:
+                break
+            waited = 0 if after.peak < best else waited + 1
+            if after.peak < best:
+                best = after.peak
+                found[Cascade(first, end, count, halo, edges)] = _option(first, end, across, before, after)
+    return found
+
+
+def _option(first: int, end: int, across: int, before: Footprint, after: Footprint) -> Option:
+    return Option(
+        first,
+        end,
+        across + after.peak,
+        after.tail - before.tail,
+        after.temporaries - before.temporaries,
+        after.macs - before.macs,
+        after.operators - before.operators,
+    )
+
+
+def _striped(part: Model, cascade: Cascade, profile: KernelProfile) -> Footprint | None:
+    """What an excerpt needs as one cascade; None where it cannot be done."""
+    copied = copy_model(part)
+    try:
+        apply_cascades(copied, [cascade])
+    except InfeasibleError:
+        return None
+    return footprint(copied, profile)
