@@ -161,6 +161,31 @@ def irregular_model() -> Model:
     return b.finish(b.concat(tuple(narrow)))
 
 
+def quantised_at_the_boundary() -> Model:
+    """A small network that takes and gives floats, quantised inside; a signature with names of its own."""
+    b = ModelBuilder()
+    x = b.input("image", (1, 6, 6, 3), DType.FLOAT32)
+    q = b.tensor("image_int8", x.shape, scale=0.0234, zero_point=-7)
+    b.operator("QUANTIZE", (x,), (q,), "QuantizeOptions")
+    last = b.conv(b.depthwise(b.conv(q, 8, kernel=3, seed=1), seed=2), 4, seed=3)
+    y = b.tensor("scores", last.shape, DType.FLOAT32)
+    b.operator("DEQUANTIZE", (last,), (y,), "DequantizeOptions")
+    model = b.finish(y)
+    model.signatures = [Signature("serving_default", model.main, (("picture", x),), (("result", y),))]
+    return model
+
+
+def float_sum(left_first: bool) -> Model:
+    """(a + b) + c or a + (b + c) of float tensors, and an int8 output beside it."""
+    b = ModelBuilder()
+    x, y, z = (b.input(name, (1, 500), DType.FLOAT32) for name in "xyz")
+    i = b.input("other", (1, 8))
+    other = b.add(i, i)
+    if left_first:
+        return b.finish(b.add(b.add(x, y), z), other)
+    return b.finish(b.add(x, b.add(y, z)), other)
+
+
 ALL = {
     function.__name__: function
     for function in (
@@ -175,5 +200,6 @@ ALL = {
         while_model,
         dead_model,
         irregular_model,
+        quantised_at_the_boundary,
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.models import dense_model, mobile_chain
+from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantised_at_the_boundary
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 
@@ -42,7 +43,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], word: str, code: int 
 
 def test_optimize_writes_a_model_and_a_report(source: Path, tmp_path: Path) -> None:
     output, report = tmp_path / "out.tflite", tmp_path / "report.json"
-    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2)
+    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2, "--no-cascade")
     assert done.returncode == 0, done.stderr
     assert "at the peak" in done.stdout
     assert "live tensor" in done.stdout
@@ -67,8 +68,64 @@ def test_pins_from_the_command_line(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     assert_refused(run("optimize", source, "-o", output, "--pin", "image"), "TENSOR=OFFSET")
     assert_refused(run("optimize", source, "-o", output, "--pin", "picture=0"), "no tensor of this name")
-    done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify")
+    done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify", "--no-cascade")
     assert done.returncode == 0, done.stderr
+
+
+def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
+    source, output, report = tmp_path / "in.tflite", tmp_path / "out.tflite", tmp_path / "report.json"
+    source.write_bytes(write_model(irregular_model()))
+    options = ("-o", output, "--no-verify", "--force", "--report", report)
+    before = [operator.outputs[0].name for operator in irregular_model().main.operators]
+
+    def order(*flags: str) -> list[str]:
+        done = run("optimize", source, *options, *flags)
+        assert done.returncode == 0, done.stderr
+        return [operator.outputs[0].name for operator in read_model(output.read_bytes()).main.operators]
+
+    moved = order("--no-rewrite", "--no-cascade")
+    assert moved != before
+    assert sorted(moved) == sorted(before)
+    assert sorted(order("--no-rewrite", "--no-reorder")) != sorted(before)
+    assert order("--no-rewrite", "--no-cascade", "--no-reorder") == before
+    told = json.loads(report.read_text())
+    assert (told["schedule"]["method"], told["rewrites"], told["refused"]) == ("as_is", [], [])
+    assert order("--no-cascade", "--no-reorder", "--scheduler", "as_is", "--allow-approximate") == before
+    refused = run("optimize", source, *options, "--no-reorder", "--scheduler", "rpo")
+    assert_refused(refused, "--no-reorder and --scheduler rpo exclude each other")
+    assert_refused(run("optimize", source, *options, "--no-reorderr"), "No such option")
+    assert order("--max-extra-macs", "0%", "--max-extra-operators", "0", "--no-rewrite", "--no-reorder") == before
+    for wrong in ("10", "1.2.3%"):
+        assert_refused(run("optimize", source, *options, "--max-extra-macs", wrong), "is not a percentage")
+
+
+def test_integers_at_the_boundary(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
+    source.write_bytes(write_model(quantised_at_the_boundary()))
+    options = ("-o", output, "--no-verify", "--force")
+    assert "interface:" not in run("optimize", source, *options, "--io", "keep").stdout
+    assert read_model(output.read_bytes()).main.inputs[0].dtype.label == "float32"
+    shown = run("optimize", source, *options, "--io", "int8", "--explain").stdout
+    assert read_model(output.read_bytes()).main.inputs[0].dtype.label == "int8"
+    [row] = [line for line in shown.splitlines() if "[1, 6, 6, 3]" in line and "input" in line]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        *("input", "image", "[1, 6, 6, 3]", "float32", "int8", repr(float(np.float32(0.0234))), "-7", "108")
+    ]
+    assert "boundary" in shown
+    assert_refused(run("optimize", source, *options, "--io", "int4"), "'int4' is not one of 'keep', 'int8'")
+    assert_refused(run("verify", source, output), "cannot be compared: input 0 is 'image' float32")
+
+
+def test_explain_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
+    source.write_bytes(write_model(dead_model()))
+    options = ("-o", output, "--no-verify", "--force")
+    assert "dead_tensors" not in run("optimize", source, *options).stdout
+    shown = run("optimize", source, *options, "--explain").stdout
+    assert "dead_tensors" in shown
+    assert "dead, dead_weight" in shown
+    source.write_bytes(write_model(dense_model()))
+    assert "no rule fits" in run("optimize", source, *options, "--explain").stdout
 
 
 def test_analyze_json_is_json(source: Path) -> None:
@@ -115,11 +172,20 @@ def test_own_inputs_are_used_and_checked(tmp_path: Path) -> None:
 
 def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
-    options = ("-o", output, "--no-verify", "--force", "--budget")
+    options = ("-o", output, "--no-verify", "--force", "--report", tmp_path / "report.json", "--no-cascade")
+    options = (*options, "--budget")
     assert run("optimize", source, *options, "1M").returncode == 0
-    done = run("optimize", source, *options, "1K")
-    assert done.returncode == 1
-    assert "OVER the budget" in done.stdout
+    for objective, words in (("total", "(the tail takes "), ("head", "of the head's ")):
+        done = run("optimize", source, *options, "1K", "--objective", objective)
+        assert done.returncode == 1
+        said = " ".join(done.stdout.split())
+        report = re.search(r"OVER the budget of 1,024 bytes \((\w+)\) by ([\d,]+): ([\d,]+) are needed", said)
+        assert report is not None
+        over, need = (int(number.replace(",", "")) for number in report.groups()[1:])
+        assert (report[1], need - over) == (objective, 1024)
+        step = json.loads((tmp_path / "report.json").read_text())["binding"]
+        assert f"the step that binds is operator {step['index']} {step['operator']} '{step['output']}' with" in said
+        assert words in said
 
 
 def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_path: Path) -> None:
@@ -154,14 +220,14 @@ def test_a_read_only_folder_is_refused_before_the_work(source: Path, tmp_path: P
 
 
 def test_a_folder_that_takes_no_files_is_refused(source: Path) -> None:
-    assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify"), "/proc")
+    assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify", "--no-cascade"), "/proc")
 
 
 def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
-        f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}, '--no-verify'];"
+        f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}, '--no-verify', '--no-cascade'];"
         "from tflite_memopt.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -172,7 +238,9 @@ def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", tmp_path / "out.tflite"]
-    with subprocess.Popen([*map(str, command), "--samples", "2000"], stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*map(str, command), "--samples", "2000", "--no-cascade"], stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("proving"):
@@ -191,3 +259,6 @@ def test_help_names_every_command() -> None:
     assert done.returncode == 0
     for name in ("optimize", "analyze", "verify"):
         assert name in done.stdout
+    flags = run("optimize", "--help").stdout
+    for name in ("--no-rewrite", "--no-reorder", "--no-cascade", "--allow-approximate", "--explain", "--io"):
+        assert name in flags

@@ -34,6 +34,8 @@ LEVELS = {
     "placing": 8,
     "evaluating": 9,
     "rewriting": 10,
+    "binding": 9,
+    "warnings_for": 8,
     "striping": 10,
     "cascading": 11,
     "comparing": 8,

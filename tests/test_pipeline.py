@@ -175,14 +175,15 @@ def test_variables_of_a_second_subgraph_keep_their_memory() -> None:
 
 
 def test_a_wrong_plan_is_caught_by_tflm_and_the_tensor_is_named() -> None:
-    from tflite_memopt.proof import prove
+    from tflite_memopt.proof import Subject, prove
 
     original = write_model(mobile_chain())
     model = read_model(original)
     plan = {tensor: 0 for tensor in model.main.tensors if not tensor.is_constant}
     offline_plan.attach(model, plan)
+    subject = Subject(original, original, write_model(model))
     with pytest.raises(EquivalenceError, match="first tensor that differs is 'conv0'"):
-        prove(original, write_model(model), model, Options(runtimes=("tflm",), samples=2), lambda _: None)
+        prove(subject, Options(runtimes=("tflm",), samples=2), lambda _: None)
 
 
 def test_a_changed_weight_is_caught_and_the_tensor_is_named() -> None:

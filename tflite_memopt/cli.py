@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from .errors import EquivalenceError, InfeasibleError, MemoptError
-from .options import RUNTIMES, Options
+from .options import IO, RUNTIMES, Options
 from .plan.methods import BEST as BEST_PLANNER
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import DEFAULT as DEFAULT_SCHEDULER
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 NO, BAD_INPUT, INTERRUPTED = 1, 2, 130
+_AS_IS = "as_is"
 _UNITS = {"": 1, "B": 1, "K": 1024, "KB": 1024, "M": 1024**2, "MB": 1024**2}
 ModelPath = click.Path(path_type=Path)
 
@@ -45,6 +46,21 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
         if not digits.isdigit() or unit not in _UNITS:
             self.fail(f"'{value}' is not a size; write bytes, or 64K, or 1M", param, ctx)
         return int(digits) * _UNITS[unit]
+
+
+# As above.
+class Percent(click.ParamType):  # type: ignore[type-arg]
+    """A share such as ``10%``, as a fraction."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        number = str(value).strip()
+        if not number.endswith("%") or not number[:-1].replace(".", "", 1).isdecimal():
+            self.fail(f"'{value}' is not a percentage; write for example 10%", param, ctx)
+        return float(number[:-1]) / 100
 
 
 KERNELS = click.option(
@@ -96,6 +112,31 @@ def cli() -> None:
 @click.option(
     "--planner", type=click.Choice(PLANNERS), default=BEST_PLANNER, show_default=True, help="Offsets of tensors."
 )
+@click.option("--no-reorder", is_flag=True, help="Keep the order of operators, as --scheduler as_is does.")
+@click.option("--no-rewrite", is_flag=True, help="Keep the operators as they are; only order and plan them.")
+@click.option(
+    "--allow-approximate",
+    is_flag=True,
+    help="Also rewrite where integers are requantised once more; the report says how far outputs differ.",
+)
+@click.option("--no-cascade", is_flag=True, help="Run no region stripe by stripe.")
+@click.option(
+    "--max-extra-macs",
+    type=Percent(),
+    default="10%",
+    show_default=True,
+    help="Multiply-accumulates that stripes may add, of the model's.",
+)
+@click.option(
+    "--max-extra-operators", type=click.IntRange(min=0), help="Operators that stripes may add. [default: any]"
+)
+@click.option(
+    "--io",
+    type=click.Choice(IO),
+    default="keep",
+    show_default=True,
+    help="Types of inputs and outputs; int8: drop QUANTIZE and DEQUANTIZE there, the application gives integers.",
+)
 @click.option(
     "--pin",
     "pins",
@@ -119,11 +160,12 @@ def cli() -> None:
 )
 @click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs for the proof, arrays by input name.")
 @click.option("--no-verify", is_flag=True, help="Skip the proof of equality (and TFLM's measurement).")
+@click.option("--explain", is_flag=True, help="Also show which rewrites were applied, and which were not and why.")
 @click.option("--report", "report_path", type=ModelPath, metavar="R.json", help="Write the JSON report.")
 @click.option("--force", is_flag=True, help="Replace existing files, the input among them.")
 @QUIET
 def optimize(
-    source: Path, output: Path, report_path: Path | None, force: bool, quiet: bool, no_verify: bool, **chosen: Any
+    source: Path, output: Path, report_path: Path | None, force: bool, quiet: bool, explain: bool, **chosen: Any
 ) -> None:
     """Optimise IN.tflite, prove the result equal, and write it to OUT.tflite.
 
@@ -139,12 +181,12 @@ def optimize(
         raise click.UsageError("--report and --output name the same file")
     for path in targets:
         check_target(path, (source,), force)
-    result = run(source, Options(verify=not no_verify, **chosen), _progress(quiet))
+    result = run(source, _options(**chosen), _progress(quiet))
     files = {output: result.model}
     if report_path is not None:
         files[report_path] = to_json(result.report).encode()
     write_files(files)
-    _show(render_report(result.report))
+    _show(render_report(result.report, explain))
     if result.report.within_budget is False:
         sys.exit(NO)
 
@@ -245,6 +287,16 @@ def main() -> NoReturn:
         sys.stderr.close()  # the reader of our output has gone; Python would complain of it at exit
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _options(
+    no_verify: bool, no_rewrite: bool, no_cascade: bool, no_reorder: bool, scheduler: str, **chosen: Any
+) -> Options:
+    """The options of ``optimize`` from its flags, four of which say what is left out."""
+    if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
+        raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
+    order = _AS_IS if no_reorder else scheduler
+    return Options(verify=not no_verify, rewrite=not no_rewrite, cascade=not no_cascade, scheduler=order, **chosen)
 
 
 def _interrupt(signum: int, frame: Any) -> NoReturn:

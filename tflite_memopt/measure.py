@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from .analysis.bounds import io_lower_bound
 from .analysis.macs import model_macs, operator_macs
 from .analysis.working_set import WorkingSet, peak, working_sets
+from .ir.affine import affine_of
 from .ir.model import Model, Tensor
 from .kernels.arena import arena_use
 from .kernels.profile import KernelProfile
 from .plan.bounds import max_breadth
 from .problems import MemoryLayout, head_in_force
-from .report.model import Bounds, LiveTensor, MemoryUse, StepUse
+from .report.model import Bounds, InterfaceTensor, LiveTensor, MemoryUse, StepUse
 
 
 def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], profile: KernelProfile) -> MemoryUse:
@@ -38,6 +39,18 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
         tflm={"error": "not measured"},
         peak=step_use(top) if top else None,
     )
+
+
+def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
+    """The inputs and outputs of the entry graph, inputs first."""
+    sides = (("input", model.main.inputs), ("output", model.main.outputs))
+    return tuple(_interface_tensor(side, tensor) for side, tensors in sides for tensor in tensors)
+
+
+def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
+    found = affine_of(tensor)
+    scale, zero = (None, None) if found is None else (found.scale, found.zero_point)
+    return InterfaceTensor(side, tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, scale, zero)
 
 
 def step_uses(model: Model, layout: MemoryLayout) -> tuple[StepUse, ...]:

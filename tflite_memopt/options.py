@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Objective = Literal["total", "head"]
+Io = Literal["keep", "int8"]
+IO: tuple[Io, ...] = ("keep", "int8")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 
 
@@ -21,7 +23,8 @@ class Options:
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
-    requantised once more, so that outputs may differ in the last bits.
+    requantised once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
+    outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
     multiply-accumulates, as a fraction of the model's, and ``max_extra_operators`` more operators (None: any number).
     """
@@ -40,6 +43,7 @@ class Options:
     pins: tuple[tuple[str, int], ...] = ()
     rewrite: bool = True
     allow_approximate: bool = False
+    io: Io = "keep"
     cascade: bool = True
     max_extra_macs: float = 0.1
     max_extra_operators: int | None = None

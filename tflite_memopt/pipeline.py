@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .binding import binding_step
 from .budget import Budget
 from .cascading import cascade
 from .comparing import compare_methods
@@ -21,18 +22,19 @@ from .ir.check import check_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import profile_named
-from .measure import bounds_of, memory_use, step_uses
+from .measure import bounds_of, interface_of, memory_use, step_uses
 from .options import Options
 from .placing import Placed, arena_by_kernels, place_in_better_order, sharing_in
 from .problems import memory_layout, schedule_problem
-from .proof import prove
+from .proof import Subject, prove
 from .proof import verify as prove_equal
 from .report.model import Analysis, Comparison, MemoryUse, Report, Search, Verdict
-from .rewriting import rewrite
+from .rewriting import loosest, rewrite
 from .schedule.bounds import any_order
 from .schedule.check import peak_of
 from .schedule.methods import solve as solve_schedule
 from .version import __version__
+from .warnings_for import warnings_for
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -62,9 +64,12 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         check_model(model)
         layout = memory_layout(model, profile)
         before = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
+        interface = interface_of(model)
 
     with clock.stage("rewrite"):
         rewritten = rewrite(model, profile, options, progress)
+        offline_plan.detach(rewritten.model)
+        unplanned = write_model(rewritten.model)
 
     with clock.stage("cascade"):
         cascaded = cascade(rewritten.model, profile, options, progress)
@@ -79,19 +84,22 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         written = write_model(model)
 
     with clock.stage("verify"):
-        proof = prove(data, written, model, options, progress)
+        proof = prove(Subject(data, unplanned, written, loosest(rewritten.uses)), options, progress)
 
     before, after = replace(before, tflm=proof.tflm_before), replace(after, tflm=proof.tflm_after)
+    fits = _within_budget(after, options)
     report = Report(
         version=__version__,
         model=name,
         kernels=options.kernels,
         objective=options.objective,
         budget=options.budget,
-        within_budget=_within_budget(after, options),
+        within_budget=fits,
+        binding=binding_step(model, placed) if fits is False else None,
         before=before,
         after=after,
         bounds=bounds_of(model, placed.layout, arranged.schedule_bound),
+        interface={"before": interface, "after": interface_of(model)},
         schedule=arranged.schedule,
         plan=arranged.plan,
         rewrites=(*rewritten.uses, *cascaded.uses),
@@ -101,9 +109,9 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         equivalence=proof.verdicts,
         file_bytes={"before": len(data), "after": len(written)},
         seconds=clock.seconds(),
-        warnings=_warnings(before, after, profile),
+        warnings=(),
     )
-    return Result(written, report)
+    return Result(written, replace(report, warnings=warnings_for(report, profile, options)))
 
 
 def analyze(source: Source, kernels: str = "portable") -> Analysis:
@@ -182,23 +190,6 @@ def _within_budget(after: MemoryUse, options: Options) -> bool | None:
     if options.budget is None:
         return None
     return needed_bytes(after, options) <= options.budget
-
-
-def _warnings(before: MemoryUse, after: MemoryUse, profile: KernelProfile) -> tuple[str, ...]:
-    """What the firmware engineer must know before flashing."""
-    found = []
-    if not profile.is_portable:
-        found.append(f"right only with firmware that links these kernels: {profile.description}")
-    if not after.required_is_exact:
-        found.append("an operator is not in the kernel tables: the arena to reserve is an estimate, measure it")
-    head = after.tflm.get("head")
-    if not profile.in_wheel:
-        found.append("TFLM was measured with its reference kernels: these kernels' scratch is not in its figures")
-    elif isinstance(head, int) and head != after.arena_bytes:
-        found.append(f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model")
-    if after.arena_bytes > before.arena_bytes:
-        found.append(f"the planned head is larger than before ({before.arena_bytes}): keep the original model")
-    return tuple(found)
 
 
 class _Clock:

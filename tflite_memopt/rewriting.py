@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+from .errors import UsageError
 from .evaluating import cost_of
 from .ir.model import Model
 from .kernels.profile import KernelProfile
-from .options import Options
+from .options import IO, Options
 from .report.model import Refusal, RewriteUse
+from .rewrite.boundary import NAME as BOUNDARY
+from .rewrite.boundary import take_integers
 from .rewrite.dead_tensors import drop_dead_tensors
 from .rewrite.driver import Driver
 from .rewrite.rule import EXACTNESS, Exactness, Refused
@@ -33,16 +36,29 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     dead = drop_dead_tensors(model)
     if dead:
         uses = (*uses, RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0))
+    boundary = _boundary(model, options)
+    uses = (*uses, *boundary.uses)
     if not options.rewrite:
-        return Rewritten(model, uses, ())
+        return Rewritten(model, uses, boundary.refused)
     progress("looking for concatenations to take apart")
     found = search(model, SPLITS, allowed(options), lambda each: cost_of(each, profile, options), options.time_limit)
     drop_dead_tensors(found.model)
     return Rewritten(
         found.model,
         (*uses, *(_site_use(site) for site in found.sites)),
-        tuple(_refusal(each) for each in found.refused),
+        (*boundary.refused, *(_refusal(each) for each in found.refused)),
     )
+
+
+def _boundary(model: Model, options: Options) -> Rewritten:
+    if options.io not in IO:
+        raise UsageError(f"unknown io '{options.io}'; choose one of {', '.join(IO)}")
+    if options.io == "keep":
+        return Rewritten(model, (), ())
+    done = take_integers(model)
+    drop_dead_tensors(model)
+    uses = (RewriteUse(BOUNDARY, done.changed, "exact", 0),) if done.changed else ()
+    return Rewritten(model, uses, tuple(_refusal(each) for each in done.refused))
 
 
 def allowed(options: Options) -> tuple[Exactness, ...]:

@@ -23,6 +23,12 @@ FOLDER = os.environ.get("TFLITE_MEMOPT_MODELS")
 MODELS = sorted(Path(FOLDER).glob("*.tflite")) if FOLDER else []
 # Heads in bytes that the plan must reach, by file name: the bound of the order that the file has.
 GOALS = {"mlperf_vww_int8": (73_728, 55_296), "mlperf_vww_fp32": (294_912, 221_184)}
+# Bytes of all inputs before and after --io int8, for models that convert what they take or give.
+INTEGERS = {
+    "mcunet_vww": (76_800, 19_200),
+    "coral_keras_lstm_mnist_ptq": (784, 784),
+    "mww_okay_nabu_v2": (120, 120),
+}
 corpus = pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 
 
@@ -70,6 +76,19 @@ def test_tflm_takes_what_was_predicted_and_planned_and_never_more_than_stock(pat
     assert report.before.tail_bytes["64"] == report.before.tflm["tail"]
     goal = GOALS.get(path.stem)
     assert goal is None or goal == (report.before.arena_bytes, report.after.arena_bytes)
+
+
+@corpus
+def test_integers_at_the_boundary(path: Path) -> None:
+    if path.stem not in INTEGERS:
+        pytest.skip("it takes and gives integers already, or computes in float")
+    report = optimize(path, Options(io="int8", samples=5)).report
+    assert report.equivalence["tflm"].equal
+    assert all(verdict.equal is not False for verdict in report.equivalence.values())
+    sides = report.interface["before"], report.interface["after"]
+    assert tuple(sum(t.bytes for t in side if t.side == "input") for side in sides) == INTEGERS[path.stem]
+    assert {tensor.type for tensor in sides[1]} == {"int8"}
+    assert report.after.arena_bytes <= report.before.arena_bytes
 
 
 @corpus

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
-from tflite_memopt.equivalence.compare import EXACT, Tolerance, arrays_agree, compare_models, max_abs_diff
+from tflite_memopt.equivalence.compare import compare_models
 from tflite_memopt.equivalence.inputs import inputs_from_npz, seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
+from tflite_memopt.equivalence.tolerance import EXACT, Tolerance, arrays_agree, max_abs_diff
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model

@@ -10,14 +10,17 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import tflite_memopt
-from tests.models import dense_model
+from tests.models import dense_model, quantised_at_the_boundary
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import Model
+from tflite_memopt.options import Io
 
 PACKAGES = ("tflite-support==0.4.4", "flatbuffers", "numpy<2", "pybind11", "libusb-package", "importlib-resources")
 PRELUDE = """
@@ -37,6 +40,12 @@ file.name = "labels.txt"
 described.associatedFiles = [file]
 described.subgraphMetadata = [schema.SubGraphMetadataT()]
 described.subgraphMetadata[0].inputTensorMetadata = [schema.TensorMetadataT()]
+normalised = schema.ProcessUnitT()
+normalised.optionsType = schema.ProcessUnitOptions.NormalizationOptions
+normalised.options = schema.NormalizationOptionsT()
+normalised.options.mean, normalised.options.std = [127.5], [127.5]
+described.subgraphMetadata[0].inputTensorMetadata[0].name = "picture"
+described.subgraphMetadata[0].inputTensorMetadata[0].processUnits = [normalised]
 described.subgraphMetadata[0].outputTensorMetadata = [schema.TensorMetadataT()]
 builder = flatbuffers.Builder(0)
 builder.Finish(described.Pack(builder), metadata.MetadataPopulator.METADATA_FILE_IDENTIFIER)
@@ -73,16 +82,21 @@ def run(python: Path, code: str, *arguments: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
-def test_tflite_support_reads_what_it_wrote_after_the_model_was_optimised(support: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("build", "io"), [(dense_model, "keep"), (quantised_at_the_boundary, "int8")])
+def test_tflite_support_reads_what_it_wrote_after_the_model_was_optimised(
+    support: Path, tmp_path: Path, build: Callable[[], Model], io: Io
+) -> None:
     model, labels, optimised = tmp_path / "m.tflite", tmp_path / "labels.txt", tmp_path / "o.tflite"
-    model.write_bytes(write_model(dense_model()))
+    model.write_bytes(write_model(build()))
     labels.write_text("cat\ndog\n")
     run(support, POPULATE, model, labels)
     before = json.loads(run(support, SHOW, model))
-    optimised.write_bytes(tflite_memopt.optimize(model, Options(runtimes=("litert", "tflm"), samples=2)).model)
+    options = Options(runtimes=("litert", "tflm"), samples=2, io=io)
+    optimised.write_bytes(tflite_memopt.optimize(model, options).model)
     after = json.loads(run(support, SHOW, optimised))
     assert before["files"] == {"labels.txt": "cat\ndog\n"}
     assert after == before
+    assert before["metadata"]["subgraph_metadata"][0]["input_tensor_metadata"][0]["name"] == "picture"
 
 
 @pytest.mark.skipif("TFLITE_MEMOPT_MODELS" not in os.environ, reason="TFLITE_MEMOPT_MODELS names no folder")

@@ -4,33 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from .gap import Gap, gap_between, output_key
 from .inputs import Sample
+from .interface import SAME, Interface
 from .runner import Run, run_models
+from .tolerance import EXACT, Array, Tolerance, arrays_agree, max_abs_diff
 
-ORIGINAL, OPTIMISED = "original", "optimised"
-Array = npt.NDArray[Any]
+ORIGINAL, REWRITTEN, OPTIMISED = "original", "rewritten", "optimised"
 
 
 @dataclass(frozen=True)
-class Tolerance:
-    """How far float outputs may differ, |a - b| <= absolute + relative * |a|; integers never may."""
+class Claim:
+    """That ``optimised`` computes what ``original`` does, within ``tolerance``.
 
-    absolute: float = 0.0
-    relative: float = 0.0
+    ``rewritten`` is ``optimised`` before what never changes a value, such as its order and plan: both must give the
+    same bits. None where the original itself must. ``interface``: what the optimised model takes and gives.
+    """
+
+    original: bytes
+    optimised: bytes
+    rewritten: bytes | None = None
+    tolerance: Tolerance = EXACT
+    interface: Interface = SAME
 
 
-EXACT = Tolerance()
+@dataclass(frozen=True)
+class Samples:
+    """The same inputs for the original and in the types of the optimised model."""
+
+    original: list[Sample]
+    optimised: list[Sample]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first output that differs: its sample, its position among the outputs, and how far it is off."""
+    """The first output that differs: from which model's, its sample, its position among the outputs, how far."""
 
+    against: str
     sample: int
     output: int
     max_abs_diff: float
@@ -41,17 +52,23 @@ class Comparison:
     """The verdict of one runtime.
 
     ``equal`` is None when the runtime could not judge: it is not installed, or refuses the original too
-    (``reason`` says which). ``original`` and ``optimised`` hold what the runtime said of its memory.
+    (``reason`` says which). ``gap`` is between original and optimised. ``original`` and ``optimised`` hold what the
+    runtime said of its memory.
     """
 
     runtime: str
     samples: int
     equal: bool | None
-    max_abs_diff: float
+    gap: Gap
     reason: str | None
     difference: Difference | None
     original: Run
     optimised: Run
+
+    @property
+    def max_abs_diff(self) -> float:
+        """Largest difference of an output value, in the output's own units."""
+        return self.gap.max_abs_diff
 
 
 def compare_models(
@@ -62,55 +79,64 @@ def compare_models(
     arena_bytes: int,
     tolerance: Tolerance = EXACT,
 ) -> Comparison:
-    """Run both models on ``runtime`` over the same samples and compare all outputs."""
-    runs = run_models(runtime, {ORIGINAL: original, OPTIMISED: optimised}, samples, arena_bytes)
+    """Run two models of one interface on ``runtime`` over the same samples and compare all outputs."""
+    return check_claim(runtime, Claim(original, optimised, tolerance=tolerance), Samples(samples, samples), arena_bytes)
+
+
+def check_claim(runtime: str, claim: Claim, samples: Samples, arena_bytes: int) -> Comparison:
+    """Run the models of a claim in one process over the same samples and compare all outputs."""
+    models = {ORIGINAL: claim.original, REWRITTEN: claim.rewritten, OPTIMISED: claim.optimised}
+    given = {label: samples.original if label == ORIGINAL else samples.optimised for label in models}
+    present = {label: model for label, model in models.items() if model is not None}
+    runs = run_models(runtime, present, given, arena_bytes)
     before, after = runs[ORIGINAL], runs[OPTIMISED]
     unable = before.missing or before.error
     if unable:
-        return Comparison(runtime, 0, None, 0.0, unable, None, before, after)
-    if not after.ran:
-        reason = f"the optimised model fails where the original runs: {after.missing or after.error}"
-        return Comparison(runtime, len(samples), False, 0.0, reason, None, before, after)
-    first, largest = _differences(before.arrays, after.arrays, tolerance)
-    gap = f"outputs differ by up to {largest:g}" if first else None
-    return Comparison(runtime, len(samples), first is None, largest, gap, first, before, after)
+        return Comparison(runtime, 0, None, Gap(), unable, None, before, after)
+    count = len(samples.original)
+    failed = next((label for label, run in runs.items() if not run.ran), None)
+    if failed is not None:
+        why = runs[failed].missing or runs[failed].error
+        reason = f"the {failed} model fails where the original runs: {why}"
+        return Comparison(runtime, count, False, Gap(), reason, None, before, after)
+    found = _first_difference(claim, runs)
+    gap = gap_between(before.arrays, claim.interface.restored_outputs(after.arrays), claim.interface.steps)
+    return Comparison(runtime, count, found is None, gap, _text(found) if found else None, found, before, after)
 
 
-def arrays_agree(a: Array, b: Array, tolerance: Tolerance = EXACT) -> bool:
-    """Same shape, same type, and every element equal (to the bit, unless a float tolerance is given)."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.tobytes() == b.tobytes():
-        return True
-    if a.dtype.kind not in "fc" or tolerance == EXACT:
-        return False
-    return bool(np.allclose(b, a, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True))
+def _first_difference(claim: Claim, runs: Mapping[str, Run]) -> Difference | None:
+    """Against the rewritten model first: what differs there is no matter of rounding."""
+    after = runs[OPTIMISED].arrays
+    if REWRITTEN in runs:
+        found = _difference(REWRITTEN, runs[REWRITTEN].arrays, after, EXACT)
+        if found is not None:
+            return found
+    return _difference(ORIGINAL, runs[ORIGINAL].arrays, claim.interface.restored_outputs(after), claim.tolerance)
 
 
-def max_abs_diff(a: Array, b: Array) -> float:
-    """Largest |a - b|; infinite when the shapes differ or a value is not a number on one side only."""
-    if a.shape != b.shape:
-        return float("inf")
-    if a.size == 0:
-        return 0.0
-    wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
-    with np.errstate(invalid="ignore"):  # infinity minus infinity, which the next line settles
-        gap = np.abs(a.astype(wide) - b.astype(wide))
-    gap = np.where(a == b, 0.0, gap)
-    gap = np.where((a != a) & (b != b), 0.0, gap)
-    return float(np.nan_to_num(gap, nan=np.inf).max())
+def _difference(
+    against: str, before: Mapping[str, Array], after: Mapping[str, Array], tolerance: Tolerance
+) -> Difference | None:
+    """The first output that is out of tolerance, and the largest difference of all."""
+    differing = [name for name, a in before.items() if not _agree(a, after.get(name), tolerance)]
+    if not differing:
+        return None
+    largest = max(_distance(before[name], after.get(name)) for name in differing)
+    return Difference(against, *output_key(differing[0]), largest)
 
 
-def _differences(
-    before: Mapping[str, Array], after: Mapping[str, Array], tolerance: Tolerance
-) -> tuple[Difference | None, float]:
-    first: Difference | None = None
-    largest = 0.0
-    for key, expected in before.items():
-        found = after.get(key)
-        gap = float("inf") if found is None else max_abs_diff(expected, found)
-        largest = max(largest, gap)
-        if first is None and (found is None or not arrays_agree(expected, found, tolerance)):
-            sample, output = key[1:].split("_o")
-            first = Difference(int(sample), int(output), gap)
-    return first, largest
+def _agree(a: Array, b: Array | None, tolerance: Tolerance) -> bool:
+    return b is not None and arrays_agree(a, b, tolerance)
+
+
+def _distance(a: Array, b: Array | None) -> float:
+    return float("inf") if b is None else max_abs_diff(a, b)
+
+
+def _text(found: Difference) -> str:
+    said = f"outputs differ by up to {found.max_abs_diff:g}"
+    return (
+        said
+        if found.against == ORIGINAL
+        else f"{said} from those of the {found.against} graph as it was before its order and plan"
+    )

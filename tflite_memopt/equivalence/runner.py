@@ -40,22 +40,33 @@ class Run:
 def run_models(
     runtime: str,
     models: Mapping[str, bytes],
-    samples: list[Sample],
+    samples: list[Sample] | Mapping[str, list[Sample]],
     arena_bytes: int,
     trace: bool = False,
 ) -> dict[str, Run]:
-    """Run each model (label -> bytes) over all samples in one worker process; a crash ends only the worker."""
+    """Run each model (label -> bytes) over all samples in one worker process; a crash ends only the worker.
+
+    ``samples`` are the same for all models, or by label.
+    """
+    given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
     with tempfile.TemporaryDirectory(prefix="tflite_memopt_") as name:
         folder = Path(name)
-        job = {"runtime": runtime, "models": list(models), "samples": len(samples), "arena_bytes": arena_bytes}
-        job |= {"inputs": len(samples[0]) if samples else 0, "trace": trace}
+        inputs = _write_inputs(folder, {label: given[label] for label in models})
+        job = {"runtime": runtime, "models": inputs, "arena_bytes": arena_bytes, "trace": trace}
         (folder / "job.json").write_text(json.dumps(job))
-        arrays = {f"s{s}_i{i}": array for s, sample in enumerate(samples) for i, array in enumerate(sample)}
-        np.savez(folder / "inputs.npz", **arrays)  # type: ignore[arg-type]
         for label, model in models.items():
             (folder / f"{label}.tflite").write_bytes(model)
         died = _run_worker(folder)
         return {label: _result(folder, label, died) for label in models}
+
+
+def _write_inputs(folder: Path, given: Mapping[str, list[Sample]]) -> dict[str, str]:
+    """One file for each set of samples, however many models share it; returns label -> file name."""
+    names = {id(samples): f"inputs{number}.npz" for number, samples in enumerate(given.values())}
+    for samples in {id(samples): samples for samples in given.values()}.values():
+        arrays = {f"s{s}_i{i}": array for s, sample in enumerate(samples) for i, array in enumerate(sample)}
+        np.savez(folder / names[id(samples)], samples=len(samples), **arrays)  # type: ignore[arg-type]
+    return {label: names[id(samples)] for label, samples in given.items()}
 
 
 def _run_worker(folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 A malformed model can crash an interpreter with a signal, so nothing here runs in the tool's own process.
 Called as ``python -m tflite_memopt.equivalence.worker FOLDER``; FOLDER holds ``job.json``, the models as
-``LABEL.tflite`` and the inputs as ``inputs.npz``; each model leaves ``LABEL.npz`` and then ``LABEL.json``.
+``LABEL.tflite`` and the inputs as ``.npz`` files; each model leaves ``LABEL.npz`` and then ``LABEL.json``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ ADAPTERS: dict[str, Adapter] = {
 def main(folder: Path) -> None:
     """Run every model of the job, one after the other; a failure is that model's result, not the job's."""
     description = json.loads((folder / "job.json").read_text())
-    with np.load(folder / "inputs.npz") as archive:
-        samples = [
-            [archive[f"s{sample}_i{index}"] for index in range(description["inputs"])]
-            for sample in range(description["samples"])
-        ]
-    for label in description["models"]:
+    for label, inputs in description["models"].items():
         model = (folder / f"{label}.tflite").read_bytes()
-        job = Job(model, samples, int(description["arena_bytes"]), bool(description["trace"]))
+        job = Job(model, _read_samples(folder / inputs), int(description["arena_bytes"]), bool(description["trace"]))
         _write_result(folder, label, _run(description["runtime"], job))
+
+
+def _read_samples(path: Path) -> list[list[Any]]:
+    with np.load(path) as archive:
+        inputs = [name for name in archive.files if name.startswith("s0_")]
+        return [[archive[f"s{s}_i{i}"] for i in range(len(inputs))] for s in range(int(archive["samples"]))]
 
 
 def _run(runtime: str, job: Job) -> dict[str, Any]:

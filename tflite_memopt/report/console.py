@@ -8,14 +8,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from .explanation import render_explanation
 from .model import Analysis, Comparison, MemoryUse, MethodUse, Report, StepUse, Verdict
 
 _MAX_LIVE = 12
 
 
-def render_report(report: Report) -> RenderableType:
-    """What ``optimize`` shows: before and after, the proof, the peak, warnings."""
+def render_report(report: Report, explain: bool = False) -> RenderableType:
+    """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
     parts: list[RenderableType] = [_comparison(report), _proof(report)]
+    if report.interface["before"] != report.interface["after"]:
+        parts.append(_interface(report))
+    if explain:
+        parts.append(render_explanation(report))
     if report.sharing:
         parts.append(_sharing(report))
     if len(report.arena_by_kernels) > 1:
@@ -50,13 +55,35 @@ def render_analysis(analysis: Analysis) -> RenderableType:
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
     """What ``verify`` shows: one row a runtime."""
     table = Table(title="equality", title_justify="left")
-    for column in ("runtime", "verdict", "samples", "largest difference", "reason"):
+    for column in ("runtime", "verdict", "samples", "largest difference", "values that differ", "reason"):
         table.add_column(column)
     for runtime, verdict in verdicts.items():
-        word = {True: "equal", False: "DIFFERENT", None: "no verdict"}[verdict.equal]
-        gap = f"{verdict.max_abs_diff:g}" if verdict.equal is not None else "-"
-        table.add_row(runtime, word, str(verdict.samples), gap, Text(_short(verdict.reason or "")))
+        gap, share = (
+            (_gap(verdict), f"{100 * verdict.differing_share:.3g} %") if verdict.equal is not None else ("-", "-")
+        )
+        table.add_row(runtime, _word(verdict), str(verdict.samples), gap, share, Text(_short(verdict.reason or "")))
     return table
+
+
+def _word(verdict: Verdict) -> str:
+    if not verdict.equal:
+        return "DIFFERENT" if verdict.equal is False else "no verdict"
+    if verdict.exactness == "approximates":
+        return "APPROXIMATE"
+    if verdict.tolerance is None:
+        return "equal"
+    return f"equal within {verdict.tolerance['absolute']:g} + {verdict.tolerance['relative']:g} of the largest"
+
+
+def _gap(verdict: Verdict) -> str:
+    """The largest difference, and in steps where integers differ."""
+    text = f"{verdict.max_abs_diff:g}"
+    if verdict.exactness != "approximates":
+        return text
+    if verdict.max_lsb_diff is not None:
+        text = f"{verdict.max_lsb_diff:g} LSB"
+    agreeing = verdict.agreeing_argmax_share
+    return text if agreeing is None else f"{text}; same largest score in {agreeing:.1%}"
 
 
 def render_comparison(comparison: Comparison) -> RenderableType:
@@ -98,6 +125,17 @@ def _comparison(report: Report) -> Table:
     table.add_row("lower bound on the head, inputs/outputs", "", _n(bounds.io), "")
     sizes = report.file_bytes
     table.add_row("file", _n(sizes["before"]), _n(sizes["after"]), _change(_n(sizes["before"]), _n(sizes["after"])))
+    return table
+
+
+def _interface(report: Report) -> Table:
+    table = Table(title="interface: real = scale * (value - zero point)", title_justify="left")
+    for column in ("side", "name", "shape", "was", "is", "scale", "zero point", "bytes"):
+        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    for before, after in zip(report.interface["before"], report.interface["after"], strict=True):
+        scale, zero = ("-" if value is None else repr(value) for value in (after.scale, after.zero_point))
+        shape = Text(str(list(after.shape)))
+        table.add_row(after.side, _text(after.name), shape, before.type, after.type, scale, zero, _n(after.bytes))
     return table
 
 
@@ -157,8 +195,27 @@ def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
 
 
 def _budget(report: Report) -> Text:
-    word = "within" if report.within_budget else "OVER"
-    return Text(f"{word} the budget of {_n(report.budget or 0)} bytes ({report.objective})")
+    budget, after = report.budget or 0, report.after
+    if report.within_budget:
+        return Text(f"within the budget of {_n(budget)} bytes ({report.objective})")
+    need = after.arena_bytes if report.objective == "head" else after.required_bytes["32"]
+    return _text(
+        f"OVER the budget of {_n(budget)} bytes ({report.objective}) by {_n(need - budget)}: "
+        f"{_n(need)} are needed; {_what_binds(report)}"
+    )
+
+
+def _what_binds(report: Report) -> str:
+    """What would have to get smaller for the model to need less."""
+    after, step = report.after, report.binding
+    structures = after.planner_temporary_bytes["32"]
+    if report.objective == "total" and structures > after.arena_bytes:
+        return f"what binds are {_n(structures)} bytes of TFLM's planner, for {after.tensors} tensors, not the head"
+    tail = "" if report.objective == "head" else f" (the tail takes {_n(after.tail_bytes['32'])} more)"
+    if step is None:
+        return f"no step binds: the model has no operator{tail}"
+    name = f"operator {step.index} {step.operator} '{step.output}'"
+    return f"the step that binds is {name} with {_n(step.bytes)} of the head's {_n(after.arena_bytes)} bytes{tail}"
 
 
 def _text(name: str) -> Text:

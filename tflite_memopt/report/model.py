@@ -32,6 +32,17 @@ class StepUse:
 
 
 @dataclass(frozen=True)
+class BindingStep:
+    """The operator during which the plan occupies most ``bytes`` of the head."""
+
+    subgraph: int
+    index: int
+    operator: str
+    output: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class MemoryUse:
     """A model's need of RAM. ``required_bytes`` maps pointer width in bits to the arena to reserve;
     ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail and total
@@ -83,6 +94,22 @@ class RewriteUse:
 
 
 @dataclass(frozen=True)
+class InterfaceTensor:
+    """An input or output of a model; ``side`` says which. ``real = scale * (value - zero_point)``.
+
+    ``scale`` and ``zero_point`` are None for what is not quantised with one scale.
+    """
+
+    side: str
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    bytes: int
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
 class Refusal:
     """A rule that fits an operator, named by its first output, and was not applied."""
 
@@ -104,12 +131,25 @@ class SharingUse:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One runtime's word on equality; ``equal`` is None when it could not judge, for ``reason``."""
+    """One runtime's word on equality; ``equal`` is None when it could not judge, for ``reason``.
+
+    ``equal`` means: to the bit when ``exactness`` is "exact"; within ``tolerance`` when it is "reassociates"; when it
+    is "approximates", that stripes, order and plan change nothing, however far off the rewritten graph itself is.
+    The differences are those of outputs from the original's: the largest, in units of the output; of float outputs, as
+    a share of the largest magnitude in the tensor; of integer outputs, in steps; and the share of values that differ.
+    ``agreeing_argmax_share``: how often the largest of a row of scores is the same (None: no such output).
+    """
 
     samples: int
     equal: bool | None
     max_abs_diff: float
     reason: str | None
+    exactness: str = "exact"
+    tolerance: dict[str, float] | None = None
+    max_relative_diff: float | None = None
+    max_lsb_diff: float | None = None
+    differing_share: float = 0.0
+    agreeing_argmax_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +168,8 @@ class Analysis:
 class Report:
     """What ``optimize`` did and found; see schema/report.schema.json.
 
+    ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
+    not met.
     ``arena_by_kernels`` is the head in bytes that each kernel profile would allow, in its own best order.
     """
 
@@ -137,9 +179,11 @@ class Report:
     objective: str
     budget: int | None
     within_budget: bool | None
+    binding: BindingStep | None
     before: MemoryUse
     after: MemoryUse
     bounds: Bounds
+    interface: dict[str, tuple[InterfaceTensor, ...]]
     schedule: Search
     plan: Search
     rewrites: tuple[RewriteUse, ...]

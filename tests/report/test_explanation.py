@@ -1,0 +1,35 @@
+"""The tables of --explain: one row a reason, however many operators it holds for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+from rich.console import Console
+
+import tflite_memopt
+from tests.models import dense_model
+from tflite_memopt import Options
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.report.explanation import render_explanation
+from tflite_memopt.report.model import Refusal, RewriteUse
+
+
+def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:
+    report = tflite_memopt.optimize(write_model(dense_model()), Options(verify=False)).report
+    refused = [Refusal("split", f"conv{n}", "[it] requantises") for n in range(12)]
+    refused.insert(3, Refusal("split", "other", "batch 2"))
+    used = RewriteUse("split + push", ("a", "b", "c", "d", "\udcff"), "exact", 12_345)
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(render_explanation(replace(report, rewrites=(used,), refused=tuple(refused))))
+    lines = console.export_text().splitlines()
+    [many] = [line for line in lines if "requantises" in line]
+    assert [cell.strip() for cell in many.split("│")[1:5]] == [
+        "split",
+        "[it] requantises",
+        "12",
+        "conv0, conv1, conv2 and 9 more",
+    ]
+    assert sum("batch 2" in line for line in lines) == 1
+    [applied] = [line for line in lines if "12,345" in line]
+    assert "a, b, c and 2 more" in applied

@@ -1,0 +1,153 @@
+"""One interface in two types: what the original takes and gives, and the integers of the optimised model.
+
+``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary. Here numpy computes what they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import EquivalenceError, UsageError
+from ..ir.affine import Affine, affine_of
+from ..ir.dtype import DType
+from ..ir.model import Model, Tensor
+from .gap import output_key
+from .inputs import Sample, numpy_type
+from .tolerance import Array
+
+_MOST_STEPS = 2.0**30
+"""Room for any zero point within an int32."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output that is ``outer`` in the original and ``inner``, integers, in the optimised model.
+
+    Both are quantised with one scale, the same where both are integers.
+    """
+
+    outer: Tensor
+    inner: Tensor
+
+    @property
+    def step(self) -> float:
+        """The distance of two neighbouring values, in units of the original."""
+        return _affine(self.inner).scale if self.outer.dtype is DType.FLOAT32 else 1.0
+
+    def quantised(self, values: Array) -> Array:
+        """What QUANTIZE makes of the original's values.
+
+        Source: TFLM reference/quantize.h, ``AffineQuantize``: a float32 division, rounded half away from zero, made an
+        int32, clamped. Raises UsageError for a value that no int32 stands for, which is undefined there.
+        """
+        if self.outer.dtype is not DType.FLOAT32:
+            return _clamped(
+                values.astype(np.int64) - _affine(self.outer).zero_point + _affine(self.inner).zero_point, self.inner
+            )
+        with np.errstate(over="ignore"):  # infinite quotients are refused next
+            quotient = (values / np.float32(_affine(self.inner).scale)).astype(np.float64)
+        if not np.all(np.abs(quotient) < _MOST_STEPS):
+            raise UsageError(
+                f"'{self.outer.name}' has a value that QUANTIZE does not define: not a number, or beyond 2**30 steps"
+            )
+        # In float64 the half is added without a rounding of its own.
+        rounded = np.trunc(quotient + np.copysign(0.5, quotient))
+        return _clamped(rounded + _affine(self.inner).zero_point, self.inner)
+
+    def restored(self, values: Array) -> Array:
+        """What DEQUANTIZE (or QUANTIZE between integers) makes of the optimised model's values.
+
+        Source: TFLM reference/dequantize.h: ``scale * (q - zero_point)``, exact until it is rounded to float32.
+        """
+        steps = values.astype(np.int64) - _affine(self.inner).zero_point
+        if self.outer.dtype is DType.FLOAT32:
+            with np.errstate(over="ignore"):  # infinite there too
+                return (_affine(self.inner).scale * steps).astype(np.float32)
+        return _clamped(steps + _affine(self.outer).zero_point, self.outer)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The inputs and outputs, by position, whose types are not the same in both models."""
+
+    inputs: Mapping[int, Port]
+    outputs: Mapping[int, Port]
+
+    def quantised(self, sample: Sample) -> Sample:
+        """The optimised model's inputs for the original's."""
+        return [self.inputs[at].quantised(array) if at in self.inputs else array for at, array in enumerate(sample)]
+
+    def restored(self, sample: Sample) -> Sample:
+        """The original's inputs for the optimised model's.
+
+        Raises EquivalenceError where the original would not quantise them to the same integers again.
+        """
+        found = [self.inputs[at].restored(array) if at in self.inputs else array for at, array in enumerate(sample)]
+        for at, port in self.inputs.items():
+            if port.outer.dtype is not DType.FLOAT32:
+                continue  # integers may be clamped
+            if not (np.isfinite(found[at]).all() and np.array_equal(port.quantised(found[at]), sample[at])):
+                raise EquivalenceError(
+                    f"input '{port.outer.name}': the floats of its {port.inner.dtype.label} values, at scale "
+                    f"{_affine(port.inner).scale:g}, are not quantised to the same values again; use --io keep"
+                )
+        return found
+
+    def restored_outputs(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Outputs of the optimised model, named ``sSAMPLE_oOUTPUT``, as the original gives them."""
+        found = dict(arrays)
+        for name, array in arrays.items():
+            port = self.outputs.get(output_key(name).output)
+            if port is not None:
+                found[name] = port.restored(array)
+        return found
+
+    @property
+    def steps(self) -> dict[int, float]:
+        """By position, one step of the outputs that are integers in the optimised model only."""
+        return {at: port.step for at, port in self.outputs.items()}
+
+
+SAME = Interface({}, {})
+
+
+def interface_between(original: Model, optimised: Model) -> Interface:
+    """How the interface of ``optimised`` differs. Raises EquivalenceError when it is not the same in integers."""
+    inputs = _ports(original.main.inputs, optimised.main.inputs, "input")
+    return Interface(inputs, _ports(original.main.outputs, optimised.main.outputs, "output"))
+
+
+def _ports(outer: tuple[Tensor, ...], inner: tuple[Tensor, ...], side: str) -> dict[int, Port]:
+    if len(outer) != len(inner):
+        raise EquivalenceError(f"the optimised model has {len(inner)} {side}s, the original {len(outer)}")
+    found = {}
+    for at, (before, after) in enumerate(zip(outer, inner, strict=True)):
+        if (before.shape, before.dtype, affine_of(before)) == (after.shape, after.dtype, affine_of(after)):
+            continue
+        if before.shape != after.shape or not _same_in_integers(before, after):
+            raise EquivalenceError(f"{side} {at} '{before.name}' is not the original's in other integers")
+        found[at] = Port(before, after)
+    return found
+
+
+def _same_in_integers(outer: Tensor, inner: Tensor) -> bool:
+    before, after = affine_of(outer), affine_of(inner)
+    if after is None or numpy_type(inner.dtype).kind not in "iu":
+        return False
+    return outer.dtype is DType.FLOAT32 or (before is not None and before.scale == after.scale)
+
+
+def _affine(tensor: Tensor) -> Affine:
+    found = affine_of(tensor)
+    assert found is not None
+    return found
+
+
+def _clamped(values: Array, tensor: Tensor) -> Array:
+    wanted = numpy_type(tensor.dtype)
+    info = np.iinfo(wanted)
+    clamped: Array = np.clip(values, info.min, info.max).astype(wanted)
+    return clamped
