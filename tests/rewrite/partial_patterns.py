@@ -13,6 +13,8 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Quantization, Tensor
 
 RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3
+TENSOR_TYPE = {DType.FLOAT32: 0, DType.INT32: 2, DType.INT64: 4}
+"""Values of the schema's TensorType."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,8 @@ def _add_operator(
     x, weights, bias = inputs
     optional = () if bias is None else (bias,)
     fields: dict[str, Any] = {"fusedActivationFunction": spec.activation}
+    if bias is not None and spec.kind != "TRANSPOSE_CONV":
+        fields["quantizedBiasType"] = TENSOR_TYPE[bias.dtype]  # without it LiteRT reads int32 as int64
     if spec.kind == "FULLY_CONNECTED":
         b.operator(spec.kind, (x, weights, bias), (y,), "FullyConnectedOptions", **fields)
         return

@@ -16,10 +16,10 @@ exists. This is the channel-wise partitioning of SERENITY (Ahn et al., MLSys 202
 Exactness. float32 *reassociates*: the same products are summed in another order; see ``FLOAT_ERROR``. Integers
 *approximate*: each partial sum and each running sum is rounded once more; partial_scales.py says to which scale.
 
-Kernels. TFLM (conv.cc, fully_connected.cc, transpose_conv.cc) accepts a missing bias; LiteRT's CONV_2D does not ("has_bias
-was not true", conv.cc), and for int16 the type of the bias chooses the width of the accumulator. So the other parts get
-a bias of zeros, one tensor for all of them, where there is a bias at all. ADD (add.cc) clamps to the same activations,
-and rescales each of its inputs from its own scale.
+Kernels. TFLM (conv.cc, fully_connected.cc, transpose_conv.cc) accepts a missing bias. LiteRT's CONV_2D does not
+(conv.cc: "has_bias was not true"), and for int16 the type of the bias chooses the width of the accumulator. So the
+other parts get a bias of zeros, one tensor for all of them, where there is a bias at all. ADD (add.cc) clamps to the
+same activations, and rescales each of its inputs from its own scale.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import inf
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from ...ir.model import Operator, Quantization, Tensor
 from ..concatenation import CONCATENATION, ROLE, channel_parts
 from ..pattern import Match, Pattern
 from ..rule import Exactness, Rule
-from .partial_scales import Floats, Values, partial_sums, quantization_of, running_sums
+from .partial_scales import Floats, Output, Values, sums_of
 
 FLOAT_ERROR = 1e-5
 """How far outputs of float32 may be off, as a share of the largest magnitude in the output."""
@@ -50,8 +51,8 @@ _TYPES = (
     (DType.INT16, DType.INT8),
 )
 """Activations and weights that TFLM's three kernels take. int4 weights are packed, and not cut here."""
-_ACTIVATIONS = (0, 1, 2, 3)
-"""NONE, RELU, RELU_N1_TO_1, RELU6: those that TFLM's ADD clamps to."""
+_CLAMPS = {0: (-inf, inf), 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+"""NONE, RELU, RELU_N1_TO_1, RELU6: the activations that TFLM's ADD has, and what they clamp to."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _against_operator(reader: Operator) -> str | None:
         return "it has no options, or more than one output"
     if (x.dtype, weights.dtype) not in _TYPES or output.dtype is not x.dtype:
         return f"its types are {x.dtype.label}, {weights.dtype.label} (weights) and {output.dtype.label} (output)"
-    if reader.option("fusedActivationFunction", 0) not in _ACTIVATIONS:
+    if reader.option("fusedActivationFunction", 0) not in _CLAMPS:
         return "its fused activation is one that ADD does not have"
     if reader.option("weightsFormat", 0):
         return "its weights are shuffled"
@@ -183,20 +184,18 @@ def _quantizations(
     reader: Operator, weights: Sequence[Array]
 ) -> tuple[list[Quantization | None], list[Quantization | None]]:
     """For the parts, and for the running sums but the last; none for float32."""
-    output = reader.outputs[0]
-    if output.dtype is DType.FLOAT32:
+    if reader.outputs[0].dtype is DType.FLOAT32:
         return [None] * len(weights), [None] * len(weights)
-    x, y, scale = _held(_input(reader, _SLOTS[reader.name].data)), _held(output), _scales(_input(reader, _WEIGHTS))
-    reals = [part.reshape(len(part), -1) * scale[:, None] for part in weights]
+    x, scales = _held(_input(reader, _SLOTS[reader.name].data)), _scales(_input(reader, _WEIGHTS))
     bias = _bias(reader)
     integers = None if bias is None else values(bias)
-    start: Floats = np.zeros(len(scale)) if integers is None else integers.ravel() * scale * x.scale
-    parts = partial_sums(x, reals, start)
-    sums, step = running_sums(parts), x.scale * float(scale.min())
-    return (
-        [quantization_of(each, sums[-1], y, step) for each in parts],
-        [quantization_of(each, sums[-1], y, step) for each in sums[:-1]],
-    )
+    constant: Floats = np.zeros(len(scales)) if integers is None else integers.ravel() * scales * x.scale
+    reals = [part.reshape(len(part), -1) * scales[:, None] for part in weights]
+    parts = [sums_of(x, real, constant * (number == 0)) for number, real in enumerate(reals)]
+    *running, total = accumulate(parts)
+    clamp = _CLAMPS[reader.option("fusedActivationFunction", 0)]
+    output = Output(_held(reader.outputs[0]), clamp, total, x.scale * float(scales.min()))
+    return [output.quantization(each) for each in parts], [output.quantization(each) for each in running[1:]]
 
 
 def _scales(weights: Tensor) -> Floats:
