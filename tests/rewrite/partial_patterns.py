@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel, per_tensor
+from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, RELU6, SAME, VALID, ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Quantization, Tensor
 
-RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3
+RELU_N1_TO_1 = 2
 TENSOR_TYPE = {DType.FLOAT32: 0, DType.INT32: 2, DType.INT64: 4}
 """Values of the schema's TensorType."""
 
@@ -32,7 +32,7 @@ class Spec:
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     padding: int = VALID
-    activation: int = 0
+    activation: int = NO_ACTIVATION
     bias: str | None = "int32"
     by_channel: bool = True
     zero_point: int = 0
@@ -40,23 +40,19 @@ class Spec:
     nested: bool = False
     seed: int = 0
 
-    @property
-    def is_integer(self) -> bool:
-        return self.dtype is not DType.FLOAT32
-
 
 @st.composite
 def specs(draw: st.DrawFn, dtype: DType) -> Spec:
+    """Patterns that TFLM and LiteRT both run, of one type."""
     kind = draw(st.sampled_from(("CONV_2D", "CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")))
-    small, size = st.integers(1, 2), st.integers(1, 5)
+    small, size = st.integers(1, 2), st.integers(1, 4)
     kernel = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
-    wide = {DType.INT16: "int64"}.get(dtype, "int32")
-    narrow = "int32" if kind != "TRANSPOSE_CONV" else wide
+    biases = ["int32"] if dtype is not DType.INT16 else ["int64"] if kind == "TRANSPOSE_CONV" else ["int32", "int64"]
     return Spec(
         kind=kind,
         dtype=dtype,
-        batch=draw(st.integers(2, 3) if kind == "FULLY_CONNECTED" else small),
         # One pixel alone would make the concatenation free.
+        batch=draw(st.integers(2, 3) if kind == "FULLY_CONNECTED" else small),
         height=draw(size) + kernel[0] + 1,
         width=draw(size) + kernel[1],
         depths=tuple(draw(st.lists(st.integers(1, 20), min_size=2, max_size=4))),
@@ -64,9 +60,10 @@ def specs(draw: st.DrawFn, dtype: DType) -> Spec:
         kernel=kernel,
         stride=draw(st.tuples(small, small)),
         dilation=draw(st.tuples(small, small)) if kernel == (2, 2) else (1, 1),
-        padding=draw(st.integers(0, 1)),
-        activation=draw(st.integers(0, 3)),
-        bias=draw(st.sampled_from((None, wide, narrow))),
+        padding=draw(st.sampled_from((SAME, VALID))),
+        activation=draw(st.sampled_from((NO_ACTIVATION, RELU, RELU_N1_TO_1, RELU6))),
+        # LiteRT's CONV_2D demands a bias.
+        bias=draw(st.sampled_from(biases if kind == "CONV_2D" else [None, *biases])),
         by_channel=draw(st.booleans()),
         zero_point=draw(st.sampled_from((-128, -128, -7, 0, 100))) if dtype is DType.INT8 else 0,
         twice=draw(st.booleans()),
@@ -109,30 +106,40 @@ def _reader(b: ModelBuilder, name: str, spec: Spec, x: Tensor) -> Tensor:
     rng = np.random.default_rng(spec.seed)
     window = () if spec.kind == "FULLY_CONNECTED" else spec.kernel
     shape = (spec.channels, *window, x.shape[-1])
-    scales = rng.uniform(0.001, 0.004, spec.channels if spec.by_channel else 1).astype(np.float32)
-    bias = None
-    if not spec.is_integer:
-        weights = b.constant(f"{name}/weights", rng.uniform(-1, 1, shape).astype(np.float32))
-        bias = None if spec.bias is None else b.constant(f"{name}/bias", rng.uniform(-2, 2, spec.channels).astype("f4"))
-        y = b.tensor(f"{name}/y", _output_shape(spec, x), spec.dtype)
-    else:
-        integers = rng.integers(-127, 128, shape).astype(np.int8)
-        weights = b.constant(f"{name}/weights", integers, per_channel(scales, 0))
-        assert x.quantization is not None
-        # The clamps of RELU6 and RELU_N1_TO_1 are real numbers: sums have to be of that size for them to make sense.
-        reach = {RELU_N1_TO_1: 1.3, RELU6: 6.0}.get(spec.activation, rng.uniform(0.5, 8))
-        unscaled = integers.reshape(spec.channels, -1) * np.broadcast_to(scales, spec.channels)[:, None]
-        scales = scales * np.float32(reach / (3.5 * _spread(x, unscaled).max()))
-        weights = b.constant(f"{name}/weights", integers, per_channel(scales, 0))
-        step = scales * x.quantization.scale
-        real = integers.reshape(spec.channels, -1) * np.broadcast_to(scales, spec.channels)[:, None]
-        offsets = rng.normal(0, 0.3, spec.channels) * _spread(x, real)
-        if spec.bias is not None:
-            bias = b.constant(f"{name}/bias", np.round(offsets / step).astype(spec.bias), per_channel(step, 0))
-        y = b.tensor(f"{name}/y", _output_shape(spec, x), spec.dtype)
-        y.quantization = _output_quantization(spec, x, real, offsets if bias is not None else offsets * 0)
+    y = b.tensor(f"{name}/y", _output_shape(spec, x), spec.dtype)
+    operands = _integer_operands if spec.dtype is not DType.FLOAT32 else _float_operands
+    weights, bias = operands(b, name, spec, x, y, shape, rng)
     _add_operator(b, name, spec, (x, weights, bias), y)
     return y
+
+
+def _float_operands(
+    b: ModelBuilder, name: str, spec: Spec, x: Tensor, y: Tensor, shape: tuple[int, ...], rng: np.random.Generator
+) -> tuple[Tensor, Tensor | None]:
+    weights = b.constant(f"{name}/weights", rng.uniform(-1, 1, shape).astype(np.float32))
+    bias = rng.uniform(-2, 2, spec.channels).astype(np.float32)
+    return weights, None if spec.bias is None else b.constant(f"{name}/bias", bias)
+
+
+def _integer_operands(
+    b: ModelBuilder, name: str, spec: Spec, x: Tensor, y: Tensor, shape: tuple[int, ...], rng: np.random.Generator
+) -> tuple[Tensor, Tensor | None]:
+    """Weights and bias; the output gets the quantisation that fits them."""
+    integers = rng.integers(-127, 128, shape).astype(np.int8)
+    scales = rng.uniform(1, 4, spec.channels if spec.by_channel else 1).astype(np.float32)
+    real = integers.reshape(spec.channels, -1) * np.broadcast_to(scales, spec.channels)[:, None]
+    # The clamps of RELU6 and RELU_N1_TO_1 are real numbers: sums have to be of that size for them to make sense.
+    reach = {RELU_N1_TO_1: 1.3, RELU6: 6.0}.get(spec.activation, rng.uniform(0.5, 8))
+    factor = np.float32(reach / (3.5 * _spread(x, real).max()))
+    scales, real = scales * factor, real * factor
+    assert x.quantization is not None
+    step = scales * x.quantization.scale
+    offsets = rng.normal(0, 0.3, spec.channels) * _spread(x, real)
+    bias = None
+    if spec.bias is not None:
+        bias = b.constant(f"{name}/bias", np.round(offsets / step).astype(spec.bias), per_channel(step, 0))
+    y.quantization = _output_quantization(spec, x, real, offsets * (bias is not None))
+    return b.constant(f"{name}/weights", integers, per_channel(scales, 0)), bias
 
 
 def _limits(x: Tensor) -> tuple[float, float]:

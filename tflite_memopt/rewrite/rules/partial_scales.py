@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 DEVIATIONS = 5.0
 """Standard deviations on either side of the mean that a scale covers."""
-MARGIN = 1.5
+MARGIN = 1.75
 """Room for inputs that the output's range does not show."""
 _COARSEST = 4096.0
 """In output scales. ADD needs less than 2**14 for int16 and 2**19 for int8 (TFLM add_common.cc: a multiplier < 1)."""
