@@ -9,11 +9,12 @@ True of operators whose output channels come each from input channels of their o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from ..ir.channels import is_per_channel
+from ..ir.dtype import DType
 from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
 from .concatenation import ROLE, channel_parts
@@ -21,6 +22,7 @@ from .pattern import Match
 
 MAX_PARTS = 10
 """TFLM joins no more: ``kMaxInputNum`` of micro/kernels/concatenation.cc."""
+_JOINED_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,8 @@ class Part:
         return self.tensor.shape[-1]
 
 
-OperandsOf = Callable[[Part, Editor], Sequence[Tensor | None]]
-"""The inputs of the operator that makes one part."""
-
-
 def parts_of(match: Match) -> tuple[Part, ...]:
-    """The parts of the match's concatenation; none unless :func:`reason_against_parts` has nothing against them."""
+    """The parts of the match's concatenation; none where :func:`reason_against_parts` has something against them."""
     tensors = channel_parts(match)
     if isinstance(tensors, str):
         return ()
@@ -50,40 +48,63 @@ def parts_of(match: Match) -> tuple[Part, ...]:
     return tuple(Part(index, *pair) for index, pair in enumerate(zip(tensors, starts, strict=False)))
 
 
-def reason_against_parts(match: Match) -> str | None:
-    """Why the operator cannot run part by part, as far as it does not depend on which operator it is."""
+def reason_against_parts(match: Match, multiplier: int = 1) -> str | None:
+    """Why the operator cannot run part by part, as far as it does not depend on which operator it is.
+
+    ``multiplier``: output channels for one input channel.
+    """
     tensors = channel_parts(match)
     if isinstance(tensors, str):
         return tensors
     if len(tensors) > MAX_PARTS:
         return f"the concatenation has {len(tensors)} inputs, and TFLM joins at most {MAX_PARTS}"
-    anchor = match.anchor
-    if len(anchor.outputs) != 1:
-        return "the operator has more than one output"
-    if any(is_per_channel(tensor.quantization) for tensor in (match[ROLE].outputs[0], anchor.outputs[0])):
+    joined, outputs = match[ROLE].outputs[0], match.anchor.outputs
+    if len(outputs) != 1 or not outputs[0].shape or outputs[0].shape[-1] != joined.shape[-1] * multiplier:
+        return "its output has other channels than the concatenation"
+    if any(is_per_channel(tensor.quantization) for tensor in (joined, outputs[0])):
         return "an activation is quantised per channel"
-    return None
+    return None if outputs[0].dtype is joined.dtype else _reason_against_joining(outputs[0])
 
 
-def data_slots(match: Match) -> tuple[int, ...]:
-    """The inputs of the anchor that read the concatenation."""
-    joined = match[ROLE].outputs[0]
-    return tuple(slot for slot, tensor in enumerate(match.anchor.inputs) if tensor is joined)
-
-
-def run_on_parts(match: Match, edit: Editor, operands_of: OperandsOf, multiplier: int = 1) -> None:
+def run_on_parts(match: Match, edit: Editor, operands: Sequence[Sequence[Tensor | None]], multiplier: int = 1) -> None:
     """Write the anchor's output as the concatenation of the anchor run on each part.
 
-    ``multiplier``: output channels for one input channel.
+    ``operands[slot][part]`` are its inputs.
     """
     anchor = match.anchor
-    made = [_run(anchor, edit, part, operands_of(part, edit), multiplier) for part in parts_of(match)]
     output = anchor.outputs[0]
+    made = [
+        _run(anchor, edit, part, [operand[part.index] for operand in operands], multiplier) for part in parts_of(match)
+    ]
     edit.operator("CONCATENATION", made, (output,), "ConcatenationOptions", axis=len(output.shape) - 1)
+
+
+def run_on_data(match: Match, edit: Editor) -> None:
+    """:func:`run_on_parts` of an operator that reads the parts in place of the whole, and all else as it does now."""
+    joined, parts = match[ROLE].outputs[0], parts_of(match)
+    whole = [[part.tensor if tensor is joined else tensor for part in parts] for tensor in match.anchor.inputs]
+    run_on_parts(match, edit, whole)
+
+
+def reads_once(match: Match) -> bool:
+    """Whether the concatenation is the anchor's first input and no other."""
+    joined = match[ROLE].outputs[0]
+    return [slot for slot, tensor in enumerate(match.anchor.inputs) if tensor is joined] == [0]
+
+
+def _reason_against_joining(output: Tensor) -> str | None:
+    """Of parts whose type the operator has made."""
+    if output.dtype not in _JOINED_TYPES:
+        return f"TFLM does not join tensors of type {output.dtype.label}"
+    quantization = output.quantization
+    if output.dtype is DType.INT16 and quantization is not None and quantization.zero_point.any():
+        return "TFLM joins int16 tensors only if their zero point is 0"
+    return None
 
 
 def _run(anchor: Operator, edit: Editor, part: Part, inputs: Sequence[Tensor | None], multiplier: int) -> Tensor:
     output = anchor.outputs[0]
-    made = edit.activation(f"{output.name}/part{part.index}", (*output.shape[:-1], part.channels * multiplier), output)
+    shape = (*output.shape[:-1], part.channels * multiplier)
+    made = edit.activation(f"{output.name}/part{part.index}", shape, output)
     edit.twin(anchor, inputs, (made,))
     return made
