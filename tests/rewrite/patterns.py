@@ -134,3 +134,10 @@ def weights_quantization(branch: Branch, channels: int, axis: int) -> Quantizati
     rng = np.random.default_rng(branch.random.getrandbits(32))
     scale = rng.uniform(0.002, 0.02, channels).astype(np.float32)
     return Quantization(scale, np.zeros(channels, np.int64), axis)
+
+
+def quantization_of(x: Tensor) -> dict[str, Any]:
+    """To make another tensor with it."""
+    if x.quantization is None:
+        return {}
+    return {"scale": float(x.quantization.scale[0]), "zero_point": int(x.quantization.zero_point[0])}
