@@ -22,7 +22,9 @@ from tests.rewrite.patterns import (
     refusals,
 )
 from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.constants import integers
 from tflite_memopt.ir.model import Model
+from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.split_reshape import SPLIT_RESHAPE
 
 
@@ -83,3 +85,13 @@ def test_refusals() -> None:
     assert refusals(model("SQUEEZE", (4, 3)), SPLIT_RESHAPE) == [
         "it drops all dimensions of 1, and so might drop the channels of a part"
     ]
+
+
+def test_each_part_gets_a_shape_of_its_own() -> None:
+    b = ModelBuilder()
+    x = b.concat([b.input(f"x{count}", (1, 2, 4, count)) for count in (1, 2)])
+    model = b.finish(b.reshape(x, (1, 8, 3)))
+    Driver(model).apply_everywhere((SPLIT_RESHAPE,))
+    assert [op.name for op in model.main.operators] == ["RESHAPE", "RESHAPE", "CONCATENATION"]
+    shapes = [integers(op.inputs[1]) for op in model.main.operators[:2]]
+    assert [shape.tolist() for shape in shapes if shape is not None] == [[1, 8, 1], [1, 8, 2]]
