@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .rule import Rule
+from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .rules.split_depthwise import SPLIT_DEPTHWISE
 from .rules.split_elementwise import SPLIT_ELEMENTWISE
 from .rules.split_pad import SPLIT_PAD
@@ -15,6 +16,8 @@ CLEAN_UP: tuple[Rule, ...] = ()
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
 
 SPLITS: tuple[Rule, ...] = (
+    PARTIAL_CONVOLUTION,
+    PARTIAL_TRANSPOSED_CONVOLUTION,
     SPLIT_DEPTHWISE,
     SPLIT_POOLING,
     SPLIT_ELEMENTWISE,
