@@ -111,7 +111,13 @@ def assert_exact(rule: Rule, pattern: Pattern, seed: int, count: int, runtimes: 
     driver.apply_everywhere((rule,))
     assert not driver.refused, next(iter(driver.refused.values()))
     assert len(driver.applied) == count
-    rewritten = write_model(model)
+    assert_same_bits(original, write_model(model), owners, seed, runtimes)
+
+
+def assert_same_bits(
+    original: bytes, rewritten: bytes, owners: Sequence[int], seed: int, runtimes: Sequence[str] = (LITERT, TFLM)
+) -> None:
+    """Each runtime computes the same; ``owners`` says which branch an output is of."""
     samples = seeded_inputs(read_model(original), 2, seed)
     for runtime in runtimes:
         verdict = compare_models(runtime, original, rewritten, samples, ARENA)
