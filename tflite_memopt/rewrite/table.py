@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from .rule import Rule
+from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
+from .rules.constant_folding import CONSTANT_FOLDING
+from .rules.dead_operators import DEAD_OPERATORS
+from .rules.identity import IDENTITY
+from .rules.legal_concatenation import LEGAL_CONCATENATION
+from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.split_depthwise import SPLIT_DEPTHWISE
 from .rules.split_elementwise import SPLIT_ELEMENTWISE
 from .rules.split_pad import SPLIT_PAD
 from .rules.split_pooling import SPLIT_POOLING
 from .rules.split_spatial import SPLIT_SPATIAL
 
-CLEAN_UP: tuple[Rule, ...] = ()
+CLEAN_UP: tuple[Rule, ...] = (
+    DEAD_OPERATORS,
+    IDENTITY,
+    CONSECUTIVE_RESHAPES,
+    CONSTANT_FOLDING,
+    LEGAL_CONCATENATION,
+)
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
 
-SPLITS: tuple[Rule, ...] = (SPLIT_DEPTHWISE, SPLIT_POOLING, SPLIT_ELEMENTWISE, SPLIT_PAD, SPLIT_SPATIAL)
-"""Take a channel concatenation apart: applied where the cost falls."""
+SPLITS: tuple[Rule, ...] = (
+    SPLIT_DEPTHWISE,
+    SPLIT_POOLING,
+    SPLIT_ELEMENTWISE,
+    SPLIT_PAD,
+    SPLIT_SPATIAL,
+    NESTED_CONCATENATION,
+)
+"""Take a concatenation apart: applied where the cost falls."""
