@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of
-from tflite_memopt.ir.builder import SAME, VALID
+from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals
+from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
+from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.split_pooling import SPLIT_POOLING
 
 
@@ -27,3 +28,20 @@ def pool(branch: Branch) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_the_same_bits(seed: int) -> None:
     assert_exact(SPLIT_POOLING, pool, seed, 100)
+
+
+def test_refusals() -> None:
+    b = ModelBuilder()
+    x = b.concat([b.input(f"x{count}", (4, 4, count)) for count in (2, 3)], axis=2)
+    y = b.tensor("y", (2, 2, 5))
+    b.operator("MAX_POOL_2D", (x,), (y,), "Pool2DOptions", strideH=2, strideW=2, filterHeight=2, filterWidth=2)
+    assert refusals(b.finish(y), SPLIT_POOLING) == ["its tensors are not of 4 dimensions"]
+
+
+def test_structure() -> None:
+    b = ModelBuilder()
+    y = b.average_pool(b.concat([b.input(f"x{count}", (1, 4, 4, count)) for count in (2, 3)]), 2)
+    model = b.finish(y)
+    Driver(model).apply_everywhere((SPLIT_POOLING,))
+    assert [op.name for op in model.main.operators] == ["AVERAGE_POOL_2D", "AVERAGE_POOL_2D", "CONCATENATION"]
+    assert [op.outputs[0].shape[3] for op in model.main.operators] == [2, 3, 5]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.rewrite.patterns import F32, I8, I16, LITERT, TFLM, Branch, assert_exact, quantization_of
+from tests.rewrite.patterns import F32, I8, I16, I32, LITERT, TFLM, Branch, assert_exact, quantization_of, refusals
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.model import Model
+from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.split_spatial import SPLIT_SPATIAL
 
 
@@ -51,3 +54,26 @@ def test_reductions_the_same_bits(seed: int) -> None:
 
 def test_products_the_same_bits() -> None:
     assert_exact(SPLIT_SPATIAL, product, 0, 10, (LITERT,))
+
+
+def reduced(axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Model:
+    b = ModelBuilder()
+    x = b.concat([b.input(f"x{count}", (1, 4, 4, count)) for count in (2, 3)])
+    y = b.tensor("y", shape)
+    operand = b.input("axes", (2,), I32) if axes is None else b.constant("axes", np.asarray(axes, np.int32))
+    b.operator("MEAN", (x, operand), (y,), "ReducerOptions", keepDims=True)
+    return b.finish(y)
+
+
+def test_refusals() -> None:
+    assert refusals(reduced((1, -1), (1, 1, 4, 5)), SPLIT_SPATIAL) == ["it reduces the channels"]
+    assert refusals(reduced(None, (1, 1, 1, 5)), SPLIT_SPATIAL) == ["its axes are not constant"]
+    other = "its output has other channels than the concatenation"
+    assert refusals(reduced((1, -1), (1, 1, 4, 1)), SPLIT_SPATIAL) == [other]
+
+
+def test_structure() -> None:
+    model = reduced((1, 2), (1, 1, 1, 5))
+    Driver(model).apply_everywhere((SPLIT_SPATIAL,))
+    assert [op.name for op in model.main.operators] == ["MEAN", "MEAN", "CONCATENATION"]
+    assert [op.outputs[0].shape for op in model.main.operators] == [(1, 1, 1, 2), (1, 1, 1, 3), (1, 1, 1, 5)]

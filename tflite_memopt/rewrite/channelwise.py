@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from ..ir.channels import is_per_channel
 from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.model import Operator, Tensor
+from ..ir.model import Tensor
 from .concatenation import ROLE, channel_parts
 from .pattern import Match
 
@@ -66,16 +67,18 @@ def reason_against_parts(match: Match, multiplier: int = 1) -> str | None:
     return None if outputs[0].dtype is joined.dtype else _reason_against_joining(outputs[0])
 
 
-def run_on_parts(match: Match, edit: Editor, operands: Sequence[Sequence[Tensor | None]], multiplier: int = 1) -> None:
+def run_on_parts(match: Match, edit: Editor, operands: Sequence[Sequence[Tensor | None]], **fields: Any) -> None:
     """Write the anchor's output as the concatenation of the anchor run on each part.
 
-    ``operands[slot][part]`` are its inputs.
+    ``operands[slot][part]`` are its inputs; ``fields`` of its options are changed.
     """
-    anchor = match.anchor
-    output = anchor.outputs[0]
-    made = [
-        _run(anchor, edit, part, [operand[part.index] for operand in operands], multiplier) for part in parts_of(match)
-    ]
+    anchor, output, joined = match.anchor, match.anchor.outputs[0], match[ROLE].outputs[0]
+    multiplier = output.shape[-1] // joined.shape[-1]
+    made = []
+    for part in parts_of(match):
+        shape = (*output.shape[:-1], part.channels * multiplier)
+        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output))
+        edit.twin(anchor, [operand[part.index] for operand in operands], made[-1:], **fields)
     edit.operator("CONCATENATION", made, (output,), "ConcatenationOptions", axis=len(output.shape) - 1)
 
 
@@ -100,11 +103,3 @@ def _reason_against_joining(output: Tensor) -> str | None:
     if output.dtype is DType.INT16 and quantization is not None and quantization.zero_point.any():
         return "TFLM joins int16 tensors only if their zero point is 0"
     return None
-
-
-def _run(anchor: Operator, edit: Editor, part: Part, inputs: Sequence[Tensor | None], multiplier: int) -> Tensor:
-    output = anchor.outputs[0]
-    shape = (*output.shape[:-1], part.channels * multiplier)
-    made = edit.activation(f"{output.name}/part{part.index}", shape, output)
-    edit.twin(anchor, inputs, (made,))
-    return made

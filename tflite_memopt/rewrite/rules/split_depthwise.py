@@ -70,7 +70,7 @@ def _is_cut_along_channels(tensor: Tensor) -> bool:
 def _rewrite(match: Match, edit: Editor) -> None:
     multiplier, parts = _multiplier(match.anchor), parts_of(match)
     cut = [[_cut(tensor, part, multiplier, edit) for part in parts] for tensor in match.anchor.inputs[1:]]
-    run_on_parts(match, edit, [[part.tensor for part in parts], *cut], multiplier)
+    run_on_parts(match, edit, [[part.tensor for part in parts], *cut])
 
 
 def _cut(tensor: Tensor | None, part: Part, multiplier: int, edit: Editor) -> Tensor | None:
