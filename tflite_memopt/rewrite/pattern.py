@@ -13,8 +13,8 @@ class Pattern:
     """An operator called one of ``names`` whose input slots in ``inputs`` are written by operators that fit too.
 
     ``role`` is what the rule calls the operator. ``any_input`` must fit one of the inputs; the first that does counts.
-    Without ``names`` it is any operator. ``where`` is what else must hold of a match, looked at on the outermost pattern:
-    without it there is no match, and so nothing to refuse or to report.
+    Without ``names`` it is any operator. ``where`` is what else must hold of a match, looked at on the outermost
+    pattern: without it there is no match, and so nothing to refuse or to report.
     """
 
     role: str

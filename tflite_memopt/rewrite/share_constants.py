@@ -8,8 +8,8 @@ Tensors of equal type, shape, bytes and quantisation: TFLM keeps a structure for
 merged within a subgraph. Buffers of equal bytes, whatever tensors they belong to: that is flash alone.
 
 Kernels may share a constant. It is in flash, so that none writes it; and what a kernel derives from its quantisation,
-such as multipliers for each channel, is in the operator's own data (micro/kernels/conv_common.cc), while the TfLiteTensor
-that it is read from is temporary (AllocateTempTfLiteTensor, micro_allocator.cc).
+such as multipliers for each channel, is in the operator's own data (micro/kernels/conv_common.cc), while the
+TfLiteTensor that it is read from is temporary (AllocateTempTfLiteTensor, micro_allocator.cc).
 """
 
 from __future__ import annotations

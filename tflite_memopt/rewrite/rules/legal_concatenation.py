@@ -31,10 +31,8 @@ def _refuse(match: Match) -> str | None:
     rank = len(operator.outputs[0].shape)
     if operator.option("fusedActivationFunction", 0):
         return "it has a fused activation, which TFLM does not take either"
-    if (
-        any(tensor is None or len(tensor.shape) != rank for tensor in operator.inputs)
-        or not -rank <= _axis(match) < rank
-    ):
+    fits = -rank <= _axis(match) < rank
+    if not fits or any(tensor is None or len(tensor.shape) != rank for tensor in operator.inputs):
         return "its inputs do not make up its output"
     return None
 
