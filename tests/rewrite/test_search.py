@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dump import dump_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite import search as module
+from tflite_memopt.rewrite.rule import EXACTNESS
 from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
 from tflite_memopt.rewrite.search import Cost, Found, search
+from tflite_memopt.rewrite.table import SPLITS
 
 Taken = frozenset[int]
 Bytes = Callable[[Taken], int]
@@ -139,3 +141,37 @@ def test_a_model_without_a_site_stays_as_it_is() -> None:
     found = search(model, (SPLIT_ELEMENTWISE,), ("exact",), lambda _: Cost(1, 1, 1, 1), 60)
     assert found.model is model
     assert found.sites == found.refused == ()
+
+
+@pytest.mark.parametrize("worse", ["exact", "approximates"])
+def test_what_is_allowed_is_used_only_where_it_pays(worse: str) -> None:
+    """Two cells of a concatenation, RELU and convolution; in parts, the RELU or the convolution costs more."""
+    b = ModelBuilder()
+    for number in range(2):
+        x = b.concat([b.input(f"x{number}_{part}", (1, 4, 4, 2)) for part in range(2)])
+        y = b.tensor(f"relu{number}", x.shape)
+        b.operator("RELU", (x,), (y,))
+        b.graph.outputs = (*b.graph.outputs, b.conv(y, 4))
+
+    def cost_of(model: Model) -> Cost:
+        """The first cell wants to go all the way down, the second only through the RELU."""
+        first, second = model.main.outputs
+        bytes_of = {"ADD": 10, "split": 20, "whole": 30}, {"ADD": 50, "split": 20, "whole": 30}
+        head = sum(table[state(tensor)] for table, tensor in zip(bytes_of, (first, second), strict=True))
+        return Cost(head + (500 if worse == "exact" and state(first) == "split" else 0), head, 0, 0)
+
+    found = search(b.model, SPLITS, EXACTNESS, cost_of, 60)
+    assert [state(tensor) for tensor in found.model.main.outputs] == ["ADD", "split"]
+    assert [[each.exactness for each in site.applied] for site in found.sites] == [["exact", "approximates"], ["exact"]]
+
+
+def state(conv: Tensor) -> str:
+    """In how many pieces a cell is."""
+    writer = conv.producer
+    assert writer is not None
+    if writer.name == "ADD":
+        return "ADD"
+    relu = writer.inputs[0]
+    assert relu is not None
+    assert relu.producer is not None
+    return "split" if relu.producer.name == "CONCATENATION" else "whole"

@@ -1,12 +1,13 @@
 """Which concatenations to take apart: those that lower the real cost, and no others.
 
 A *site* is a concatenation together with everything below it that the rules can then be applied to; it is taken apart
-as a whole or not at all, since one reader that still needs the whole tensor keeps it alive.
+as a whole or not at all, since one reader that still needs the whole tensor keeps it alive. There are two ways to do
+it: by the exact rules alone, or by all that are allowed, which go further down and do not always pay.
 
 Several equal cells of a network bind together: taking one of them apart alone gains nothing. So the search starts from
 all sites, or, where that costs more than none, from all that do not raise the head each on its own; drops, half after
-half, those that the cost does not need; then tries to add single ones. When its time is up it keeps the best so far;
-what a site saves is then not measured.
+half, those that the cost does not need; then tries to add, or to take apart in the other way, single ones. When its
+time is up it keeps the best so far; what a site saves is then not measured.
 """
 
 from __future__ import annotations
@@ -21,8 +22,17 @@ from .dead_tensors import drop_dead_tensors
 from .driver import Driver, label
 from .rule import Applied, Exactness, Refused, Rule
 
-Sites = frozenset[int]
-"""Positions of concatenations among the operators of the main graph."""
+
+@dataclass(frozen=True, order=True)
+class Site:
+    """The concatenation at a position among the operators of the main graph, and the rules to use below it."""
+
+    position: int
+    is_exact: bool
+
+
+Sites = frozenset[Site]
+"""At most one for each position."""
 
 
 @dataclass(frozen=True, order=True)
@@ -36,6 +46,7 @@ class Cost:
 
 
 CostOf = Callable[[Model], Cost]
+_EXACT: tuple[Exactness, ...] = ("exact",)
 
 
 @dataclass(frozen=True)
@@ -71,29 +82,39 @@ class _Search:
     def __init__(
         self, model: Model, rules: Sequence[Rule], allowed: Collection[Exactness], cost_of: CostOf, deadline: float
     ) -> None:
-        self._model, self._rules, self._allowed = model, rules, allowed
+        self._model, self._rules, self._allowed = model, rules, tuple(allowed)
         self._cost_of, self._deadline = cost_of, deadline
         self._costs: dict[Sites, Cost] = {}
         self._names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
 
     def run(self) -> Found:
-        everything, refused = self._sites_and_refusals()
-        best = self._without_what_is_not_needed(self._start(everything))
-        for site in sorted(everything - best):
+        every, refused = self._sites_and_refusals()
+        candidates = frozenset().union(*every)
+        best = self._without_what_is_not_needed(self._start(every))
+        for site in sorted(candidates - best):
             if self._has_time():
-                best = min((best, best | {site}), key=self._cost)
+                best = min((best, _with(best, site)), key=self._cost)
         cost = self._cost(best)
         uses = tuple(self._use(site, best, cost) for site in sorted(best))
-        reasons = [*refused, *(self._no_gain(site) for site in sorted(everything - best))]
+        left = {site.position for site in candidates} - {site.position for site in best}
+        reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
         return Found(self._rewritten(best)[0] if best else self._model, cost, uses, tuple(reasons))
 
-    def _sites_and_refusals(self) -> tuple[Sites, Iterable[Refused]]:
-        """The sites where some rule applies, and what is refused when all of them are taken apart."""
-        _, by_site = self._rewritten(frozenset(self._names))
-        refused = {key: each for driver in by_site.values() for key, each in driver.refused.items()}
-        return frozenset(site for site, driver in by_site.items() if driver.applied), refused.values()
+    def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refused]]:
+        """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
 
-    def _rewritten(self, sites: Sites) -> tuple[Model, dict[int, Driver]]:
+        One way only where no rule applies that is not exact.
+        """
+        exact, wide = (
+            self._rewritten(frozenset(Site(position, is_exact) for position in self._names))[1]
+            for is_exact in (True, False)
+        )
+        refused = {key: each for driver in wide.values() for key, each in driver.refused.items()}
+        sites = tuple(frozenset(site for site, driver in way.items() if driver.applied) for way in (exact, wide))
+        is_one_way = all(each.exactness == "exact" for driver in wide.values() for each in driver.applied)
+        return (sites[:1] if is_one_way else sites), refused.values()
+
+    def _rewritten(self, sites: Sites) -> tuple[Model, dict[Site, Driver]]:
         """A copy with these sites taken apart, last one first: what is below is in pieces before the one above.
 
         It has no dead tensors, which TFLM would place in the arena.
@@ -102,9 +123,9 @@ class _Search:
         graph, operators = copied.main, list(copied.main.operators)
         by_site = {}
         for site in sorted(sites, reverse=True):
-            by_site[site] = Driver(copied, self._allowed)
-            if operators[site] in graph.operators:
-                by_site[site].apply_below(self._rules, graph, operators[site])
+            by_site[site] = Driver(copied, _EXACT if site.is_exact else self._allowed)
+            if operators[site.position] in graph.operators:
+                by_site[site].apply_below(self._rules, graph, operators[site.position])
         drop_dead_tensors(copied)
         return copied, by_site
 
@@ -113,13 +134,15 @@ class _Search:
             self._costs[sites] = self._cost_of(self._rewritten(sites)[0])
         return self._costs[sites]
 
-    def _start(self, everything: Sites) -> Sites:
+    def _start(self, every: Sequence[Sites]) -> Sites:
         none: Sites = frozenset()
-        if self._cost(everything) < self._cost(none):
-            return everything
-        head = self._cost(none).head
-        harmless = {site for site in everything if self._has_time() and self._cost(frozenset({site})).head <= head}
-        return min((none, frozenset(harmless)), key=self._cost) if self._has_time() else none
+        best = min((none, *every), key=self._cost)
+        if best:
+            return best
+        for site in sorted(frozenset().union(*every)):
+            if self._has_time() and self._cost(frozenset({site})).head <= self._cost(none).head:
+                best = _with(best, site)
+        return min((none, best), key=self._cost) if self._has_time() else none
 
     def _without_what_is_not_needed(self, sites: Sites) -> Sites:
         """Drop parts, halves first, as long as the cost does not rise."""
@@ -132,15 +155,20 @@ class _Search:
             size //= 2
         return sites
 
-    def _use(self, site: int, best: Sites, cost: Cost) -> SiteUse:
+    def _use(self, site: Site, best: Sites, cost: Cost) -> SiteUse:
         _, by_site = self._rewritten(best)
         without = best - {site}
         is_known = without in self._costs or self._has_time()
         saved = self._cost(without).need - cost.need if is_known else 0
-        return SiteUse(self._names[site], tuple(by_site[site].applied), saved)
+        return SiteUse(self._names[site.position], tuple(by_site[site].applied), saved)
 
     def _has_time(self) -> bool:
         return time.monotonic() < self._deadline
 
-    def _no_gain(self, site: int) -> Refused:
-        return Refused("search", self._names[site], "taking it apart does not lower the memory to reserve")
+    def _no_gain(self, position: int) -> Refused:
+        return Refused("search", self._names[position], "taking it apart does not lower the memory to reserve")
+
+
+def _with(sites: Sites, site: Site) -> Sites:
+    """These sites and this one, which takes the place of the other one at its position."""
+    return frozenset(each for each in sites if each.position != site.position) | {site}
