@@ -231,7 +231,10 @@ REFUSALS: dict[str, tuple[Callable[[Model], None], str]] = {
     "sparse": (lambda m: setattr(named(m, "p0/weights"), "extras", {"sparsity": object()}), "not a dense constant"),
     "grouped": (lambda m: setattr(named(m, "p0/weights"), "shape", (8, 1, 1, 4)), "it is grouped"),
     "computed bias": (compute_bias, "its bias is not one constant"),
-    "by axis": (lambda m: setattr(m.main.outputs[0], "quantization", per_channel(np.ones(4), 3)), "no single scale"),
+    "by axis": (
+        lambda m: setattr(m.main.outputs[0], "quantization", per_channel(np.ones(4, np.float32), 3)),
+        "no single scale",
+    ),
     "unquantised": (lambda m: setattr(named(m, "p0/weights"), "quantization", None), "not quantised"),
     "custom": (scale_of_weights(extras={"details": object()}), "in a custom way"),
     "other axis": (scale_of_weights(axis=3), "by tensor or by output channel"),

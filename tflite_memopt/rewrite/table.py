@@ -12,6 +12,7 @@ from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .rules.split_depthwise import SPLIT_DEPTHWISE
 from .rules.split_elementwise import SPLIT_ELEMENTWISE
+from .rules.split_grouped_convolution import SPLIT_GROUPED_CONVOLUTION
 from .rules.split_pad import SPLIT_PAD
 from .rules.split_pooling import SPLIT_POOLING
 from .rules.split_reshape import SPLIT_RESHAPE
@@ -28,6 +29,7 @@ CLEAN_UP: tuple[Rule, ...] = (
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
 
 SPLITS: tuple[Rule, ...] = (
+    SPLIT_GROUPED_CONVOLUTION,
     PARTIAL_CONVOLUTION,
     PARTIAL_TRANSPOSED_CONVOLUTION,
     SPLIT_DEPTHWISE,

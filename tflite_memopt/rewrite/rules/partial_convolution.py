@@ -16,6 +16,8 @@ exists. This is the channel-wise partitioning of SERENITY (Ahn et al., MLSys 202
 Exactness. float32 *reassociates*: the same products are summed in another order; see FLOAT_ERROR. Integers
 *approximate*: each partial sum and each running sum is rounded once more; partial_scales.py says to which scale.
 
+A grouped convolution does not sum over all channels: see split_grouped_convolution.py.
+
 Kernels. TFLM (conv.cc, fully_connected.cc, transpose_conv.cc) accepts a missing bias. LiteRT's CONV_2D does not
 (conv.cc: "has_bias was not true"), and for int16 the type of the bias chooses the width of the accumulator. So the
 other parts get a bias of zeros, one tensor for all of them, where there is a bias at all. ADD (add.cc) clamps to the
