@@ -227,7 +227,8 @@ def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
-        f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}, '--no-verify', '--no-cascade'];"
+        f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}];"
+        "sys.argv += ['--no-verify', '--no-cascade'];"
         "from tflite_memopt.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
