@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -88,23 +89,24 @@ class _Cascading:
         place_in_better_order(self._model, order, self._profile, quick)
 
     def _candidates(self, striping: Striping) -> list[Cascades]:
-        """Sets of cascades, most promising first: not many of equal estimates, which the planner finds alike."""
+        """Sets of cascades for the planner to judge: under a budget the cheapest ones first, then the smallest."""
         names = list(striping.options)
-        options = [striping.options[name] for name in names]
-        found = [
-            (self._estimate(cover), cover) for cover in covers(striping.needs, options, self._limits) if cover.options
-        ]
+        found = covers(striping.needs, [striping.options[name] for name in names], self._limits)
+        ordered = sorted((cover for cover in found if cover.options), key=self._promise)
+        picked = _few_alike(ordered, self._estimate)
         budget = self._options.budget
         if budget is not None:
-            found = [(0 if estimate <= budget else estimate, cover) for estimate, cover in found]
-        found.sort(key=lambda pair: (pair[0], pair[1].macs, pair[1].operators))
-        seen: dict[int, int] = {}
-        picked = []
-        for estimate, cover in found:
-            seen[estimate] = seen.get(estimate, 0) + 1
-            if seen[estimate] <= _ALIKE or estimate == 0:
-                picked.append(tuple(names[number] for number in cover.options))
-        return picked[:_EVALUATIONS]
+            fitting = [cover for cover in ordered if self._estimate(cover) <= budget]
+            cheap = sorted(fitting, key=self._price)[: _EVALUATIONS // 2]
+            picked = [*cheap, *(cover for cover in picked if cover not in cheap)]
+        return [tuple(names[number] for number in cover.options) for cover in picked[:_EVALUATIONS]]
+
+    def _promise(self, cover: Cover) -> tuple[int, int, int]:
+        return self._estimate(cover), cover.macs, cover.operators
+
+    def _price(self, cover: Cover) -> tuple[int, int, int]:
+        """What run time a cover costs: whole percents of MACs first, then operators."""
+        return 100 * cover.macs // max(1, self._base.macs), cover.operators, cover.macs
 
     def _estimate(self, cover: Cover) -> int:
         if self._options.objective == "head":
@@ -179,6 +181,17 @@ class _Cascading:
             f"({each.halo}, {each.edges})"
             for each in cascades
         )
+
+
+def _few_alike(ordered: Sequence[Cover], estimate: Callable[[Cover], int]) -> list[Cover]:
+    """Without all but the first of equal estimates: the planner finds them alike."""
+    seen: Counter[int] = Counter()
+    picked = []
+    for cover in ordered:
+        seen[estimate(cover)] += 1
+        if seen[estimate(cover)] <= _ALIKE:
+            picked.append(cover)
+    return picked
 
 
 def _neighbours(cascades: Cascades) -> Iterator[Cascades]:

@@ -45,7 +45,7 @@ def storages(shares: Iterable[Share]) -> dict[Tensor, Place]:
     """
     places: dict[Tensor, Place] = {}
     members: dict[Tensor, list[Tensor]] = {}
-    for share in shares:
+    for share in sorted(shares, key=_is_cut):
         if share.kind != "view":
             continue
         for tensor in (share.input, share.output):
@@ -128,3 +128,12 @@ def saved_bytes(share: Share) -> int:
         difference = 0
     span = max(second, difference + first) - min(0, difference)
     return max(0, first + second - span)
+
+
+def _is_cut(share: Share) -> bool:
+    """Whether the output is a part of the input.
+
+    Where not all views can hold, those that join parts come first: a part that is copied out of a larger tensor is
+    alive with that alone, parts that are copied into one are all alive with it at once.
+    """
+    return share.input.nbytes > share.output.nbytes

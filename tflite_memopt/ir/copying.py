@@ -27,6 +27,7 @@ def copy_model(model: Model) -> Model:
         opcodes=list(model.opcodes),
         buffers=list(model.buffers),
         metadata=list(model.metadata),
+        legacy_metadata=None if model.legacy_metadata is None else list(model.legacy_metadata),
         signatures=None if model.signatures is None else [signature(each) for each in model.signatures],
     )
 

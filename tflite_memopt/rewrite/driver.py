@@ -52,10 +52,11 @@ class Driver:
             if match is None:
                 continue
             reason = self._reason_against(rule, match)
+            name = label(anchor)
             if reason is None:
                 self._apply(rule, match)
+                self.refused.pop((rule.name, name), None)
                 return True
-            name = label(anchor)
             self.refused[rule.name, name] = Refused(rule.name, name, reason)
         return False
 

@@ -12,12 +12,13 @@ from ..ir.model import Graph, Operator, Tensor
 class Pattern:
     """An operator called one of ``names`` whose input slots in ``inputs`` are written by operators that fit too.
 
-    ``role`` is what the rule calls the operator.
+    ``role`` is what the rule calls the operator. ``any_input`` must fit one of the inputs; the first that does counts.
     """
 
     role: str
     names: Collection[str]
     inputs: Mapping[int, Pattern] = field(default_factory=dict)
+    any_input: Pattern | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ def _fits(pattern: Pattern, operator: Operator, found: dict[str, Operator]) -> b
     found[pattern.role] = operator
     for slot, inner in pattern.inputs.items():
         tensor = operator.inputs[slot] if slot < len(operator.inputs) else None
-        if tensor is None or tensor.producer is None or not _fits(inner, tensor.producer, found):
+        if not _is_written_by(inner, tensor, found):
             return False
-    return True
+    wanted = pattern.any_input
+    return wanted is None or any(_is_written_by(wanted, tensor, found) for tensor in operator.inputs)
+
+
+def _is_written_by(pattern: Pattern, tensor: Tensor | None, found: dict[str, Operator]) -> bool:
+    return tensor is not None and tensor.producer is not None and _fits(pattern, tensor.producer, found)

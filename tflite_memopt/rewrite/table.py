@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from .rule import Rule
+from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .rules.split_depthwise import SPLIT_DEPTHWISE
+from .rules.split_elementwise import SPLIT_ELEMENTWISE
+from .rules.split_pad import SPLIT_PAD
+from .rules.split_pooling import SPLIT_POOLING
+from .rules.split_reshape import SPLIT_RESHAPE
+from .rules.split_slice import SPLIT_SLICE
+from .rules.split_spatial import SPLIT_SPATIAL
 
 CLEAN_UP: tuple[Rule, ...] = ()
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
 
-SPLITS: tuple[Rule, ...] = ()
+SPLITS: tuple[Rule, ...] = (
+    PARTIAL_CONVOLUTION,
+    PARTIAL_TRANSPOSED_CONVOLUTION,
+    SPLIT_DEPTHWISE,
+    SPLIT_POOLING,
+    SPLIT_ELEMENTWISE,
+    SPLIT_PAD,
+    SPLIT_SPATIAL,
+    SPLIT_RESHAPE,
+    SPLIT_SLICE,
+)
 """Take a channel concatenation apart: applied where the cost falls."""

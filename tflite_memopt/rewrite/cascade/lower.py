@@ -18,7 +18,7 @@ import numpy as np
 from ...analysis.rows import Rows
 from ...ir.builder import VALID
 from ...ir.constants import integers
-from ...ir.editor import Editor
+from ...ir.editor import Editor, stem
 from ...ir.model import Graph, Model, Operator, Tensor
 from .region import Region
 from .stripes import Job, Stripe
@@ -48,7 +48,7 @@ class _Lowering:
         for number, stripe in enumerate(self._stripes):
             self._slice_inputs(stripe, self._suffix(number))
         parts = [self._stripe(stripe, self._suffix(number)) for number, stripe in enumerate(self._stripes)]
-        self._join(parts, self._region.exit, f"{self._region.exit.name}/rows")
+        self._join(parts, self._region.exit, f"{stem(self._region.exit)}/rows")
 
     def _suffix(self, number: int) -> str:
         return f"stripe{number + 1}of{len(self._stripes)}"
@@ -83,13 +83,13 @@ class _Lowering:
         return made
 
     def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Tensor:
-        joined = self._activation(f"{like.name}/{suffix}/window", like, rows)
+        joined = self._activation(f"{stem(like)}/{suffix}/window", like, rows)
         self._edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
         return joined
 
     def _run(self, operator: Operator, job: Job, suffix: str) -> Tensor:
         way = self._region.ways[self._region.operators.index(operator)]
-        name = f"{operator.outputs[0].name}/{suffix}"
+        name = f"{stem(operator.outputs[0])}/{suffix}"
         inputs = list(operator.inputs)
         for slot in way.sliced:
             tensor = operator.inputs[slot]
@@ -135,7 +135,7 @@ class _Lowering:
         """The wanted rows of a tensor that has the present ones: a slice, unless they are the same."""
         if wanted == present:
             return tensor
-        cut = self._activation(f"{tensor.name}/{suffix}", tensor, wanted)
+        cut = self._activation(f"{stem(tensor)}/{suffix}", tensor, wanted)
         first = np.asarray([0, wanted.start - present.start, 0, 0], np.int32)
         begin = self._edit.constant(f"{cut.name}/begin", first)
         size = self._edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))

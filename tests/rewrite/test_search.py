@@ -1,0 +1,141 @@
+"""The search for the concatenations to take apart, with costs made up for each set of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.check import check_model
+from tflite_memopt.ir.dump import dump_model
+from tflite_memopt.ir.model import Model
+from tflite_memopt.rewrite import search as module
+from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
+from tflite_memopt.rewrite.search import Cost, Found, search
+
+Taken = frozenset[int]
+Bytes = Callable[[Taken], int]
+
+
+def cells(count: int) -> Model:
+    """A concatenation and a RELU, ``count`` times."""
+    b = ModelBuilder()
+    outputs = []
+    for number in range(count):
+        x = b.concat([b.input(f"x{number}_{part}", (1, 4, 4, 2)) for part in range(2)])
+        outputs.append(b.tensor(f"cell{number}", x.shape))
+        b.operator("RELU", (x,), outputs[-1:])
+    return b.finish(*outputs)
+
+
+def taken_in(model: Model) -> Taken:
+    """The cells that are in parts."""
+    writers = [tensor.producer for tensor in model.main.outputs]
+    return frozenset(at for at, op in enumerate(writers) if op is not None and op.name == "CONCATENATION")
+
+
+def run(count: int, head_of: Bytes, need_of: Bytes | None = None, seconds: float = 60) -> Found:
+    def cost_of(model: Model) -> Cost:
+        taken = taken_in(model)
+        head = head_of(taken)
+        return Cost(head if need_of is None else need_of(taken), head, 0, len(model.main.operators))
+
+    return search(cells(count), (SPLIT_ELEMENTWISE,), ("exact",), cost_of, seconds)
+
+
+def best_of(count: int, head_of: Bytes) -> int:
+    sets = (frozenset(each) for size in range(count + 1) for each in combinations(range(count), size))
+    return min(head_of(each) for each in sets)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=5))
+def test_the_optimum_where_every_site_counts_for_itself(changes: list[int]) -> None:
+    def head_of(taken: Taken) -> int:
+        return 1000 + sum(changes[at] for at in taken)
+
+    found = run(len(changes), head_of)
+    assert found.cost.head == best_of(len(changes), head_of)
+    assert taken_in(found.model) == {at for at, change in enumerate(changes) if change < 0}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(10, 100), st.integers(1, 200)), min_size=1, max_size=5))
+def test_the_optimum_where_the_largest_counts(peaks: list[tuple[int, int]]) -> None:
+    """Taking a cell apart makes its peak smaller, or larger than any."""
+    peaks = [(whole, parts if parts < whole else 200 + parts) for whole, parts in peaks]
+
+    def head_of(taken: Taken) -> int:
+        return max(parts if at in taken else whole for at, (whole, parts) in enumerate(peaks))
+
+    found = run(len(peaks), head_of)
+    assert found.cost.head == best_of(len(peaks), head_of)
+    taken = taken_in(found.model)
+    assert all(head_of(taken - {at}) > found.cost.head for at in taken), "a site that nothing needs"
+
+
+def test_equal_cells_that_bind_together_although_each_costs_a_little() -> None:
+    def head_of(taken: Taken) -> int:
+        return 60 if taken >= {0, 1, 2} else 100
+
+    found = run(4, head_of, lambda taken: head_of(taken) + 3 * len(taken))
+    assert taken_in(found.model) == {0, 1, 2}
+    assert [site.saved_bytes for site in found.sites] == [37, 37, 37]
+    assert [site.applied[0].rule for site in found.sites] == ["split_elementwise"] * 3
+    assert [(each.rule, each.operator) for each in found.refused] == [("search", "concat6")]
+
+
+def test_what_raises_the_cost_is_undone() -> None:
+    model = cells(3)
+    before = dump_model(model)
+    found = search(model, (SPLIT_ELEMENTWISE,), ("exact",), lambda each: Cost(len(taken_in(each)), 0, 0, 0), 60)
+    assert found.model is model
+    assert dump_model(model) == before
+    assert found.sites == ()
+    assert len(found.refused) == 3
+
+
+def test_the_original_is_not_changed_and_the_result_has_no_dead_tensors() -> None:
+    model = cells(2)
+    before = dump_model(model)
+    seen = []
+
+    def cost_of(each: Model) -> Cost:
+        check_model(each)
+        seen.append(sum(tensor.producer is None and not tensor.uses for tensor in each.main.tensors))
+        return Cost(-len(taken_in(each)), 0, 0, 0)
+
+    found = search(model, (SPLIT_ELEMENTWISE,), ("exact",), cost_of, 60)
+    assert taken_in(found.model) == {0, 1}
+    assert dump_model(model) == before
+    assert set(seen) == {0}
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 3, 6, 30])
+def test_no_cost_is_asked_for_after_the_deadline(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    asked = []
+
+    def head_of(taken: Taken) -> int:
+        asked.append(taken)
+        clock[0] += 1
+        return 100 - len(taken & {0, 1, 2})
+
+    found = run(6, head_of, seconds=seconds)
+    # None and all are always compared.
+    assert len(asked) <= max(2, seconds + 1)
+    assert found.cost.head == 97
+    assert len(asked) == len(set(asked))
+
+
+def test_a_model_without_a_site_stays_as_it_is() -> None:
+    b = ModelBuilder()
+    model = b.finish(b.conv(b.input("x", (1, 4, 4, 2)), 4))
+    found = search(model, (SPLIT_ELEMENTWISE,), ("exact",), lambda _: Cost(1, 1, 1, 1), 60)
+    assert found.model is model
+    assert found.sites == found.refused == ()
