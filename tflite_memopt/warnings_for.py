@@ -37,7 +37,7 @@ def _of_values(report: Report) -> Iterator[str]:
         return
     measured = [verdict for verdict in report.equivalence.values() if verdict.equal is not None]
     yield (
-        "--allow-approximate: the result is NOT equal to the original, integers are requantised once more; "
+        "--allow-approximate: integers are requantised once more, the result need NOT equal the original; "
         f"{_measured(measured)}; check the accuracy with your own data"
     )
 
@@ -49,6 +49,8 @@ def _measured(verdicts: Sequence[Verdict]) -> str:
     farthest = max(each.max_abs_diff for each in verdicts)
     size = f"{farthest:g}" if steps is None else f"{steps:g} LSB"
     share = max(each.differing_share for each in verdicts)
+    if not share:
+        return f"no difference was seen over {verdicts[0].samples} samples"
     text = f"outputs differ by up to {size}, {100 * share:.3g} % of their values, over {verdicts[0].samples} samples"
     agreeing = [each.agreeing_argmax_share for each in verdicts if each.agreeing_argmax_share is not None]
     return f"{text}, the largest score is the same one in {min(agreeing):.1%}" if agreeing else text

@@ -19,6 +19,8 @@ def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:
     report = tflite_memopt.optimize(write_model(dense_model()), Options(verify=False)).report
     refused = [Refusal("split", f"conv{n}", "[it] requantises") for n in range(12)]
     refused.insert(3, Refusal("split", "other", "batch 2"))
+    refused += [Refusal("cut", f"add{n}", f"its operand 'z{n}' is shared") for n in range(2)]
+    refused.append(Refusal("pad", "pad0", "'\udcff' is wide"))
     used = RewriteUse("split + push", ("a", "b", "c", "d", "\udcff"), "exact", 12_345)
     console = Console(width=120, record=True, file=StringIO())
     console.print(render_explanation(replace(report, rewrites=(used,), refused=tuple(refused))))
@@ -31,5 +33,9 @@ def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:
         "conv0, conv1, conv2 and 9 more",
     ]
     assert sum("batch 2" in line for line in lines) == 1
+    [shared] = [line for line in lines if "is shared" in line]
+    assert "its operand '...' is shared" in shared
+    assert "add0, add1" in shared
+    assert sum("'?' is wide" in line for line in lines) == 1
     [applied] = [line for line in lines if "12,345" in line]
     assert "a, b, c and 2 more" in applied

@@ -114,6 +114,18 @@ def test_uint8_becomes_int8() -> None:
     assert report.after.operators == 1
 
 
+def test_int16_inside_is_int16_at_the_boundary() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 64), F32)
+    q = convert(b, "QUANTIZE", x, "q", I16, scale=0.003)
+    y = b.tensor("y", q.shape, I16, scale=0.006)
+    b.operator("ADD", (q, q), (y,), "AddOptions", potScaleInt16=False)
+    model = b.finish(convert(b, "DEQUANTIZE", y, "z", F32))
+    report = tflite_memopt.optimize(write_model(model), INT8).report
+    assert [(tensor.type, tensor.bytes) for tensor in report.interface["after"]] == [("int16", 128), ("int16", 128)]
+    assert {runtime: verdict.equal for runtime, verdict in report.equivalence.items()} == {"litert": True, "tflm": True}
+
+
 def test_a_shift_that_clamps_is_proved_with_the_values_that_get_through() -> None:
     report = tflite_memopt.optimize(write_model(of_integers(U8, I8, 100, 0)), INT8).report
     assert report.equivalence["litert"].equal

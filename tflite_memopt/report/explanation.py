@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -11,6 +12,8 @@ from rich.text import Text
 from .model import Refusal, Report, RewriteUse
 
 _MAX_NAMES = 3
+_NAME = re.compile(r"'[^']*'")
+"""What a reason quotes: reasons that differ in it only are one."""
 
 
 def render_explanation(report: Report) -> RenderableType:
@@ -35,20 +38,24 @@ def _applied(uses: Sequence[RewriteUse]) -> Table:
 
 
 def _refused(refusals: Sequence[Refusal]) -> Table:
-    by_reason: dict[tuple[str, str], list[str]] = {}
+    by_reason: dict[tuple[str, str], list[Refusal]] = {}
     for each in refusals:
-        by_reason.setdefault((each.rule, each.reason), []).append(each.operator)
+        by_reason.setdefault((each.rule, _NAME.sub("'...'", each.reason)), []).append(each)
     table = Table(title="rewrites that fit and were not applied", title_justify="left")
     for column in ("rule", "reason", "number", "at"):
         table.add_column(column, justify="right" if column == "number" else "left", overflow="fold")
-    for (rule, reason), operators in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        table.add_row(rule, Text(reason), str(len(operators)), _names(operators))
+    for (rule, reason), group in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        said = group[0].reason if len(group) == 1 else reason
+        table.add_row(rule, _text(said), str(len(group)), _names([each.operator for each in group]))
     return table
 
 
 def _names(names: Sequence[str]) -> Text:
-    """The first names of a list; bytes that are not UTF-8 become question marks."""
     shown = ", ".join(names[:_MAX_NAMES])
     rest = len(names) - _MAX_NAMES
-    text = f"{shown} and {rest} more" if rest > 0 else shown
-    return Text(text.encode("utf-8", "replace").decode("utf-8"))
+    return _text(f"{shown} and {rest} more" if rest > 0 else shown)
+
+
+def _text(words: str) -> Text:
+    """Words with names from the file in them; bytes that are not UTF-8 become question marks."""
+    return Text(words.encode("utf-8", "replace").decode("utf-8"))
