@@ -4,6 +4,7 @@ scripts/bench models FOLDER [-o docs/benchmarks/models.md]     every .tflite of 
 scripts/bench arena FOLDER [-o docs/benchmarks/arena.md]       the head, permission by permission
 scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   every planner
+scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewriting adds to order and plan
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
@@ -21,6 +22,7 @@ import click
 from bench_arena import arena
 from bench_growth import growth
 from bench_plan import plan
+from bench_rewrite import rewrite
 from bench_schedule import schedule
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -146,6 +148,7 @@ cli.add_command(arena)
 cli.add_command(schedule)
 cli.add_command(growth)
 cli.add_command(plan)
+cli.add_command(rewrite)
 
 if __name__ == "__main__":
     cli()

@@ -1,0 +1,266 @@
+"""Rewriting measured: docs/benchmarks/rewrite.md, beside SERENITY's Figures 10, 12 and 13."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+from bench_networks import named, row, table
+from paper_tables import REWRITING
+
+from tflite_memopt.analysis.lifetimes import in_head
+from tflite_memopt.budget import Budget
+from tflite_memopt.equivalence.runner import run_models
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Operator
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import optimize
+from tflite_memopt.problems import head_in_force, memory_layout, schedule_problem
+from tflite_memopt.proof import arena_for
+from tflite_memopt.report.model import Report
+from tflite_memopt.rewrite.pattern import match_at
+from tflite_memopt.rewrite.rule import EXACTNESS, Exactness
+from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.schedule.methods import solve
+
+NETWORKS = (
+    *("swiftnet", "darts_cell", "darts", "randwire1", "randwire2", "randwire3"),
+    *("nasnet", "amoebanet", "inception_v3"),
+)
+PUBLISHED = ("swiftnet", "darts_cell", "randwire1", "randwire2", "randwire3")
+"""Those that stand for networks of the paper's Table 1."""
+INTEGERS = (DType.INT8, DType.INT16)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A model in the order of smallest peak: that peak, the head under TFLM's own planner, and the search's time."""
+
+    peak: int
+    stock_head: int
+    operators: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Head:
+    """Bytes of TFLM's head, as TFLM says itself or, where it does not load the model, as predicted."""
+
+    size: int
+    measured: bool
+
+    def __str__(self) -> str:
+        return f"{self.size:,}{'' if self.measured else ' (p)'}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network in one mode. ``patterns``: operators that a rule would take apart at once."""
+
+    name: str
+    mode: str
+    patterns: int
+    own_peak: int
+    plain: Ordered
+    rewritten: Ordered
+    stock: Head
+    planned: Head
+    final: Head
+    seconds: float
+    report: Report
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.mode}"
+
+    @property
+    def extra(self) -> float:
+        """How many times smaller rewriting makes the head of order and plan."""
+        return self.planned.size / self.final.size
+
+    @property
+    def reduction(self) -> float:
+        """How many times smaller than in TFLite's order with TFLM's planner."""
+        return self.stock.size / self.final.size
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
+@click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
+@click.option("--samples", default=1, show_default=True, help="Inputs on which equality is proved; 0: no proof.")
+def rewrite(sources: tuple[Path, ...], output: Path | None, time_limit: float, samples: int) -> None:
+    """Peak memory with and without rewriting, of the networks among SOURCES (files, or folders of .tflite)."""
+    runs = [run for file in _files(sources) for run in _runs(file, time_limit, samples)]
+    command = f"scripts/bench rewrite {' '.join(map(named, sources))} --time-limit {time_limit:g} --samples {samples}"
+    text = "\n".join(_document(runs, command))
+    if output is None:
+        click.echo(text)
+    else:
+        output.write_text(text + "\n")
+
+
+def _files(sources: Sequence[Path]) -> list[Path]:
+    """The files of the networks, float before int8, in the order of ``NETWORKS``."""
+    found = [file for path in sources for file in (path.glob("*.tflite") if path.is_dir() else [path])]
+    by_stem = {file.stem: file for file in found}
+    return [by_stem[stem] for name in NETWORKS for stem in (name, f"{name}_int8") if stem in by_stem]
+
+
+def _runs(file: Path, time_limit: float, samples: int) -> Iterator[Run]:
+    data = file.read_bytes()
+    if not any(in_head(tensor) and tensor.dtype in INTEGERS for tensor in read_model(data).main.tensors):
+        yield _run(file.stem, "float", data, Options(time_limit=time_limit, objective="head", samples=samples))
+        return
+    for mode, approximate in (("int8, exact only", False), ("int8, --allow-approximate", True)):
+        options = Options(time_limit=time_limit, objective="head", samples=samples, allow_approximate=approximate)
+        yield _run(file.stem.removesuffix("_int8"), mode, data, options)
+
+
+def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
+    click.echo(f"{name}, {mode}", err=True)
+    plain = optimize(data, replace(options, rewrite=False, verify=False))
+    final = optimize(data, replace(options, verify=options.samples > 0))
+    model = read_model(data)
+    before, after = plain.report.before, final.report.after
+    measured = _heads({"stock": data, "planned": plain.model, "final": final.model}, model)
+    problem = schedule_problem(model.main, memory_layout(model, profile_named("portable")))
+    return Run(
+        name=name,
+        mode=mode,
+        patterns=_patterns(model, EXACTNESS if options.allow_approximate else EXACTNESS[:2]),
+        own_peak=solve(problem, "as_is").peak_bytes,
+        plain=_ordered(read_model(plain.model), options.time_limit),
+        rewritten=_ordered(read_model(final.model), options.time_limit),
+        stock=measured.get("stock", Head(before.arena_bytes, False)),
+        planned=measured.get("planned", Head(plain.report.after.arena_bytes, False)),
+        final=measured.get("final", Head(after.arena_bytes, False)),
+        seconds=final.report.seconds["rewrite"],
+        report=final.report,
+    )
+
+
+def _ordered(model: Model, time_limit: float) -> Ordered:
+    """Of a model without an offline plan: the plan in the file is not looked at."""
+    profile = profile_named("portable")
+    schedule = solve(schedule_problem(model.main, memory_layout(model, profile)), budget=Budget(time_limit))
+    model.main.reorder(schedule.order)
+    head = head_in_force(memory_layout(model, profile), {})
+    return Ordered(schedule.peak_bytes, head, len(model.main.operators), schedule.seconds)
+
+
+def _heads(models: Mapping[str, bytes], largest: Model) -> dict[str, Head]:
+    """TFLM's own word on those that it loads; nothing is run."""
+    found = run_models("tflm", models, [], 2 * arena_for(largest))
+    return {name: Head(run.facts["head"], True) for name, run in found.items() if run.ran}
+
+
+def _patterns(model: Model, allowed: Collection[Exactness]) -> int:
+    return sum(_has_pattern(model, operator, allowed) for operator in model.main.operators)
+
+
+def _has_pattern(model: Model, operator: Operator, allowed: Collection[Exactness]) -> bool:
+    matches = ((rule, match_at(rule.pattern, model.main, operator)) for rule in SPLITS)
+    return any(m is not None and rule.refuse(m) is None and rule.exactness(m) in allowed for rule, m in matches)
+
+
+def _document(runs: Sequence[Run], command: str) -> Iterator[str]:
+    yield "# Graph rewriting\n"
+    yield f"Made by `{command}`. Bytes; `(p)`: predicted, TFLM does not load that model. The objective is the head."
+    yield "Patterns are operators behind a channel concatenation that a rule would take apart at once; where there"
+    yield "are none, rewriting changes nothing, and the network does not count in the means of what it gains.\n"
+    yield from _without_allocator(runs)
+    yield from _with_allocator(runs)
+    yield from _means(runs)
+    yield from _scheduling(runs)
+
+
+def _without_allocator(runs: Sequence[Run]) -> Iterator[str]:
+    published = REWRITING["peak"]
+    yield "## Without the allocator: the largest working set (Figure 12 b)\n"
+    yield f"Published for SwiftNet's cell A: best order {published[0]} KB, with rewriting {published[1]} KB.\n"
+    yield from table("network | patterns | TFLite's order | best order | + rewriting | extra reduction")
+    for run in runs:
+        gain = 100 * (1 - run.rewritten.peak / run.plain.peak)
+        peaks = (f"{peak:,}" for peak in (run.own_peak, run.plain.peak, run.rewritten.peak))
+        yield row(run.label, run.patterns, *peaks, f"{gain:.1f} %")
+    yield ""
+
+
+def _with_allocator(runs: Sequence[Run]) -> Iterator[str]:
+    published = REWRITING["arena"]
+    yield "## With the allocator: TFLM's head (Figures 10 and 12 a)\n"
+    yield f"Published for SwiftNet's cell A: TensorFlow Lite {published[0]} KB, best order {published[1]} KB, with"
+    yield f"rewriting {published[2]} KB.\n"
+    yield from table(
+        "network | TFLite's order, TFLM's planner | best order, TFLM's planner | best order + plan | + rewriting |"
+        " extra reduction | stock / rewritten | equal"
+    )
+    for run in runs:
+        cells = (run.stock, Head(run.plain.stock_head, False), run.planned, run.final)
+        gain = f"{100 * (1 - 1 / run.extra):.1f} %"
+        yield row(run.label, *cells, gain, f"{run.reduction:.2f}", _proof(run.report))
+    yield ""
+
+
+def _proof(report: Report) -> str:
+    words = {True: "yes", False: "NO", None: "-"}
+    return ", ".join(f"{name} {words[verdict.equal]}" for name, verdict in report.equivalence.items()) or "not run"
+
+
+def _means(runs: Sequence[Run]) -> Iterator[str]:
+    factors = REWRITING["factor"]
+    yield "## Geometric means\n"
+    yield f"Published: {factors[0]} times smaller than TensorFlow Lite by order alone, {factors[1]} times with"
+    yield f"rewriting, which is {100 * (factors[1] / factors[0] - 1):.1f} % on top. `planned / rewritten` is that"
+    yield "second step here, over the networks with patterns; `stock / rewritten` is over all.\n"
+    yield from table("networks | with patterns | planned / rewritten | extra reduction | stock / rewritten")
+    for title, chosen in _groups(runs):
+        with_patterns = [run.extra for run in chosen if run.patterns]
+        extra = _mean(with_patterns)
+        yield row(
+            f"{title} ({len(chosen)})",
+            len(with_patterns),
+            f"{extra:.3f}",
+            f"{100 * (1 - 1 / extra):.1f} %",
+            f"{_mean([run.reduction for run in chosen]):.2f}",
+        )
+    yield ""
+
+
+def _groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
+    """All networks of each mode, then those of the paper."""
+    for mode in dict.fromkeys(run.mode for run in runs):
+        of_mode = [run for run in runs if run.mode == mode]
+        yield mode, of_mode
+        theirs = [run for run in of_mode if run.name in PUBLISHED]
+        if 0 < len(theirs) < len(of_mode):
+            yield f"{mode}, the paper's", theirs
+
+
+def _mean(factors: Sequence[float]) -> float:
+    return statistics.geometric_mean(factors) if factors else 1.0
+
+
+def _scheduling(runs: Sequence[Run]) -> Iterator[str]:
+    seconds = REWRITING["seconds"]
+    yield "## Scheduling time (Figure 13)\n"
+    yield f"Published, on average: {seconds[0]} s without rewriting and {seconds[1]} s with it; SwiftNet grows from"
+    yield "62 to 92 nodes. Seconds are wall time of the search for the order, and of the search for what to rewrite.\n"
+    yield from table("network | operators | rewritten | seconds | rewritten | seconds for rewriting | taken apart")
+    for run in runs:
+        plain, after = run.plain, run.rewritten
+        counts = (plain.operators, after.operators, f"{plain.seconds:.3f}", f"{after.seconds:.3f}")
+        yield row(run.label, *counts, f"{run.seconds:.1f}", _taken_apart(run.report))
+    yield ""
+
+
+def _taken_apart(report: Report) -> str:
+    """How often each set of rules was applied."""
+    names = [use.rule for use in report.rewrites if use.saved_bytes or "split" in use.rule or "partial" in use.rule]
+    return ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names)) or "-"
