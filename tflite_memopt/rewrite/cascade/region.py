@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...analysis.rows import RowByRow, row_by_row
+from ...ir.dtype import DType
 from ...ir.model import Graph, Operator, Tensor
+
+_CUT = frozenset({DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32})
+"""Types that TFLM both slices and concatenates (slice.cc, concatenation.cc)."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,13 @@ def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
                 return f"'{tensor.name}' is a variable, or needed whole inside the region"
             if tensor not in inside and slot in way.sliced:
                 inputs[tensor] = None
-    reason = _reason_against_exit(graph, operators, inside)
+    reason = _reason_against_types((*inputs, *inside)) or _reason_against_exit(graph, operators, inside)
     return reason or Region(tuple(operators), tuple(ways), tuple(inputs))
+
+
+def _reason_against_types(tensors: Iterable[Tensor]) -> str | None:
+    wrong = next((tensor for tensor in tensors if tensor.dtype not in _CUT), None)
+    return None if wrong is None else f"TFLM cannot slice '{wrong.name}', which is {wrong.dtype.label}"
 
 
 def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: set[Tensor]) -> str | None:
