@@ -72,7 +72,7 @@ def apply_cascades(model: Model, cascades: Sequence[Cascade]) -> None:
 
 
 def striping_of(model: Model, profile: KernelProfile, floor: int, limits: Limits, deadline: float) -> Striping:
-    """Look at all regions with a step that needs more than ``floor`` bytes, those with the largest first."""
+    """Look at all regions with a step that needs more than ``floor`` bytes, short ones first."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     needs = step_needs(wire(problem), range(len(problem.steps)))
     found: dict[Cascade, Option] = {}
@@ -92,7 +92,7 @@ def _intervals(model: Model, needs: Sequence[int], floor: int) -> list[tuple[int
             region = region_of(model.main, operators[first:end])
             if max(needs[first:end]) > floor and isinstance(region, Region) and region.exit.shape[1] > 1:
                 found.append((first, end))
-    return sorted(found, key=lambda pair: (-max(needs[pair[0] : pair[1]]), pair[1] - pair[0]))
+    return sorted(found, key=lambda pair: (pair[1] - pair[0], -max(needs[pair[0] : pair[1]])))
 
 
 def _across(problem: ScheduleProblem, first: int, end: int) -> int:
