@@ -18,6 +18,7 @@ from .rewrite.dead_tensors import drop_dead_tensors
 from .rewrite.driver import Driver
 from .rewrite.rule import EXACTNESS, Exactness, Refused
 from .rewrite.search import SiteUse, search
+from .rewrite.share_constants import share_constants
 from .rewrite.table import CLEAN_UP, SPLITS
 
 
@@ -31,22 +32,22 @@ class Rewritten:
 
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
-    """Rewrite a model; it is changed itself by the clean-up, and copied for what comes after."""
-    uses = _clean_up(model) if options.rewrite else ()
+    """Rewrite a model; it is changed itself by the clean-up and at its boundary, and copied for what comes after."""
+    cleaned = _clean_up(model) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
-    if dead:
-        uses = (*uses, RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0))
+    dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
-    uses = (*uses, *boundary.uses)
+    uses = (*cleaned.uses, *dropped, *boundary.uses)
+    refused = (*cleaned.refused, *boundary.refused)
     if not options.rewrite:
-        return Rewritten(model, uses, boundary.refused)
+        return Rewritten(model, uses, refused)
     progress("looking for concatenations to take apart")
     found = search(model, SPLITS, allowed(options), lambda each: cost_of(each, profile, options), options.time_limit)
     drop_dead_tensors(found.model)
     return Rewritten(
         found.model,
         (*uses, *(_site_use(site) for site in found.sites)),
-        (*boundary.refused, *(_refusal(each) for each in found.refused)),
+        (*refused, *(_refusal(each) for each in found.refused)),
     )
 
 
@@ -71,11 +72,15 @@ def loosest(uses: tuple[RewriteUse, ...]) -> Exactness:
     return _loosest(use.exactness for use in uses)
 
 
-def _clean_up(model: Model) -> tuple[RewriteUse, ...]:
+def _clean_up(model: Model) -> Rewritten:
     driver = Driver(model)
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
-    return tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+    uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+    shared = share_constants(model)
+    if shared:
+        uses = (*uses, RewriteUse("share_constants", tuple(tensor.name for tensor in shared), "exact", 0))
+    return Rewritten(model, uses, tuple(_refusal(each) for each in driver.refused.values()))
 
 
 def _site_use(site: SiteUse) -> RewriteUse:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..ir.builder import VALID
 from ..ir.constants import integers
+from ..ir.dtype import DType
 from ..ir.model import Operator, Tensor
 
 _WINDOWED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
@@ -112,6 +113,8 @@ def _windowed(operator: Operator) -> RowByRow | str:
         filters = operator.inputs[1]
         if filters is None or len(filters.shape) != 4:
             return "its weights are not a 4-dimensional constant"
+        if source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32:
+            return "it is hybrid: its float input is quantised by the range of all rows"
         taps = filters.shape[1], filters.shape[2]
     axes = [_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2)]
     return RowByRow(axes[0], axes[1], (0,), is_window=True)

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .dtype import DType
-from .model import Buffer, Graph, Model, OpCode, Operator, Options, Quantization, Tensor
+from .making import Array, add_constant, new_operator
+from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
 
 SAME, VALID = 0, 1
 NO_ACTIVATION, RELU, RELU6 = 0, 1, 3
-Array = npt.NDArray[Any]
 
 
 class ModelBuilder:
@@ -48,10 +48,7 @@ class ModelBuilder:
 
     def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> Tensor:
         """A tensor with values; its element type is the array's."""
-        buffer = Buffer(np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype=np.uint8))
-        self.model.buffers.append(buffer)
-        dtype = DType[values.dtype.name.upper()]
-        return self.graph.add_tensor(Tensor(name, values.shape, dtype, buffer, quantization))
+        return add_constant(self.model, self.graph, name, values, quantization)
 
     def operator(
         self,
@@ -62,12 +59,7 @@ class ModelBuilder:
         **fields: Any,
     ) -> Operator:
         """Any operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
-        opcode = next((code for code in self.model.opcodes if code.name == name), None)
-        if opcode is None:
-            opcode = OpCode(name)
-            self.model.opcodes.append(opcode)
-        options = None if kind is None else Options(kind, fields)
-        return self.graph.add_operator(Operator(opcode, tuple(inputs), tuple(outputs), options))
+        return self.graph.add_operator(new_operator(self.model, name, inputs, outputs, kind, fields))
 
     def finish(self, *outputs: Tensor) -> Model:
         """Declare the present graph's outputs and return the model."""

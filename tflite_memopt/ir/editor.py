@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from .dtype import DType
-from .model import Buffer, Graph, Model, OpCode, Operator, Options, Quantization, Tensor
+from .making import Array, add_buffer, add_constant, new_operator
+from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
 
-Array = npt.NDArray[Any]
 # Versions from which the schema's operators take these types (tensorflow/lite/tools/versioning/op_version.cc);
 # CONCATENATION, PAD, ADD, SLICE, SPLIT and STRIDED_SLICE all count alike. Interpreters need at least these.
 _VERSIONS = {DType.INT8: 2, DType.INT16: 3}
@@ -47,12 +44,12 @@ class Editor:
         """
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
-            buffer = Buffer(np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype=np.uint8))
-            self.model.buffers.append(buffer)
-            dtype = DType[values.dtype.name.upper()]
-            tensor = Tensor(self._unique(name), values.shape, dtype, buffer, quantization)
-            self._constants[key] = self.graph.add_tensor(tensor)
+            self._constants[key] = add_constant(self.model, self.graph, self._unique(name), values, quantization)
         return self._constants[key]
+
+    def fill(self, tensor: Tensor, values: Array) -> None:
+        """Make a tensor that nothing writes a constant."""
+        tensor.buffer = add_buffer(self.model, values)
 
     def operator(
         self,
@@ -64,12 +61,7 @@ class Editor:
     ) -> Operator:
         """A builtin operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
         version = _VERSIONS.get(outputs[0].dtype, 1)
-        opcode = next((code for code in self.model.opcodes if code.name == name and code.version >= version), None)
-        if opcode is None:
-            opcode = OpCode(name, version)
-            self.model.opcodes.append(opcode)
-        options = None if kind is None else Options(kind, fields)
-        return self._insert(Operator(opcode, tuple(inputs), tuple(outputs), options))
+        return self._insert(new_operator(self.model, name, inputs, outputs, kind, fields, version))
 
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any

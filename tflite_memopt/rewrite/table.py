@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from .rule import Rule
+from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
+from .rules.constant_folding import CONSTANT_FOLDING
+from .rules.dead_operators import DEAD_OPERATORS
+from .rules.identity import IDENTITY
+from .rules.legal_concatenation import LEGAL_CONCATENATION
+from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .rules.split_depthwise import SPLIT_DEPTHWISE
 from .rules.split_elementwise import SPLIT_ELEMENTWISE
@@ -12,7 +18,13 @@ from .rules.split_reshape import SPLIT_RESHAPE
 from .rules.split_slice import SPLIT_SLICE
 from .rules.split_spatial import SPLIT_SPATIAL
 
-CLEAN_UP: tuple[Rule, ...] = ()
+CLEAN_UP: tuple[Rule, ...] = (
+    DEAD_OPERATORS,
+    IDENTITY,
+    CONSECUTIVE_RESHAPES,
+    CONSTANT_FOLDING,
+    LEGAL_CONCATENATION,
+)
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
 
 SPLITS: tuple[Rule, ...] = (
@@ -25,5 +37,6 @@ SPLITS: tuple[Rule, ...] = (
     SPLIT_SPATIAL,
     SPLIT_RESHAPE,
     SPLIT_SLICE,
+    NESTED_CONCATENATION,
 )
-"""Take a channel concatenation apart: applied where the cost falls."""
+"""Take a concatenation apart: applied where the cost falls."""

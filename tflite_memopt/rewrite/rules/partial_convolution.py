@@ -33,7 +33,8 @@ import numpy as np
 
 from ...ir.constants import values
 from ...ir.dtype import DType
-from ...ir.editor import Array, Editor
+from ...ir.editor import Editor
+from ...ir.making import Array
 from ...ir.model import Operator, Quantization, Tensor
 from ..concatenation import CONCATENATION, ROLE, channel_parts
 from ..pattern import Match, Pattern

@@ -1,0 +1,88 @@
+r"""A CONCATENATION that another one on the same axis joins: its inputs go into that one.
+
+    a --\                                    a --\
+    b -- CONCATENATION --\              =>   b -- CONCATENATION -- y
+    c ------------------- CONCATENATION -- y  c --/
+
+Exact: joining is associative, and no kernel changes a value. Up to the ten inputs that TFLM takes.
+
+The inputs take the place of what they were joined into, so that nearly always memory falls. Not always: each of them is
+rounded up to 16 bytes, and the rules that take a concatenation apart would lose the choice to keep the inner one whole.
+That is why the search decides.
+"""
+
+from __future__ import annotations
+
+from ...ir.editor import Editor
+from ...ir.model import Operator, Tensor
+from ...ir.quantization import quantized_alike
+from ...kernels.relations.shapes import axis_of
+from ..channelwise import MAX_PARTS
+from ..concatenation import CONCATENATION
+from ..pattern import Match, Pattern
+from ..rule import Rule, always_exact
+
+
+def _refuse(match: Match) -> str | None:
+    reasons = [_reason_against(match, inner) for inner in _inner_ones(match.anchor)]
+    if None not in reasons:
+        return reasons[0]
+    return None if _merged(match) else f"together they have more inputs than TFLM joins, {MAX_PARTS}"
+
+
+def _reason_against(match: Match, inner: Operator) -> str | None:
+    outer, between = match.anchor, inner.outputs[0]
+    if any(use.operator is not outer for use in between.uses) or match.is_returned(between):
+        return f"'{between.name}' is needed by others too"
+    if any(each.option("fusedActivationFunction", 0) for each in (outer, inner)):
+        return "one of the two has a fused activation"
+    if _axis(outer) is None or _axis(outer) != _axis(inner):
+        return "the two are not along one axis"
+    if not all(_is_like(tensor, between) for tensor in (*inner.inputs, *outer.outputs)):
+        return "types or quantisations differ"
+    return None
+
+
+def _rewrite(match: Match, edit: Editor) -> None:
+    outer = match.anchor
+    edit.twin(outer, _inputs(outer, _merged(match)), outer.outputs)
+
+
+def _merged(match: Match) -> list[Operator]:
+    """The inner concatenations to merge: those that can be, in order, as long as the inputs are not too many."""
+    chosen: list[Operator] = []
+    for inner in _inner_ones(match.anchor):
+        if _reason_against(match, inner) is None and len(_inputs(match.anchor, [*chosen, inner])) <= MAX_PARTS:
+            chosen.append(inner)
+    return chosen
+
+
+def _inner_ones(outer: Operator) -> list[Operator]:
+    writers = (tensor.producer for tensor in outer.present_inputs())
+    return list(dict.fromkeys(each for each in writers if each is not None and each.name == "CONCATENATION"))
+
+
+def _inputs(outer: Operator, merged: list[Operator]) -> list[Tensor | None]:
+    """The inputs in order; those of a merged one as often as its output is joined."""
+    of_inner = {inner.outputs[0]: inner.inputs for inner in merged}
+    pieces = ((tensor,) if tensor is None else of_inner.get(tensor, (tensor,)) for tensor in outer.inputs)
+    return [tensor for piece in pieces for tensor in piece]
+
+
+def _is_like(tensor: Tensor | None, other: Tensor) -> bool:
+    if tensor is None or tensor.is_variable:
+        return False
+    return tensor.dtype is other.dtype and quantized_alike(tensor.quantization, other.quantization)
+
+
+def _axis(operator: Operator) -> int | None:
+    return axis_of(int(operator.option("axis", 0)), len(operator.outputs[0].shape))
+
+
+NESTED_CONCATENATION = Rule(
+    "nested_concatenation",
+    Pattern("outer", ("CONCATENATION",), any_input=CONCATENATION),
+    _refuse,
+    always_exact,
+    _rewrite,
+)
