@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
+from bench_cells import cells_of
 from bench_networks import named, row, table
 from paper_tables import REWRITING
 
@@ -31,9 +32,10 @@ from tflite_memopt.schedule.methods import solve
 NETWORKS = (
     *("swiftnet", "darts_cell", "darts", "randwire1", "randwire2", "randwire3"),
     *("nasnet", "amoebanet", "inception_v3"),
+    *("darts_cifar_s1_f8", "nasnet_cifar_s1_f8", "amoebanet_cifar_s1_f8"),
 )
-PUBLISHED = ("swiftnet", "darts_cell", "randwire1", "randwire2", "randwire3")
-"""Those that stand for networks of the paper's Table 1."""
+IN_CELLS = ("swiftnet", "randwire1", "randwire2", "randwire3")
+"""Those that stand for networks of the paper's Table 1, which measures their cells; ``darts_cell`` is one already."""
 INTEGERS = (DType.INT8, DType.INT16)
 
 
@@ -60,7 +62,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Run:
-    """One network in one mode. ``patterns``: operators that a rule would take apart at once."""
+    """One network, or one cell of it, in one mode. ``patterns``: operators that a rule would take apart at once."""
 
     name: str
     mode: str
@@ -96,7 +98,16 @@ class Run:
 @click.option("--samples", default=1, show_default=True, help="Inputs on which equality is proved; 0: no proof.")
 def rewrite(sources: tuple[Path, ...], output: Path | None, time_limit: float, samples: int) -> None:
     """Peak memory with and without rewriting, of the networks among SOURCES (files, or folders of .tflite)."""
-    runs = [run for file in _files(sources) for run in _runs(file, time_limit, samples)]
+    options = Options(time_limit=time_limit, objective="head", samples=samples)
+    files = _files(sources)
+    runs = [run for file in files for run in _runs(file.stem, file.read_bytes(), options)]
+    cells = [
+        (f"{file.stem} {letter}", cell)
+        for file in files
+        if _has_cells(file)
+        for letter, cell in cells_of(file.read_bytes())
+    ]
+    runs += [run for name, cell in cells for run in _runs(name, cell, options)]
     command = f"scripts/bench rewrite {' '.join(map(named, sources))} --time-limit {time_limit:g} --samples {samples}"
     text = "\n".join(_document(runs, command))
     if output is None:
@@ -112,14 +123,18 @@ def _files(sources: Sequence[Path]) -> list[Path]:
     return [by_stem[stem] for name in NETWORKS for stem in (name, f"{name}_int8") if stem in by_stem]
 
 
-def _runs(file: Path, time_limit: float, samples: int) -> Iterator[Run]:
-    data = file.read_bytes()
+def _has_cells(file: Path) -> bool:
+    return file.stem.removesuffix("_int8") in IN_CELLS
+
+
+def _runs(name: str, data: bytes, options: Options) -> Iterator[Run]:
+    """A float model once; an integer one by exact rules alone, and by all."""
     if not any(in_head(tensor) and tensor.dtype in INTEGERS for tensor in read_model(data).main.tensors):
-        yield _run(file.stem, "float", data, Options(time_limit=time_limit, objective="head", samples=samples))
+        yield _run(name, "float", data, options)
         return
-    for mode, approximate in (("int8, exact only", False), ("int8, --allow-approximate", True)):
-        options = Options(time_limit=time_limit, objective="head", samples=samples, allow_approximate=approximate)
-        yield _run(file.stem.removesuffix("_int8"), mode, data, options)
+    name = name.replace("_int8", "")
+    yield _run(name, "int8, exact only", data, options)
+    yield _run(name, "int8, --allow-approximate", data, replace(options, allow_approximate=True))
 
 
 def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
@@ -173,7 +188,9 @@ def _document(runs: Sequence[Run], command: str) -> Iterator[str]:
     yield "# Graph rewriting\n"
     yield f"Made by `{command}`. Bytes; `(p)`: predicted, TFLM does not load that model. The objective is the head."
     yield "Patterns are operators behind a channel concatenation that a rule would take apart at once; where there"
-    yield "are none, rewriting changes nothing, and the network does not count in the means of what it gains.\n"
+    yield "are none, rewriting changes nothing, and the network does not count in the means of what it gains."
+    yield "The paper measures cells, since in a whole network a stem of large images may need the most: so cells A, B"
+    yield "and C are what is between two tensors through which everything passes, as models of their own.\n"
     yield from _without_allocator(runs)
     yield from _with_allocator(runs)
     yield from _means(runs)
@@ -234,13 +251,16 @@ def _means(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
-    """All networks of each mode, then those of the paper."""
+    """Of each mode the whole networks, then the cells."""
     for mode in dict.fromkeys(run.mode for run in runs):
-        of_mode = [run for run in runs if run.mode == mode]
-        yield mode, of_mode
-        theirs = [run for run in of_mode if run.name in PUBLISHED]
-        if 0 < len(theirs) < len(of_mode):
-            yield f"{mode}, the paper's", theirs
+        for title, is_cell in (("networks", False), ("cells", True)):
+            chosen = [run for run in runs if run.mode == mode and (_is_cell(run) == is_cell)]
+            if chosen:
+                yield f"{title}, {mode}", chosen
+
+
+def _is_cell(run: Run) -> bool:
+    return " " in run.name or run.name == "darts_cell"
 
 
 def _mean(factors: Sequence[float]) -> float:
