@@ -73,7 +73,8 @@ class _Cascading:
         self._progress("looking for regions to run in stripes")
         deadline = self._started + _SHARE * self._options.time_limit
         floor = max(io_lower_bound(self._model), first.head // 4)
-        striping = striping_of(self._model, self._profile, floor, self._limits, deadline)
+        pinned = {name for name, _ in self._options.pins}
+        striping = striping_of(self._model, self._profile, floor, self._limits, deadline, pinned)
         best = self._best_of(self._candidates(striping))
         best = self._refined(best)
         if not best:
