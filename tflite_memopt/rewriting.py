@@ -34,7 +34,7 @@ class Rewritten:
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
     """Rewrite a model; it is changed itself by the clean-up and at its boundary, and copied for what comes after."""
-    cleaned = _clean_up(model) if options.rewrite else Rewritten(model, (), ())
+    cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
@@ -53,7 +53,14 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
 
 def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
     """The sites that pay by the estimate, if they do by the planner too."""
-    found = search(model, SPLITS, allowed(options), lambda x: estimate_of(x, profile, options), options.time_limit / 2)
+    found = search(
+        model,
+        SPLITS,
+        allowed(options),
+        lambda each: estimate_of(each, profile, options),
+        options.time_limit / 2,
+        _pinned(options),
+    )
     if not found.sites:
         return found
     seconds = options.time_limit / 10
@@ -86,8 +93,12 @@ def loosest(uses: tuple[RewriteUse, ...]) -> Exactness:
     return _loosest(use.exactness for use in uses)
 
 
-def _clean_up(model: Model) -> Rewritten:
-    driver = Driver(model)
+def _pinned(options: Options) -> tuple[str, ...]:
+    return tuple(name for name, _ in options.pins)
+
+
+def _clean_up(model: Model, options: Options) -> Rewritten:
+    driver = Driver(model, pinned=_pinned(options))
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
