@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tflite_memopt
-from tests.models import ALL, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
+from tests.models import ALL, concat_model, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
 from tflite_memopt import (
     EquivalenceError,
     MemoptError,
@@ -103,6 +103,18 @@ def test_pins_are_kept_and_in_force() -> None:
     assert {tensor.name: offset for tensor, offset in planned.items() if tensor.name in dict(pins)} == dict(pins)
     assert result.report.after.tflm["head"] == result.report.after.arena_bytes
     assert all(verdict.equal for verdict in result.report.equivalence.values())
+
+
+def test_a_pinned_concatenation_is_not_taken_apart() -> None:
+    model = concat_model()
+    model.main.outputs = model.main.outputs[:1]
+    joined = next(op.outputs[0].name for op in model.main.operators if op.name == "CONCATENATION")
+    free = tflite_memopt.optimize(write_model(model), replace(QUICK, allow_approximate=True, objective="head"))
+    assert joined not in {tensor.name for tensor in read_model(free.model).main.tensors}
+    pinned = replace(QUICK, allow_approximate=True, objective="head", pins=((joined, 0),))
+    kept = tflite_memopt.optimize(write_model(model), pinned)
+    assert joined in {tensor.name for tensor in read_model(kept.model).main.tensors}
+    assert any("pinned" in refusal.reason for refusal in kept.report.refused)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from .report.model import Refusal, RewriteUse
 from .rewrite.cascade.choice import Cover, Limits, covers
 from .rewrite.driver import label
 from .rewrite.search import Cost
+from .rewrite.share_constants import share_constants
 from .schedule.methods import solve as solve_schedule
 from .striping import MODES, Cascade, Striping, apply_cascades, striping_of
 
@@ -72,14 +73,13 @@ class _Cascading:
         self._progress("looking for regions to run in stripes")
         deadline = self._started + _SHARE * self._options.time_limit
         floor = max(io_lower_bound(self._model), first.head // 4)
-        striping = striping_of(self._model, self._profile, floor, self._limits, deadline)
+        pinned = {name for name, _ in self._options.pins}
+        striping = striping_of(self._model, self._profile, floor, self._limits, deadline, pinned)
         best = self._best_of(self._candidates(striping))
         best = self._refined(best)
         if not best:
             return Cascaded(self._model, (), self._refusals(best))
-        final = copy_model(self._model)
-        apply_cascades(final, best)
-        return Cascaded(final, tuple(self._use(each, best) for each in best), self._refusals(best))
+        return Cascaded(self._with(best), tuple(self._use(each, best) for each in best), self._refusals(best))
 
     def _order(self) -> None:
         """Regions are intervals of steps: of the order that the model would have without stripes."""
@@ -137,9 +137,8 @@ class _Cascading:
 
     def _is_possible(self, cascades: Cascades) -> bool:
         """Whether they can be applied, within the limits."""
-        copied = copy_model(self._model)
         try:
-            apply_cascades(copied, cascades)
+            copied = self._with(cascades)
         except InfeasibleError:
             return False
         more_operators = len(copied.main.operators) - len(self._model.main.operators)
@@ -148,10 +147,15 @@ class _Cascading:
 
     def _cost(self, cascades: Cascades) -> Cost:
         if cascades not in self._costs:
-            copied = copy_model(self._model)
-            apply_cascades(copied, cascades)
-            self._costs[cascades] = cost_of(copied, self._profile, self._options)
+            self._costs[cascades] = cost_of(self._with(cascades), self._profile, self._options)
         return self._costs[cascades]
+
+    def _with(self, cascades: Cascades) -> Model:
+        """A copy in which they are applied. Raises InfeasibleError where they cannot be."""
+        copied = copy_model(self._model)
+        apply_cascades(copied, cascades)
+        share_constants(copied)
+        return copied
 
     def _is_enough(self, cost: Cost) -> bool:
         return self._options.budget is not None and cost.need <= self._options.budget

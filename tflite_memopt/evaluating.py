@@ -22,16 +22,26 @@ _SECONDS = 1.0
 """Time for the order, and again for the plan, of one candidate of a search."""
 
 
-def cost_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
-    """The cost under the objective of ``options``, by a short search for the order and the plan.
+def cost_of(model: Model, profile: KernelProfile, options: Options, seconds: float = _SECONDS) -> Cost:
+    """The cost under the objective of ``options``, by searches of so many seconds for the order and for the plan.
 
     The model may be left in another order.
     """
-    quick = replace(options, time_limit=min(options.time_limit, _SECONDS))
+    quick = replace(options, time_limit=min(options.time_limit, seconds))
     problem = schedule_problem(model.main, memory_layout(model, profile))
     order = solve_schedule(problem, options.scheduler, Budget(quick.time_limit, quick.seed)).order
     memory = place_in_better_order(model, order, profile, quick).memory
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+
+
+def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
+    """The cost if the plan met the peak of the best order found: a search can compare by it, the planner decides."""
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    peak = solve_schedule(
+        problem, options.scheduler, Budget(min(options.time_limit, _SECONDS), options.seed)
+    ).peak_bytes
+    need = arena_use(model, peak, profile.requests, 32).required if options.objective == "total" else peak
+    return Cost(need, peak, model_macs(model), len(model.main.operators))
 
 
 @dataclass(frozen=True)

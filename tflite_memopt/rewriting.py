@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from .errors import UsageError
-from .evaluating import cost_of
+from .evaluating import cost_of, estimate_of
+from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .options import IO, Options
@@ -17,7 +18,7 @@ from .rewrite.boundary import take_integers
 from .rewrite.dead_tensors import drop_dead_tensors
 from .rewrite.driver import Driver
 from .rewrite.rule import EXACTNESS, Exactness, Refused
-from .rewrite.search import SiteUse, search
+from .rewrite.search import Found, SiteUse, search
 from .rewrite.share_constants import share_constants
 from .rewrite.table import CLEAN_UP, SPLITS
 
@@ -33,7 +34,7 @@ class Rewritten:
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
     """Rewrite a model; it is changed itself by the clean-up and at its boundary, and copied for what comes after."""
-    cleaned = _clean_up(model) if options.rewrite else Rewritten(model, (), ())
+    cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
@@ -42,13 +43,33 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     if not options.rewrite:
         return Rewritten(model, uses, refused)
     progress("looking for concatenations to take apart")
-    found = search(model, SPLITS, allowed(options), lambda each: cost_of(each, profile, options), options.time_limit)
-    drop_dead_tensors(found.model)
+    found = _search(model, profile, options)
     return Rewritten(
         found.model,
         (*uses, *(_site_use(site) for site in found.sites)),
         (*refused, *(_refusal(each) for each in found.refused)),
     )
+
+
+def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
+    """The sites that pay by the estimate, if they do by the planner too."""
+    found = search(
+        model,
+        SPLITS,
+        allowed(options),
+        lambda each: estimate_of(each, profile, options),
+        options.time_limit / 2,
+        _pinned(options),
+    )
+    if not found.sites:
+        return found
+    seconds = options.time_limit / 10
+    costs = [cost_of(copy_model(each), profile, options, seconds) for each in (model, found.model)]
+    if costs[1] < costs[0]:
+        return found
+    reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"
+    refused = (Refused("search", site.concatenation, reason) for site in found.sites)
+    return Found(model, costs[0], (), (*found.refused, *refused))
 
 
 def _boundary(model: Model, options: Options) -> Rewritten:
@@ -72,8 +93,12 @@ def loosest(uses: tuple[RewriteUse, ...]) -> Exactness:
     return _loosest(use.exactness for use in uses)
 
 
-def _clean_up(model: Model) -> Rewritten:
-    driver = Driver(model)
+def _pinned(options: Options) -> tuple[str, ...]:
+    return tuple(name for name, _ in options.pins)
+
+
+def _clean_up(model: Model, options: Options) -> Rewritten:
+    driver = Driver(model, pinned=_pinned(options))
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from .errors import InfeasibleError
@@ -71,12 +71,19 @@ def apply_cascades(model: Model, cascades: Sequence[Cascade]) -> None:
         lower(model, graph, region, stripes)
 
 
-def striping_of(model: Model, profile: KernelProfile, floor: int, limits: Limits, deadline: float) -> Striping:
-    """Look at all regions with a step that needs more than ``floor`` bytes, those with the largest first."""
+def striping_of(
+    model: Model, profile: KernelProfile, floor: int, limits: Limits, deadline: float, pinned: Collection[str] = ()
+) -> Striping:
+    """Look at all regions with a step that needs more than ``floor`` bytes, short ones first.
+
+    A tensor with a ``pinned`` name stays whole: no region has it inside.
+    """
     problem = schedule_problem(model.main, memory_layout(model, profile))
     needs = step_needs(wire(problem), range(len(problem.steps)))
     found: dict[Cascade, Option] = {}
     for first, end in _intervals(model, needs, floor):
+        if any(operator.outputs[0].name in pinned for operator in model.main.operators[first : end - 1]):
+            continue
         if time.monotonic() > deadline:
             break
         found |= _options_for(model, profile, first, end, _across(problem, first, end), limits)
@@ -92,7 +99,7 @@ def _intervals(model: Model, needs: Sequence[int], floor: int) -> list[tuple[int
             region = region_of(model.main, operators[first:end])
             if max(needs[first:end]) > floor and isinstance(region, Region) and region.exit.shape[1] > 1:
                 found.append((first, end))
-    return sorted(found, key=lambda pair: (-max(needs[pair[0] : pair[1]]), pair[1] - pair[0]))
+    return sorted(found, key=lambda pair: (pair[1] - pair[0], -max(needs[pair[0] : pair[1]])))
 
 
 def _across(problem: ScheduleProblem, first: int, end: int) -> int:

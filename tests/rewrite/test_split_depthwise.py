@@ -127,11 +127,29 @@ def int4(b: ModelBuilder) -> None:
     weights.dtype, weights.buffer.data = DType.INT4, np.zeros(27, np.uint8)
 
 
+def sparse(b: ModelBuilder) -> None:
+    weights = b.graph.operators[1].inputs[1]
+    assert weights is not None
+    weights.extras = {"sparsity": object()}
+
+
+def custom(b: ModelBuilder) -> None:
+    weights = b.graph.operators[1].inputs[1]
+    assert weights is not None
+    assert weights.quantization is not None
+    weights.quantization = replace(weights.quantization, extras={"details": object()})
+
+
+NOT_PLAIN = "its weights or bias are computed, sparse, of a packed type, or quantised in a custom way"
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (computed, "its weights or bias are computed, or of a packed type"),
-        (int4, "its weights or bias are computed, or of a packed type"),
+        (computed, NOT_PLAIN),
+        (int4, NOT_PLAIN),
+        (sparse, NOT_PLAIN),
+        (custom, NOT_PLAIN),
         (hybrid, "its types do not fit together: float32 with weights of int8"),
         (other_axis, "its weights or bias are quantised along another axis than the channels"),
         (wrong_multiplier, "its output has other channels than the concatenation"),

@@ -17,14 +17,16 @@ _EXACT: tuple[Exactness, ...] = ("exact",)
 class Driver:
     """Applies rules to one model and keeps the record of it.
 
-    ``allowed``: how far values may change. Raises ModelFormatError when a rule leaves an invalid graph.
+    ``allowed``: how far values may change; tensors with a ``pinned`` name are left as they are. Raises
+    ModelFormatError when a rule leaves an invalid graph.
     """
 
-    def __init__(self, model: Model, allowed: Collection[Exactness] = _EXACT) -> None:
+    def __init__(self, model: Model, allowed: Collection[Exactness] = _EXACT, pinned: Collection[str] = ()) -> None:
         self.model = model
         self.applied: list[Applied] = []
         self.refused: dict[tuple[str, str], Refused] = {}
         self._allowed = allowed
+        self._pinned = pinned
         check_model(model)
 
     def apply_everywhere(self, rules: Sequence[Rule]) -> None:
@@ -61,10 +63,14 @@ class Driver:
         return False
 
     def _reason_against(self, rule: Rule, match: Match) -> str | None:
-        reason = rule.refuse(match)
+        reason = self._pin_in(match) or rule.refuse(match)
         if reason is None and rule.exactness(match) not in self._allowed:
             reason = "it would change values: integers are requantised once more (--allow-approximate permits it)"
         return reason
+
+    def _pin_in(self, match: Match) -> str | None:
+        tensors = (tensor for operator in match.operators.values() for tensor in operator.outputs)
+        return next((f"'{tensor.name}' is pinned" for tensor in tensors if tensor.name in self._pinned), None)
 
     def _apply(self, rule: Rule, match: Match) -> None:
         exactness, name = rule.exactness(match), label(match.anchor)

@@ -72,20 +72,34 @@ class Found:
 
 
 def search(
-    model: Model, rules: Sequence[Rule], allowed: Collection[Exactness], cost_of: CostOf, seconds: float
+    model: Model,
+    rules: Sequence[Rule],
+    allowed: Collection[Exactness],
+    cost_of: CostOf,
+    seconds: float,
+    pinned: Collection[str] = (),
 ) -> Found:
-    """The model with the best set of sites taken apart; ``model`` itself when none pays. It is not changed."""
-    return _Search(model, rules, allowed, cost_of, time.monotonic() + seconds).run()
+    """The model with the best set of sites taken apart; ``model`` itself when none pays. It is not changed.
+
+    Tensors with a ``pinned`` name stay.
+    """
+    start = _Start(model, tuple(rules), tuple(allowed), tuple(pinned))
+    return _Search(start, cost_of, time.monotonic() + seconds).run()
+
+
+@dataclass(frozen=True)
+class _Start:
+    model: Model
+    rules: tuple[Rule, ...]
+    allowed: tuple[Exactness, ...]
+    pinned: tuple[str, ...]
 
 
 class _Search:
-    def __init__(
-        self, model: Model, rules: Sequence[Rule], allowed: Collection[Exactness], cost_of: CostOf, deadline: float
-    ) -> None:
-        self._model, self._rules, self._allowed = model, rules, tuple(allowed)
-        self._cost_of, self._deadline = cost_of, deadline
+    def __init__(self, start: _Start, cost_of: CostOf, deadline: float) -> None:
+        self._start_from, self._model, self._cost_of, self._deadline = start, start.model, cost_of, deadline
         self._costs: dict[Sites, Cost] = {}
-        self._names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
+        self._names = {at: label(op) for at, op in enumerate(start.model.main.operators) if op.name == "CONCATENATION"}
 
     def run(self) -> Found:
         every, refused = self._sites_and_refusals()
@@ -119,13 +133,13 @@ class _Search:
 
         It has no dead tensors, which TFLM would place in the arena.
         """
-        copied = copy_model(self._model)
+        start, copied = self._start_from, copy_model(self._model)
         graph, operators = copied.main, list(copied.main.operators)
         by_site = {}
         for site in sorted(sites, reverse=True):
-            by_site[site] = Driver(copied, _EXACT if site.is_exact else self._allowed)
+            by_site[site] = Driver(copied, _EXACT if site.is_exact else start.allowed, start.pinned)
             if operators[site.position] in graph.operators:
-                by_site[site].apply_below(self._rules, graph, operators[site.position])
+                by_site[site].apply_below(start.rules, graph, operators[site.position])
         drop_dead_tensors(copied)
         return copied, by_site
 

@@ -40,8 +40,8 @@ def _reason_against_types(match: Match) -> str | None:
     source, weights, bias = _operands(match.anchor)
     if not reads_once(match) or source is None or weights is None:
         return "it reads the concatenation as weights"
-    if any(tensor is not None and values(tensor) is None for tensor in (weights, bias)):
-        return "its weights or bias are computed, or of a packed type"
+    if any(tensor is not None and not _is_plain(tensor) for tensor in (weights, bias)):
+        return "its weights or bias are computed, sparse, of a packed type, or quantised in a custom way"
     if _WEIGHT_TYPES.get(source.dtype) is not weights.dtype or source.dtype is not match.anchor.outputs[0].dtype:
         return f"its types do not fit together: {source.dtype.label} with weights of {weights.dtype.label}"
     return None
@@ -58,6 +58,12 @@ def _reason_against_shapes(match: Match) -> str | None:
     if not _is_cut_along_channels(weights) or (bias is not None and not _is_cut_along_channels(bias)):
         return "its weights or bias are quantised along another axis than the channels"
     return None
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    found = tensor.quantization
+    is_custom = found is not None and found.extras.get("details") is not None
+    return values(tensor) is not None and tensor.extras.get("sparsity") is None and not is_custom
 
 
 def _is_cut_along_channels(tensor: Tensor) -> bool:
