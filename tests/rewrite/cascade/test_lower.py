@@ -56,7 +56,7 @@ def assert_equal(model: Model, *others: Model) -> None:
                 assert array.tobytes() == found[key].tobytes(), (run.__name__, key)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),
