@@ -164,6 +164,12 @@ def test_a_cascade_that_is_no_region_says_why() -> None:
         apply_cascades(model, [Cascade(0, 2, 2, "recompute", "pad")])
 
 
+def test_a_cascade_of_more_stripes_than_rows_says_so() -> None:
+    # The report would name a number of stripes that the model does not have.
+    with pytest.raises(InfeasibleError, match="steps 0 to 3: 3 rows are no 4 stripes"):
+        apply_cascades(residual(), [Cascade(0, 3, 4, "recompute", "pad")])
+
+
 def test_a_cascade_with_a_stripe_of_padding_says_why() -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 2, 4, 2)), b.tensor("y", (1, 8, 4, 2))
