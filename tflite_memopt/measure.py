@@ -42,6 +42,11 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     )
 
 
+def operator_kinds(model: Model) -> frozenset[str]:
+    """What a firmware's op resolver must have: operators by name."""
+    return frozenset(operator.opcode.label for graph in model.graphs for operator in graph.operators)
+
+
 def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
     """The inputs and outputs of the entry graph, inputs first."""
     sides = (("input", model.main.inputs), ("output", model.main.outputs))

@@ -21,7 +21,7 @@ from .ir.check import check_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import profile_named
-from .measure import bounds_of, interface_of, memory_use, step_uses
+from .measure import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from .options import Options
 from .placing import Placed, arena_by_kernels, place_in_better_order, sharing_in
 from .problems import memory_layout, schedule_problem
@@ -63,7 +63,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         check_model(model)
         layout = memory_layout(model, profile)
         before = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
-        interface = interface_of(model)
+        interface, kinds = interface_of(model), operator_kinds(model)
 
     with clock.stage("rewrite"):
         rewritten = rewrite(model, profile, options, progress)
@@ -104,6 +104,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         rewrites=(*rewritten.uses, *cascaded.uses),
         refused=(*rewritten.refused, *cascaded.refused),
         sharing=sharing_in(placed),
+        operators_added=tuple(sorted(operator_kinds(model) - kinds)),
         arena_by_kernels=arranged.arena_by_kernels,
         equivalence=proof.verdicts,
         file_bytes={"before": len(data), "after": len(written)},
