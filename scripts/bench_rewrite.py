@@ -100,7 +100,8 @@ def rewrite(sources: tuple[Path, ...], output: Path | None, time_limit: float, s
     """Peak memory with and without rewriting, of the networks among SOURCES (files, or folders of .tflite)."""
     command = f"scripts/bench rewrite {' '.join(map(named, sources))} --time-limit {time_limit:g} --samples {samples}"
     runs: list[Run] = []
-    for run in _all_runs(_files(sources), Options(time_limit=time_limit, objective="head", samples=samples)):
+    options = Options(time_limit=time_limit, objective="head", samples=samples, cascade=False)
+    for run in _all_runs(_files(sources), options):
         runs.append(run)
         if output is not None:  # after each, since all of them take long
             output.write_text("\n".join(_document(runs, command)) + "\n")
@@ -187,7 +188,8 @@ def _has_pattern(model: Model, operator: Operator, allowed: Collection[Exactness
 
 def _document(runs: Sequence[Run], command: str) -> Iterator[str]:
     yield "# Graph rewriting\n"
-    yield f"Made by `{command}`. Bytes; `(p)`: predicted, TFLM does not load that model. The objective is the head."
+    yield f"Made by `{command}`. Bytes; `(p)`: predicted, TFLM does not load that model. The objective is the head;"
+    yield "cascading is off."
     yield "Patterns are operators behind a channel concatenation that a rule would take apart at once; where there"
     yield "are none, rewriting changes nothing, and the network does not count in the means of what it gains."
     yield "The paper measures cells, since in a whole network a stem of large images may need the most: so cells A, B"
