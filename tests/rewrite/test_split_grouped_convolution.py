@@ -131,7 +131,6 @@ def scales_along_other_axis(model: Model) -> None:
 
 
 REFUSALS: dict[str, tuple[Spec, Callable[[Model], None], str]] = {
-    "not grouped": (Spec(groups=(1, 1)), lambda m: _widen(m, 4), "it is not grouped"),
     "cut groups": (Spec(groups=(1, 1), depth=4), lambda m: _parts(m, 3, 5), "inputs are not whole groups"),
     "odd channels": (Spec(), lambda m: _widen(m, 5), "its channels are not whole groups"),
     "axis": (Spec(), scales_along_other_axis, "quantised in another way"),
@@ -149,6 +148,14 @@ def _widen(model: Model, depth: int) -> None:
 def _parts(model: Model, *depths: int) -> None:
     for part, depth in zip(model.main.inputs, depths, strict=True):
         part.shape = (*part.shape[:3], depth)
+
+
+def test_no_match_where_a_filter_sees_all_channels() -> None:
+    model = build(Spec(groups=(1, 1)))
+    _widen(model, model.main.operators[0].outputs[0].shape[-1])
+    _, driver = rewritten(model)
+    assert not driver.applied
+    assert not driver.refused
 
 
 @pytest.mark.parametrize(("spec", "change", "reason"), REFUSALS.values(), ids=REFUSALS)
