@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import tflite_memopt
-from tests.models import if_model, streaming_model, while_model
+from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tests.rewrite.cascade.networks import TYPES, random_network
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -184,3 +184,10 @@ def test_a_pinned_tensor_is_not_striped_away() -> None:
     written = tflite_memopt.optimize(write_model(model), replace(HEAD, pins=((inner, 4096),)))
     assert inner in {tensor.name for tensor in read_model(written.model).main.tensors}
     assert written.report.after.arena_bytes >= 4096 + 16 * 16 * 16
+
+
+def test_new_operators_are_named_for_the_firmware() -> None:
+    report = tflite_memopt.optimize(write_model(mobile_chain(48)), HEAD).report
+    assert "SLICE" in report.operators_added
+    assert "CONV_2D" not in report.operators_added
+    assert any("op resolver" in warning and "SLICE" in warning for warning in report.warnings)

@@ -34,7 +34,6 @@ LEVELS = {
     "placing": 8,
     "evaluating": 9,
     "rewriting": 10,
-    "binding": 9,
     "warnings_for": 8,
     "striping": 10,
     "cascading": 11,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from .analysis.bounds import io_lower_bound
 from .analysis.macs import model_macs, operator_macs
-from .analysis.working_set import WorkingSet, peak, working_sets
+from .analysis.working_set import WorkingSet, covered, peak, working_sets
 from .ir.affine import affine_of
 from .ir.model import Model, Tensor
 from .kernels.arena import arena_use
 from .kernels.profile import KernelProfile
 from .plan.bounds import max_breadth
-from .problems import MemoryLayout, head_in_force
+from .problems import MemoryLayout, head_of, offsets_in_force
 from .report.model import Bounds, InterfaceTensor, LiveTensor, MemoryUse, StepUse
 
 
@@ -21,10 +22,10 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
 
     ``tflm`` is left as "not measured"; the proof fills it in.
     """
-    head = head_in_force(layout, planned)
+    offsets = offsets_in_force(layout, planned)
+    head = head_of(layout, offsets)
     uses = {"32": arena_use(model, head, profile.requests, 32), "64": arena_use(model, head, profile.requests, 64)}
-    sets = working_sets(model, layout.timeline, layout.scratch)
-    top = peak(sets)
+    top = peak(_working_sets(model, layout, offsets))
     return MemoryUse(
         operators=sum(len(graph.operators) for graph in model.graphs),
         tensors=sum(len(graph.tensors) for graph in model.graphs),
@@ -41,6 +42,11 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     )
 
 
+def operator_kinds(model: Model) -> frozenset[str]:
+    """What a firmware's op resolver must have: operators by name."""
+    return frozenset(operator.opcode.label for graph in model.graphs for operator in graph.operators)
+
+
 def interface_of(model: Model) -> tuple[InterfaceTensor, ...]:
     """The inputs and outputs of the entry graph, inputs first."""
     sides = (("input", model.main.inputs), ("output", model.main.outputs))
@@ -53,9 +59,24 @@ def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
     return InterfaceTensor(side, tensor.name, tensor.shape, tensor.dtype.label, tensor.nbytes, scale, zero)
 
 
-def step_uses(model: Model, layout: MemoryLayout) -> tuple[StepUse, ...]:
-    """Every operator's working set."""
-    return tuple(map(step_use, working_sets(model, layout.timeline, layout.scratch)))
+def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:
+    """Every operator's working set under the plan in force."""
+    return tuple(map(step_use, _working_sets(model, layout, offsets_in_force(layout, planned))))
+
+
+def _working_sets(model: Model, layout: MemoryLayout, offsets: Sequence[int]) -> list[WorkingSet]:
+    """As they lie in the arena: bytes that several tensors share count once."""
+    ranges = [(offset, offset + item.size) for offset, item in zip(offsets, layout.items, strict=True)]
+    places = dict(zip(layout.tensors, ranges, strict=False))
+    scratch: dict[int, list[tuple[int, int]]] = {}
+    for item, where in zip(layout.items[len(layout.tensors) :], ranges[len(layout.tensors) :], strict=True):
+        scratch.setdefault(item.start, []).append(where)
+
+    def in_arena(each: WorkingSet) -> WorkingSet:
+        own = scratch.get(layout.timeline.spans[each.operator].start, ())
+        return replace(each, nbytes=covered([*(places[tensor] for tensor in each.live), *own]))
+
+    return [in_arena(each) for each in working_sets(model, layout.timeline, layout.scratch)]
 
 
 def step_use(each: WorkingSet) -> StepUse:

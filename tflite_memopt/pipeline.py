@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .binding import binding_step
 from .budget import Budget
 from .cascading import cascade
 from .comparing import compare_methods
@@ -22,13 +21,13 @@ from .ir.check import check_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import profile_named
-from .measure import bounds_of, interface_of, memory_use, step_uses
+from .measure import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from .options import Options
 from .placing import Placed, arena_by_kernels, place_in_better_order, sharing_in
 from .problems import memory_layout, schedule_problem
 from .proof import Subject, prove
 from .proof import verify as prove_equal
-from .report.model import Analysis, Comparison, MemoryUse, Report, Search, Verdict
+from .report.model import Analysis, BindingStep, Comparison, MemoryUse, Report, Search, Verdict
 from .rewriting import loosest, rewrite
 from .schedule.bounds import any_order
 from .schedule.check import peak_of
@@ -64,7 +63,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         check_model(model)
         layout = memory_layout(model, profile)
         before = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
-        interface = interface_of(model)
+        interface, kinds = interface_of(model), operator_kinds(model)
 
     with clock.stage("rewrite"):
         rewritten = rewrite(model, profile, options, progress)
@@ -95,7 +94,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         objective=options.objective,
         budget=options.budget,
         within_budget=fits,
-        binding=binding_step(model, placed) if fits is False else None,
+        binding=_binding(after) if fits is False else None,
         before=before,
         after=after,
         bounds=bounds_of(model, placed.layout, arranged.schedule_bound),
@@ -105,6 +104,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         rewrites=(*rewritten.uses, *cascaded.uses),
         refused=(*rewritten.refused, *cascaded.refused),
         sharing=sharing_in(placed),
+        operators_added=tuple(sorted(operator_kinds(model) - kinds)),
         arena_by_kernels=arranged.arena_by_kernels,
         equivalence=proof.verdicts,
         file_bytes={"before": len(data), "after": len(written)},
@@ -120,10 +120,10 @@ def analyze(source: Source, kernels: str = "portable") -> Analysis:
     data, name = _load(source)
     model = read_model(data)
     check_model(model)
-    layout = memory_layout(model, profile)
-    memory = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
+    layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
+    memory = memory_use(model, layout, planned, profile)
     bounds = bounds_of(model, layout, any_order(schedule_problem(model.main, layout)))
-    return Analysis(name, kernels, len(data), memory, bounds, step_uses(model, layout))
+    return Analysis(name, kernels, len(data), memory, bounds, step_uses(model, layout, planned))
 
 
 def verify(
@@ -184,6 +184,11 @@ def _arrange(model: Model, profile: KernelProfile, options: Options, clock: _Clo
         Search(plan.method, in_force[1], round(plan.seconds, 6)),
         others,
     )
+
+
+def _binding(after: MemoryUse) -> BindingStep | None:
+    step = after.peak
+    return None if step is None else BindingStep(step.subgraph, step.index, step.operator, step.output, step.bytes)
 
 
 def _within_budget(after: MemoryUse, options: Options) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -19,7 +19,7 @@ from .kernels.relations.model import Share
 from .kernels.requests.model import Word
 from .pins import Pins, pinned_offsets
 from .plan.bounds import max_breadth
-from .plan.problem import Item, PlanProblem, arena_bytes
+from .plan.problem import Item, PlanProblem
 from .plan.tflm_greedy import tflm_greedy
 from .schedule.problem import Reuse, ScheduleProblem, Step
 from .sharing import relations_of, saved_bytes, shares_of
@@ -94,14 +94,23 @@ def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> 
 
 def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
     """TFLM's head in bytes when it places everything that is not planned around what is."""
+    return head_of(layout, offsets_in_force(layout, planned))
+
+
+def head_of(layout: MemoryLayout, offsets: Sequence[int]) -> int:
+    """TFLM's head in bytes when every item has its offset."""
+    return max((offset + item.size for offset, item in zip(offsets, layout.items, strict=True)), default=0)
+
+
+def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[int, ...]:
+    """Where TFLM puts each item: what is planned as it says, the rest in its own way around that."""
     places = [planned.get(tensor) for tensor in layout.tensors]
     places += [None] * (len(layout.items) - len(places))
     items = tuple(
         Item(item.size, item.start, item.end, item.alignment, place)
         for item, place in zip(layout.items, places, strict=True)
     )
-    problem = PlanProblem(items, layout.problem.relations)
-    return arena_bytes(problem, tflm_greedy(problem, Budget()).offsets)
+    return tflm_greedy(PlanProblem(items, layout.problem.relations), Budget()).offsets
 
 
 def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:

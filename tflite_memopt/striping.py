@@ -65,7 +65,10 @@ def apply_cascades(model: Model, cascades: Sequence[Cascade]) -> None:
         region = region_of(graph, operators[each.first : each.end])
         if isinstance(region, str):
             raise InfeasibleError(f"steps {each.first} to {each.end} are no region: {region}")
-        stripes = stripes_of(region, even_cuts(region.exit.shape[1], each.count), each.halo, each.edges)
+        height = region.exit.shape[1]
+        if each.count > height:
+            raise InfeasibleError(f"steps {each.first} to {each.end}: {height} rows are no {each.count} stripes")
+        stripes = stripes_of(region, even_cuts(height, each.count), each.halo, each.edges)
         if isinstance(stripes, str):
             raise InfeasibleError(f"steps {each.first} to {each.end} in {each.count} stripes: {stripes}")
         lower(model, graph, region, stripes)

@@ -28,6 +28,8 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[str]:
         yield "TFLM was measured with its reference kernels: these kernels' scratch is not in its figures"
     elif isinstance(head, int) and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
+    if report.operators_added:
+        yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 

@@ -145,13 +145,13 @@ def step(b: ModelBuilder, kind: int, x: Tensor, other: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_networks_with_all_their_concatenations_taken_apart(seed: int) -> None:
-    model, owners = model_of(network, seed, 12)
+    model, owners = model_of(network, seed, 8)
     original = write_model(model)
     driver = Driver(model)
     for operator in reversed([each for each in model.main.operators if each.name == "CONCATENATION"]):
         if operator in model.main.operators:
             driver.apply_below(SPLITS, model.main, operator)
-    assert len(driver.applied) > 30
+    assert len(driver.applied) > 20
     assert_same_bits(original, write_model(model), owners, seed)
 
 

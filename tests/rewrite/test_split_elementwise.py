@@ -168,7 +168,7 @@ def test_what_only_one_runtime_has(table: tuple[tuple[str, DType, DType], ...], 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_with_an_operand_the_same_bits(seed: int) -> None:
-    assert_exact(SPLIT_ELEMENTWISE, binary, seed, 3 * len(BINARY))
+    assert_exact(SPLIT_ELEMENTWISE, binary, seed, 2 * len(BINARY))
 
 
 def model_with(operand_of: Callable[[ModelBuilder], Tensor]) -> Model:

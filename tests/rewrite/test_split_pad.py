@@ -31,7 +31,7 @@ def pad(branch: Branch) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_same_bits(seed: int) -> None:
-    assert_exact(SPLIT_PAD, pad, seed, 100)
+    assert_exact(SPLIT_PAD, pad, seed, 60)
 
 
 def padded(amounts: list[list[int]], *more: Tensor) -> Model:

@@ -27,7 +27,7 @@ def pool(branch: Branch) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_same_bits(seed: int) -> None:
-    assert_exact(SPLIT_POOLING, pool, seed, 100)
+    assert_exact(SPLIT_POOLING, pool, seed, 60)
 
 
 def test_refusals() -> None:

@@ -170,7 +170,8 @@ class Report:
 
     ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
     not met.
-    ``arena_by_kernels`` is the head in bytes that each kernel profile would allow, in its own best order.
+    ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
+    bytes that each kernel profile would allow, in its own best order.
     """
 
     version: str
@@ -189,6 +190,7 @@ class Report:
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     sharing: tuple[SharingUse, ...]
+    operators_added: tuple[str, ...]
     arena_by_kernels: dict[str, int]
     equivalence: dict[str, Verdict]
     file_bytes: dict[str, int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ def front(found: Sequence[Cover]) -> set[tuple[int, int, int, int]]:
 @given(
     st.lists(sizes, min_size=STEPS, max_size=STEPS),
     st.lists(options(), max_size=8),
-    st.builds(Limits, st.integers(0, 20), st.integers(0, 20)),
+    st.builds(Limits, st.integers(0, 14), st.integers(0, 14)),
 )
 def test_covers_are_the_best_of_all_subsets(needs: list[int], given_options: list[Option], limits: Limits) -> None:
     found = covers(needs, given_options, limits)
@@ -68,7 +69,7 @@ def test_covers_are_the_best_of_all_subsets(needs: list[int], given_options: lis
 @given(
     st.lists(sizes, min_size=STEPS, max_size=STEPS),
     st.lists(options(), max_size=8),
-    st.builds(Limits, st.integers(0, 20), st.integers(0, 20)),
+    st.builds(Limits, st.integers(0, 14), st.integers(0, 14)),
     st.integers(2, 5),
 )
 def test_few_levels_give_true_covers_and_none_for_nothing(
@@ -87,6 +88,13 @@ def test_two_options_that_touch_are_both_taken_and_two_that_overlap_are_not() ->
     assert Cover((0, 1), 3, 2, 2, 0, 2) in both
     overlapping = covers([9, 9, 9, 9], [first, Option(1, 4, 3, 1, 1, 0, 1)], limits)
     assert {cover.options for cover in overlapping} == {()}
+
+
+@pytest.mark.parametrize(("limits", "both"), [((7, 9), True), ((6, 9), False), ((7, 8), False)])
+def test_the_limits_are_on_the_sum_of_all_options(limits: tuple[int, int], both: bool) -> None:
+    first, second = Option(0, 1, 3, 1, 1, 3, 4), Option(1, 2, 3, 1, 1, 4, 5)
+    found = {cover.options for cover in covers([9, 9], [first, second], Limits(*limits))}
+    assert ((0, 1) in found) == both
 
 
 def test_no_steps() -> None:

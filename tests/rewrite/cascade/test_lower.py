@@ -56,7 +56,7 @@ def assert_equal(model: Model, *others: Model) -> None:
                 assert array.tobytes() == found[key].tobytes(), (run.__name__, key)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),
@@ -162,6 +162,12 @@ def test_a_cascade_that_is_no_region_says_why() -> None:
     model = b.finish(y, b.conv(y, 2, seed=2))
     with pytest.raises(InfeasibleError, match="steps 0 to 2 are no region: 'conv0' is read outside the region as well"):
         apply_cascades(model, [Cascade(0, 2, 2, "recompute", "pad")])
+
+
+def test_a_cascade_of_more_stripes_than_rows_says_so() -> None:
+    # The report would name a number of stripes that the model does not have.
+    with pytest.raises(InfeasibleError, match="steps 0 to 3: 3 rows are no 4 stripes"):
+        apply_cascades(residual(), [Cascade(0, 3, 4, "recompute", "pad")])
 
 
 def test_a_cascade_with_a_stripe_of_padding_says_why() -> None:

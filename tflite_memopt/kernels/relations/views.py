@@ -24,11 +24,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import prod
 
-import numpy as np
-
 from ...analysis.alignment import ARENA_ALIGNMENT
 from ...ir.constants import integers
-from ...ir.model import Operator, Quantization, Tensor
+from ...ir.model import Operator, Tensor
+from ...ir.quantization import quantized_alike
 from .model import Share
 from .shapes import Box, axis_of, operands, slice_box, strided_slice_box
 
@@ -68,7 +67,7 @@ def _whole(operator: Operator) -> Iterator[Pair]:
 def _joined(operator: Operator) -> Iterator[Pair]:
     """CONCATENATION, PACK: each input is a range of the output."""
     output = operator.outputs[0]
-    alike = all(_same_quantization(part.quantization, output.quantization) for part in operator.present_inputs())
+    alike = all(quantized_alike(part.quantization, output.quantization) for part in operator.present_inputs())
     if operator.option("fusedActivationFunction", 0) or not alike:
         return
     for part, start in _ranges(output, int(operator.option("axis", 0)), operator.inputs):
@@ -121,13 +120,6 @@ def _sliced(box_of: Callable[[Operator], Box | None]) -> Callable[[Operator], It
             yield source, output, -start * source.dtype.arena_bytes
 
     return rule
-
-
-def _same_quantization(a: Quantization | None, b: Quantization | None) -> bool:
-    """An absent table and an empty one both mean none."""
-    if a is None or b is None or not a.scale.size or not b.scale.size:
-        return not any(each is not None and each.scale.size for each in (a, b))
-    return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
 
 
 _RULES: Mapping[str, Callable[[Operator], Iterator[Pair]]] = {

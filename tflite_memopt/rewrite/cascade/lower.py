@@ -61,7 +61,9 @@ class _Lowering:
                 if job is not None and tensor is not None and tensor in self._region.inputs:
                     key = (tensor, job.read)
                     if key not in self._slices:
-                        self._slices[key] = self._rows(tensor, Rows(0, tensor.shape[1]), job.read, suffix)
+                        self._slices[key] = self._rows(
+                            tensor, Rows(0, tensor.shape[1]), job.read, f"{stem(tensor)}/{suffix}"
+                        )
 
     def _stripe(self, stripe: Stripe, suffix: str) -> Tensor:
         """Write the operators of one stripe; returns its rows of the exit."""
@@ -76,7 +78,7 @@ class _Lowering:
             parts = [] if made is None else [made]
             if window.kept.count:
                 whole, rows = previous[output]
-                parts.insert(0, self._rows(whole, rows, window.kept, f"{suffix}/kept"))
+                parts.insert(0, self._rows(whole, rows, window.kept, f"{stem(output)}/{suffix}/kept"))
             joined = parts[0] if len(parts) == 1 else self._window(output, window.needed, parts, suffix)
             self._held[output] = joined, window.needed
         assert made is not None
@@ -98,7 +100,7 @@ class _Lowering:
                 inputs[slot] = self._slices[tensor, job.read]
             else:
                 whole, rows = self._held[tensor]
-                inputs[slot] = self._rows(whole, rows, job.read, suffix)
+                inputs[slot] = self._rows(whole, rows, job.read, f"{stem(tensor)}/{suffix}/read")
         computed = self._activation(name, operator.outputs[0], job.computed)
         if operator.name in ("PAD", "PADV2"):
             self._pad(operator, inputs, computed, job)
@@ -107,7 +109,7 @@ class _Lowering:
             self._edit.twin(operator, inputs, (computed,), padding=VALID)
         else:
             self._edit.twin(operator, inputs, (computed,))
-        return self._rows(computed, job.computed, job.wanted, f"{suffix}/trimmed")
+        return self._rows(computed, job.computed, job.wanted, f"{name}/trimmed")
 
     def _pad(self, operator: Operator, inputs: list[Tensor | None], computed: Tensor, job: Job) -> None:
         """PAD itself: the rows above and below only where the stripe is at the edge."""
@@ -131,11 +133,11 @@ class _Lowering:
         self._edit.operator("PAD", (tensor, self._edit.constant(f"{name}/paddings", amounts)), (padded,), "PadOptions")
         return padded
 
-    def _rows(self, tensor: Tensor, present: Rows, wanted: Rows, suffix: str) -> Tensor:
+    def _rows(self, tensor: Tensor, present: Rows, wanted: Rows, name: str) -> Tensor:
         """The wanted rows of a tensor that has the present ones: a slice, unless they are the same."""
         if wanted == present:
             return tensor
-        cut = self._activation(f"{stem(tensor)}/{suffix}", tensor, wanted)
+        cut = self._activation(name, tensor, wanted)
         first = np.asarray([0, wanted.start - present.start, 0, 0], np.int32)
         begin = self._edit.constant(f"{cut.name}/begin", first)
         size = self._edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))

@@ -30,6 +30,12 @@ _READER = "convolution"
 _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 
 
+def _is_grouped(match: Match) -> bool:
+    """Whether its filters see some of the input channels only; one that sees all of them sums over all parts."""
+    x, weights = (*match[_READER].inputs, None)[:2]
+    return x is not None and weights is not None and weights.shape[-1:] != x.shape[-1:]
+
+
 def _refuse(match: Match) -> str | None:
     parts = channel_parts(match)
     if isinstance(parts, str):
@@ -59,8 +65,6 @@ def _against_groups(operator: Operator, parts: tuple[Tensor, ...]) -> str | None
     assert x is not None, "its pattern has the concatenation there"
     assert weights is not None, "_is_cuttable has seen it"
     depth = weights.shape[-1]
-    if depth == x.shape[-1]:
-        return "it is not grouped: each output channel sums over all parts"
     if x.shape[-1] % depth or weights.shape[0] % (x.shape[-1] // depth):
         return "its channels are not whole groups"
     if any(part.shape[-1] % depth for part in parts):
@@ -109,7 +113,7 @@ def _cut_scales(quantization: Quantization | None, start: int, end: int) -> Quan
 
 SPLIT_GROUPED_CONVOLUTION = Rule(
     "split_grouped_convolution",
-    Pattern(_READER, ("CONV_2D",), {0: CONCATENATION}),
+    Pattern(_READER, ("CONV_2D",), {0: CONCATENATION}, where=_is_grouped),
     _refuse,
     always_exact,
     _rewrite,
