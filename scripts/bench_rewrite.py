@@ -97,13 +97,15 @@ class Run:
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
+@click.option("--kernels", default="portable", show_default=True, help="Kernel profile.")
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
 @click.option("--samples", default=1, show_default=True, help="Inputs on which equality is proved; 0: no proof.")
-def rewrite(sources: tuple[Path, ...], output: Path | None, time_limit: float, samples: int) -> None:
+def rewrite(sources: tuple[Path, ...], output: Path | None, kernels: str, time_limit: float, samples: int) -> None:
     """Peak memory with and without rewriting, of the networks among SOURCES (files, or folders of .tflite)."""
-    command = f"scripts/bench rewrite {' '.join(map(named, sources))} --time-limit {time_limit:g} --samples {samples}"
+    flags = f"--kernels {kernels} --time-limit {time_limit:g} --samples {samples}"
+    command = f"scripts/bench rewrite {' '.join(map(named, sources))} {flags}"
     runs: list[Run] = []
-    options = Options(time_limit=time_limit, objective="head", samples=samples, cascade=False)
+    options = Options(kernels=kernels, time_limit=time_limit, objective="head", samples=samples, cascade=False)
     for run in _all_runs(_files(sources), options):
         runs.append(run)
         if output is not None:  # after each, since all of them take long
@@ -146,7 +148,7 @@ def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
     model = read_model(data)
     before, after = plain.report.before, final.report.after
     measured = _heads({"stock": data, "planned": plain.model, "final": final.model}, model)
-    problem = schedule_problem(model.main, memory_layout(model, profile_named("portable")))
+    problem = schedule_problem(model.main, memory_layout(model, profile_named(options.kernels)))
     return Run(
         name=name,
         mode=mode,
@@ -164,7 +166,7 @@ def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
 
 def _ordered(model: Model, time_limit: float) -> Ordered:
     """Of a model without an offline plan: the plan in the file is not looked at."""
-    profile = profile_named("portable")
+    profile = profile_named(options.kernels)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     # The file is in a good order already: where the search is out of time, that one stays.
     found = (solve(problem, "as_is"), solve(problem, budget=Budget(time_limit)))
