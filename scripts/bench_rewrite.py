@@ -154,8 +154,8 @@ def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
         mode=mode,
         patterns=_patterns(model, EXACTNESS if options.allow_approximate else EXACTNESS[:2]),
         own_peak=solve(problem, "as_is").peak_bytes,
-        plain=_ordered(read_model(plain.model), options.time_limit),
-        rewritten=_ordered(read_model(final.model), options.time_limit),
+        plain=_ordered(read_model(plain.model), options),
+        rewritten=_ordered(read_model(final.model), options),
         stock=measured.get("stock", Head(before.arena_bytes, False)),
         planned=measured.get("planned", Head(plain.report.after.arena_bytes, False)),
         final=measured.get("final", Head(after.arena_bytes, False)),
@@ -164,12 +164,12 @@ def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
     )
 
 
-def _ordered(model: Model, time_limit: float) -> Ordered:
+def _ordered(model: Model, options: Options) -> Ordered:
     """Of a model without an offline plan: the plan in the file is not looked at."""
     profile = profile_named(options.kernels)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     # The file is in a good order already: where the search is out of time, that one stays.
-    found = (solve(problem, "as_is"), solve(problem, budget=Budget(time_limit)))
+    found = (solve(problem, "as_is"), solve(problem, budget=Budget(options.time_limit)))
     schedule = min(reversed(found), key=lambda each: each.peak_bytes)
     model.main.reorder(schedule.order)
     head = head_in_force(memory_layout(model, profile), {})
