@@ -11,6 +11,7 @@ import click
 from bench_cells import cells_of
 from bench_networks import named, row, table
 from paper_tables import REWRITING
+from rewrite_differences import differences
 
 from tflite_memopt.analysis.lifetimes import in_head
 from tflite_memopt.budget import Budget
@@ -204,6 +205,7 @@ def _document(runs: Sequence[Run], command: str) -> Iterator[str]:
     yield from _with_allocator(runs)
     yield from _means(runs)
     yield from _scheduling(runs)
+    yield from differences((run.label, run.report) for run in runs)
 
 
 def _without_allocator(runs: Sequence[Run]) -> Iterator[str]:
