@@ -13,6 +13,7 @@ from bench_networks import named
 from cascade_tables import BOTH, CHAINS, INT8_IO, KERNELS, NO_CASCADE, STOCK, Run, document
 from tflm_times import time_ratio
 
+from tflite_memopt.analysis.macs import model_macs
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.model import Model
@@ -114,13 +115,20 @@ def _quantises_its_input(model: Model) -> bool:
 
 
 def _stock(kernels: str, result: Result, options: Options) -> Run:
-    before = result.report.before
-    size = result.report.file_bytes["before"]
-    head = before.tflm.get("head")
-    required = before.required_bytes["32"]
-    assert isinstance(head, int)
+    before, size = result.report.before, result.report.file_bytes["before"]
     return Run(
-        kernels, STOCK, head, True, required, 0.0, before.operators, size, 1.0, (), options.samples, options.time_limit
+        kernels=kernels,
+        mode=STOCK,
+        head=before.arena_bytes,
+        proved=before.tflm.get("head") == before.arena_bytes,
+        required=before.required_bytes["32"],
+        extra_macs=0.0,
+        operators=before.operators,
+        file_bytes=size,
+        ratio=1.0,
+        cascades=(),
+        samples=options.samples,
+        time_limit=options.time_limit,
     )
 
 
@@ -131,7 +139,8 @@ def _run(kernels: str, mode: str, result: Result, ratio: float | None, options: 
         kernels=kernels,
         mode=mode,
         head=after.arena_bytes,
-        proved=report.equivalence["tflm"].equal is True and after.tflm.get("head") == after.arena_bytes,
+        proved=any(verdict.equal for verdict in report.equivalence.values())
+        and after.tflm.get("head") == after.arena_bytes,
         required=after.required_bytes["32"],
         extra_macs=after.macs / max(1, before.macs) - 1,
         operators=after.operators,
