@@ -81,7 +81,7 @@ def test_a_stripe_of_one_row_is_smaller_than_a_tile(kernels: str) -> None:
 
 @pytest.mark.parametrize(("kernels", "planner"), [("portable", "best"), ("reference", "strip_packing_best_fit")])
 def test_twelve_stripes_need_the_smallest_head_and_no_more_macs(kernels: str, planner: str) -> None:
-    quick = replace(PLAN_ONLY, rewrite=True, scheduler="best_first", planner=planner, kernels=kernels, time_limit=1)
+    quick = replace(PLAN_ONLY, rewrite=True, scheduler="best_first", planner=planner, kernels=kernels, time_limit=0.5)
     result = in_stripes(12, quick)
     report = result.report
     assert inside(result, kernels) == 2 * 24 * 32
@@ -92,9 +92,8 @@ def test_twelve_stripes_need_the_smallest_head_and_no_more_macs(kernels: str, pl
     assert report.after.macs == sum(24 * 24 * each for each in (32 * 27, 8 * 32))
 
 
-@pytest.mark.parametrize("kernels", ["portable", "reference"])
-def test_the_search_finds_a_head_below_the_tiles(kernels: str) -> None:
-    options = replace(PLAN_ONLY, kernels=kernels, objective="head", cascade=True, max_extra_macs=0, time_limit=10)
+def test_the_search_finds_a_head_below_the_tiles() -> None:
+    options = replace(PLAN_ONLY, objective="head", cascade=True, max_extra_macs=0, time_limit=10)
     report = optimize(write_model(two_convolutions()), options).report
     assert report.equivalence["tflm"].equal is True
     assert report.after.tflm["head"] == report.after.arena_bytes < IMAGE + TILE + RESULT
