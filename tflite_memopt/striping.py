@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from .analysis.rows import RowByRow, row_by_row
 from .errors import InfeasibleError, UsageError
 from .evaluating import Footprint, footprint
 from .ir.copying import copy_model
