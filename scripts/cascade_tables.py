@@ -77,9 +77,9 @@ def document(measured: Measured, command: str) -> Iterator[str]:
     yield "Heads are bytes; one in **bold** was measured by TFLM, and the model proved equal to the bit there. Total is"
     yield "the arena to reserve on 32 bits: head or planner temporaries, and tail. `total` and `head` are objectives,"
     yield "with the default of at most 10 % more MACs unless it says otherwise. Stripes: how many, halo, edges, for"
-    yield "each cascade. A search ends with its time: another machine may find other figures, and a wider limit may end in"
-    yield "a larger head, since there is more to look at. Models without a convolution, and those that TFLM does not load,"
-    yield "are left out.\n"
+    yield "each cascade. A search ends with its time: another machine may find other figures, and a wider limit may end"
+    yield "in a larger head, since there is more to look at. Models without a convolution, and those that TFLM does not"
+    yield "load, are left out.\n"
     yield "Time is that of an invocation on TFLM's reference kernels by the original's: the median of up to 15 pairs in"
     yield f"turns, on two cores shared with others. It is noisy: {_noise(measured)} for graphs without stripes.\n"
     yield from _targets(measured)
