@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from .analysis.rows import RowByRow, row_by_row
@@ -34,8 +34,11 @@ MODES: tuple[tuple[Halo, Edges], ...] = (
     ("rolling", "pad"),
 )
 Modes = Sequence[tuple[Halo, Edges]]
-_PATIENCE = 1
-"""How many larger numbers of stripes in a row may bring nothing before the rest is skipped."""
+_PATIENCE: Mapping[Halo, int] = {"recompute": 1, "rolling": 3}
+"""How many larger numbers of stripes in a row may bring nothing before the rest is skipped.
+
+Two or three rolling stripes need as much as the whole: what is kept and joined is alive beside what it comes from.
+"""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ def _options_for(
         best, waited = before.peak, 0
         for count in (count for count in COUNTS if count <= height):
             after = _striped(part, Cascade(0, end - first, count, halo, edges), profile)
-            if after is None or waited > _PATIENCE or after.macs - before.macs > limits.macs:
+            if after is None or waited > _PATIENCE[halo] or after.macs - before.macs > limits.macs:
                 break
             waited = 0 if after.peak < best else waited + 1
             if after.peak < best:
