@@ -9,12 +9,13 @@ import pytest
 import tflite_memopt
 from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tests.rewrite.cascade.networks import TYPES, random_network
+from tflite_memopt.errors import UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
-from tflite_memopt.options import Options
+from tflite_memopt.options import HALOS, Options
 from tflite_memopt.report.model import Report
 
 QUICK = Options(planner="greedy_by_size", time_limit=10, samples=3, runtimes=("tflm",))
@@ -86,6 +87,21 @@ def test_without_extra_macs_no_row_is_made_twice() -> None:
     report = run(wide_inside(), replace(HEAD, max_extra_macs=0))
     assert any(use.rule.startswith("cascade") for use in report.rewrites)
     assert report.after.macs == report.before.macs
+
+
+@pytest.mark.parametrize("halo", HALOS)
+def test_only_the_halo_that_was_asked_for_is_used(halo: str) -> None:
+    report = run(wide_inside(), replace(HEAD, max_extra_macs=1.0, halos=(halo,)))
+    modes = [use.rule.partition("(")[2].partition(",")[0] for use in report.rewrites if "cascade" in use.rule]
+    assert modes == [halo] * len(modes) != []
+    assert any(f"({halo}," in each.operator for each in report.refused)
+    assert not any(f"({other}," in each.operator for each in report.refused for other in HALOS if other != halo)
+
+
+@pytest.mark.parametrize("halos", [(), ("rolling", "kept")])
+def test_unknown_halos_are_refused(halos: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="choose one or both of recompute, rolling"):
+        run(pointwise(), replace(HEAD, halos=halos))
 
 
 @pytest.mark.parametrize("limit", [0, 6, 14])

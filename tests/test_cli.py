@@ -99,6 +99,18 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
         assert_refused(run("optimize", source, *options, "--max-extra-macs", wrong), "is not a percentage")
 
 
+def test_the_halo_from_the_command_line(source: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    options = ("-o", tmp_path / "out.tflite", "--no-verify", "--objective", "head", "--report", report)
+    done = run("optimize", source, *options, "--halo", "rolling", "--max-extra-macs", "100%", "--time-limit", 2)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(report.read_text())
+    tried = [each["rule"] for each in told["rewrites"]] + [each["operator"] for each in told["refused"]]
+    assert any("(rolling," in each for each in tried)
+    assert not any("(recompute," in each for each in tried)
+    assert_refused(run("optimize", source, *options, "--halo", "kept"), "'kept' is not one of")
+
+
 def test_integers_at_the_boundary(tmp_path: Path) -> None:
     source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(write_model(quantised_at_the_boundary()))
@@ -261,5 +273,5 @@ def test_help_names_every_command() -> None:
     for name in ("optimize", "analyze", "verify"):
         assert name in done.stdout
     flags = run("optimize", "--help").stdout
-    for name in ("--no-rewrite", "--no-reorder", "--no-cascade", "--allow-approximate", "--explain", "--io"):
+    for name in ("--no-rewrite", "--no-reorder", "--no-cascade", "--allow-approximate", "--explain", "--io", "--halo"):
         assert name in flags

@@ -24,7 +24,7 @@ from .rewrite.driver import label
 from .rewrite.search import Cost
 from .rewrite.share_constants import share_constants
 from .schedule.methods import solve as solve_schedule
-from .striping import MODES, Cascade, Striping, apply_cascades, striping_of
+from .striping import Cascade, Modes, Striping, apply_cascades, modes_of, striping_of
 
 _EVALUATIONS = 24
 """Covers that the real planner judges, the most promising ones by the estimate."""
@@ -61,6 +61,7 @@ class _Cascading:
         self._started = time.monotonic()
         self._costs: dict[Cascades, Cost] = {}
         self._base = footprint(model, profile)
+        self._modes = modes_of(options.halos)
         operators = options.max_extra_operators
         macs = int(self._base.macs * options.max_extra_macs)
         self._limits = Limits(macs, len(model.main.operators) * 1000 if operators is None else operators)
@@ -74,7 +75,7 @@ class _Cascading:
         deadline = self._started + _SHARE * self._options.time_limit
         floor = max(io_lower_bound(self._model), first.head // 4)
         pinned = {name for name, _ in self._options.pins}
-        striping = striping_of(self._model, self._profile, floor, self._limits, deadline, pinned)
+        striping = striping_of(self._model, self._profile, floor, self._limits, deadline, pinned, self._modes)
         best = self._best_of(self._candidates(striping))
         best = self._refined(best)
         if not best:
@@ -127,7 +128,7 @@ class _Cascading:
         improved = bool(best)
         while improved and not self._is_enough(self._cost(best)):
             improved = False
-            for other in _neighbours(best):
+            for other in _neighbours(best, self._modes):
                 if self._is_late():
                     return best
                 if self._is_possible(other) and self._cost(other) < self._cost(best):
@@ -198,13 +199,13 @@ def _few_alike(ordered: Sequence[Cover], estimate: Callable[[Cover], int]) -> li
     return picked
 
 
-def _neighbours(cascades: Cascades) -> Iterator[Cascades]:
+def _neighbours(cascades: Cascades, modes: Modes) -> Iterator[Cascades]:
     """One cascade left out, or changed a little."""
     for at, each in enumerate(cascades):
         yield cascades[:at] + cascades[at + 1 :]
         steps = {each.count, each.count - 1, each.count + 1, each.count * 3 // 4, each.count * 4 // 3}
         for count in sorted(count for count in steps if count > 1):
-            for halo, edges in MODES:
+            for halo, edges in modes:
                 changed = replace(each, count=count, halo=halo, edges=edges)
                 if changed != each:
                     yield (*cascades[:at], changed, *cascades[at + 1 :])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from .errors import EquivalenceError, InfeasibleError, MemoptError
-from .options import IO, RUNTIMES, Options
+from .options import HALOS, IO, RUNTIMES, Options
 from .plan.methods import BEST as BEST_PLANNER
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import DEFAULT as DEFAULT_SCHEDULER
@@ -129,6 +129,13 @@ def cli() -> None:
 )
 @click.option(
     "--max-extra-operators", type=click.IntRange(min=0), help="Operators that stripes may add. [default: any]"
+)
+@click.option(
+    "--halo",
+    type=click.Choice([*HALOS, "both"]),
+    default="both",
+    show_default=True,
+    help="Rows that two stripes need: computed twice, or kept; both: what is cheaper.",
 )
 @click.option(
     "--io",
@@ -290,13 +297,14 @@ def main() -> NoReturn:
 
 
 def _options(
-    no_verify: bool, no_rewrite: bool, no_cascade: bool, no_reorder: bool, scheduler: str, **chosen: Any
+    no_verify: bool, no_rewrite: bool, no_cascade: bool, no_reorder: bool, scheduler: str, halo: str, **chosen: Any
 ) -> Options:
     """The options of ``optimize`` from its flags, four of which say what is left out."""
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
-    return Options(verify=not no_verify, rewrite=not no_rewrite, cascade=not no_cascade, scheduler=order, **chosen)
+    stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
+    return Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)
 
 
 def _interrupt(signum: int, frame: Any) -> NoReturn:

@@ -9,6 +9,7 @@ from typing import Literal
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
 IO: tuple[Io, ...] = ("keep", "int8")
+HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 
 
@@ -27,6 +28,7 @@ class Options:
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
     multiply-accumulates, as a fraction of the model's, and ``max_extra_operators`` more operators (None: any number).
+    ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     """
 
     kernels: str = "portable"
@@ -47,3 +49,4 @@ class Options:
     cascade: bool = True
     max_extra_macs: float = 0.1
     max_extra_operators: int | None = None
+    halos: tuple[str, ...] = HALOS

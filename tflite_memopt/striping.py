@@ -6,11 +6,12 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from .errors import InfeasibleError
+from .errors import InfeasibleError, UsageError
 from .evaluating import Footprint, footprint
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
+from .options import HALOS
 from .problems import memory_layout, schedule_problem
 from .rewrite.cascade.choice import Limits, Option
 from .rewrite.cascade.excerpt import excerpt
@@ -31,6 +32,7 @@ MODES: tuple[tuple[Halo, Edges], ...] = (
     ("rolling", "trim"),
     ("rolling", "pad"),
 )
+Modes = Sequence[tuple[Halo, Edges]]
 _PATIENCE = 1
 """How many larger numbers of stripes in a row may bring nothing before the rest is skipped."""
 
@@ -54,6 +56,13 @@ class Striping:
     options: dict[Cascade, Option]
 
 
+def modes_of(halos: Collection[str]) -> Modes:
+    """The modes with one of these halos. Raises UsageError for an unknown one, or for none."""
+    if not halos or not set(halos) <= set(HALOS):
+        raise UsageError(f"halos are {', '.join(halos) or 'none'}; choose one or both of {', '.join(HALOS)}")
+    return tuple(mode for mode in MODES if mode[0] in halos)
+
+
 def apply_cascades(model: Model, cascades: Sequence[Cascade]) -> None:
     """Run these regions of the main graph in stripes. Positions are those before any is applied.
 
@@ -75,7 +84,13 @@ def apply_cascades(model: Model, cascades: Sequence[Cascade]) -> None:
 
 
 def striping_of(
-    model: Model, profile: KernelProfile, floor: int, limits: Limits, deadline: float, pinned: Collection[str] = ()
+    model: Model,
+    profile: KernelProfile,
+    floor: int,
+    limits: Limits,
+    deadline: float,
+    pinned: Collection[str] = (),
+    modes: Modes = MODES,
 ) -> Striping:
     """Look at all regions with a step that needs more than ``floor`` bytes, short ones first.
 
@@ -89,7 +104,7 @@ def striping_of(
             continue
         if time.monotonic() > deadline:
             break
-        found |= _options_for(model, profile, first, end, _across(problem, first, end), limits)
+        found |= _options_for(model, profile, first, end, _across(problem, first, end), limits, modes)
     return Striping(tuple(needs), found)
 
 
@@ -120,13 +135,13 @@ def _across(problem: ScheduleProblem, first: int, end: int) -> int:
 
 
 def _options_for(
-    model: Model, profile: KernelProfile, first: int, end: int, across: int, limits: Limits
+    model: Model, profile: KernelProfile, first: int, end: int, across: int, limits: Limits, modes: Modes
 ) -> dict[Cascade, Option]:
     part = excerpt(model, first, end)
     before = footprint(part, profile)
     height = part.main.operators[-1].outputs[0].shape[1]
     found = {}
-    for halo, edges in MODES:
+    for halo, edges in modes:
         best, waited = before.peak, 0
         for count in (count for count in COUNTS if count <= height):
             after = _striped(part, Cascade(0, end - first, count, halo, edges), profile)

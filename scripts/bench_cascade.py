@@ -1,0 +1,142 @@
+"""Cascading measured: docs/benchmarks/cascade.md, beside the claims of TVM's RFC."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from bench_networks import named
+from cascade_tables import CHAINS, INT8_IO, KERNELS, NO_CASCADE, STOCK, Run, document
+from tflm_times import time_ratio
+
+from tflite_memopt.equivalence.runner import run_models
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.ir.model import Model
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import Result, optimize
+from tflite_memopt.proof import arena_for
+
+_HEAD: dict[str, Any] = {"objective": "head"}
+MODES: dict[str, dict[str, Any]] = {
+    NO_CASCADE: {"cascade": False},
+    "total": {},
+    "head": _HEAD,
+    "head, MACs +0 %": {**_HEAD, "max_extra_macs": 0.0},
+    "head, MACs +30 %": {**_HEAD, "max_extra_macs": 0.3},
+}
+INTEGERS: dict[str, dict[str, Any]] = {INT8_IO: {**_HEAD, "io": "int8"}}
+"""For models that quantise their input themselves."""
+HALOS: dict[str, dict[str, Any]] = {
+    NO_CASCADE: {"cascade": False},
+    "recompute, MACs +10 %": {**_HEAD, "halos": ("recompute",)},
+    "recompute, MACs +100 %": {**_HEAD, "halos": ("recompute",), "max_extra_macs": 1.0},
+    "rolling": {**_HEAD, "halos": ("rolling",)},
+    "both": _HEAD,
+}
+"""For the plain chains that the RFC speaks of."""
+_REPEATS = 15
+_SLOW_MACS = 4e9
+"""From here on one invocation takes minutes, and its time is not measured."""
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
+@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM; 1 for the zoo's chains.")
+@click.option("--time-limit", default=30.0, show_default=True, help="Seconds for each search.")
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the figures of each model in this folder, and measure no model that is there.",
+)
+def cascade(
+    sources: tuple[Path, ...], output: Path | None, samples: int, time_limit: float, results: Path | None
+) -> None:
+    """Head, total, MACs and run time in stripes, of the convolutional models among SOURCES (files or folders)."""
+    command = f"scripts/bench cascade {' '.join(map(named, sources))} --samples {samples} --time-limit {time_limit:g}"
+    options = Options(samples=samples, time_limit=time_limit, runtimes=("tflm",))
+    measured: dict[str, tuple[Run, ...]] = {}
+    for file in _files(sources):
+        measured[file.stem] = _kept(file, options, results)
+        if output is not None:  # after each, since all of them take long
+            output.write_text("\n".join(document(measured, command)) + "\n")
+    if output is None:
+        click.echo("\n".join(document(measured, command)))
+
+
+def _files(sources: Sequence[Path]) -> Iterator[Path]:
+    for path in sources:
+        yield from sorted(path.glob("*.tflite")) if path.is_dir() else [path]
+
+
+def _kept(file: Path, options: Options, results: Path | None) -> tuple[Run, ...]:
+    """The runs of one model: those of an earlier call where there are any."""
+    kept = None if results is None else results / f"{file.stem}.json"
+    if kept is not None and kept.exists():
+        return tuple(Run(**each) for each in json.loads(kept.read_text()))
+    click.echo(file.stem, err=True)
+    runs = tuple(_runs(file.stem, file.read_bytes(), options))
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps([asdict(run) for run in runs], indent=1))
+    return runs
+
+
+def _runs(name: str, data: bytes, options: Options) -> Iterator[Run]:
+    """None for a model without convolutions, or one that TFLM does not load."""
+    model = read_model(data)
+    if not _is_convolutional(model) or not run_models("tflm", {"model": data}, [], arena_for(model))["model"].ran:
+        return
+    modes = HALOS if name in CHAINS else MODES | (INTEGERS if _quantises_its_input(model) else {})
+    if name in CHAINS:
+        options = replace(options, samples=1)
+    for kernels in KERNELS:
+        for mode, changes in modes.items():
+            click.echo(f"  {kernels}, {mode}", err=True)
+            result = optimize(data, replace(options, kernels=kernels, **changes))
+            if mode == NO_CASCADE:
+                yield _stock(kernels, result, options)
+            ratio = time_ratio(data, result.model, _REPEATS) if result.report.before.macs < _SLOW_MACS else None
+            yield _run(kernels, mode, result, ratio, options)
+
+
+def _is_convolutional(model: Model) -> bool:
+    return any(operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D") for operator in model.main.operators)
+
+
+def _quantises_its_input(model: Model) -> bool:
+    return any(use.operator.name == "QUANTIZE" for tensor in model.main.inputs for use in tensor.uses)
+
+
+def _stock(kernels: str, result: Result, options: Options) -> Run:
+    before = result.report.before
+    size = result.report.file_bytes["before"]
+    head = before.tflm.get("head")
+    required = before.required_bytes["32"]
+    assert isinstance(head, int)
+    return Run(
+        kernels, STOCK, head, True, required, 0.0, before.operators, size, 1.0, (), options.samples, options.time_limit
+    )
+
+
+def _run(kernels: str, mode: str, result: Result, ratio: float | None, options: Options) -> Run:
+    report = result.report
+    before, after = report.before, report.after
+    return Run(
+        kernels=kernels,
+        mode=mode,
+        head=after.arena_bytes,
+        proved=report.equivalence["tflm"].equal is True and after.tflm.get("head") == after.arena_bytes,
+        required=after.required_bytes["32"],
+        extra_macs=after.macs / max(1, before.macs) - 1,
+        operators=after.operators,
+        file_bytes=report.file_bytes["after"],
+        ratio=ratio,
+        cascades=tuple(use.rule.removeprefix("cascade in ") for use in report.rewrites if "cascade" in use.rule),
+        samples=options.samples,
+        time_limit=options.time_limit,
+    )
