@@ -13,6 +13,7 @@ from bench_networks import named
 from cascade_tables import CHAINS, INT8_IO, KERNELS, NO_CASCADE, STOCK, Run, document
 from tflm_times import time_ratio
 
+from tflite_memopt.analysis.macs import model_macs
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.model import Model
@@ -40,18 +41,19 @@ HALOS: dict[str, dict[str, Any]] = {
 """For the plain chains that the RFC speaks of."""
 _REPEATS = 15
 _SLOW_MACS = 4e9
-"""From here on one invocation takes minutes, and its time is not measured."""
+"""From here on one invocation takes about a minute: one sample in the proof, and no time is measured."""
+_ORDER = (STOCK, *MODES, *INTEGERS, *HALOS)
 
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
-@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM; 1 for the zoo's chains.")
+@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM; 1 for slow models.")
 @click.option("--time-limit", default=30.0, show_default=True, help="Seconds for each search.")
 @click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the figures of each model in this folder, and measure no model that is there.",
+    help="Keep each figure in this folder as it comes, and measure none that is there.",
 )
 def cascade(
     sources: tuple[Path, ...], output: Path | None, samples: int, time_limit: float, results: Path | None
@@ -74,34 +76,41 @@ def _files(sources: Sequence[Path]) -> Iterator[Path]:
 
 
 def _kept(file: Path, options: Options, results: Path | None) -> tuple[Run, ...]:
-    """The runs of one model: those of an earlier call where there are any."""
+    """The runs of one model: those of an earlier call where there are any. Each is kept as soon as it is done."""
     kept = None if results is None else results / f"{file.stem}.json"
-    if kept is not None and kept.exists():
-        return tuple(Run(**each) for each in json.loads(kept.read_text()))
+    done = [] if kept is None or not kept.exists() else [Run(**each) for each in json.loads(kept.read_text())]
     click.echo(file.stem, err=True)
-    runs = tuple(_runs(file.stem, file.read_bytes(), options))
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps([asdict(run) for run in runs], indent=1))
-    return runs
+    for run in _runs(file.stem, file.read_bytes(), options, done):
+        done.append(run)
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps([asdict(each) for each in done], indent=1))
+    return tuple(sorted(done, key=lambda run: (KERNELS.index(run.kernels), _ORDER.index(run.mode))))
 
 
-def _runs(name: str, data: bytes, options: Options) -> Iterator[Run]:
-    """None for a model without convolutions, or one that TFLM does not load."""
+def _runs(name: str, data: bytes, options: Options, done: Sequence[Run]) -> Iterator[Run]:
+    """Those that are not done yet; none for a model without convolutions, or one that TFLM does not load."""
     model = read_model(data)
     if not _is_convolutional(model) or not run_models("tflm", {"model": data}, [], arena_for(model))["model"].ran:
         return
-    modes = HALOS if name in CHAINS else MODES | (INTEGERS if _quantises_its_input(model) else {})
-    if name in CHAINS:
-        options = replace(options, samples=1)
+    is_slow = model_macs(model) > _SLOW_MACS
+    options = replace(options, samples=1) if is_slow else options
+    known = {(run.kernels, run.mode) for run in done}
     for kernels in KERNELS:
-        for mode, changes in modes.items():
+        for mode, changes in _modes(name, model).items():
+            if (kernels, mode) in known:
+                continue
             click.echo(f"  {kernels}, {mode}", err=True)
             result = optimize(data, replace(options, kernels=kernels, **changes))
-            if mode == NO_CASCADE:
+            if mode == NO_CASCADE and (kernels, STOCK) not in known:
                 yield _stock(kernels, result, options)
-            ratio = time_ratio(data, result.model, _REPEATS) if result.report.before.macs < _SLOW_MACS else None
-            yield _run(kernels, mode, result, ratio, options)
+            yield _run(kernels, mode, result, None if is_slow else time_ratio(data, result.model, _REPEATS), options)
+
+
+def _modes(name: str, model: Model) -> dict[str, dict[str, Any]]:
+    if name in CHAINS:
+        return HALOS
+    return MODES | INTEGERS if _quantises_its_input(model) else MODES
 
 
 def _is_convolutional(model: Model) -> bool:

@@ -74,7 +74,7 @@ def document(measured: Measured, command: str) -> Iterator[str]:
     yield f"Made by `{command}`. What stripes are: [cascading.md](../cascading.md)."
     yield "Heads are bytes; one in **bold** was measured by TFLM, and the model proved equal to the bit there. Total is"
     yield "the arena to reserve on 32 bits: head or planner temporaries, and tail. `total` and `head` are objectives,"
-    yield "with the default of at most 10 % more MACs unless it says otherwise. Time is that of one invocation on TFLM's"
+    yield "with the default of at most 10 % more MACs unless it says otherwise. Time is that of an invocation on TFLM's"
     yield "reference kernels by the original's: the median of up to 15 pairs in turns, on two cores shared with others,"
     yield "so that a few percent are noise. Stripes: how many, halo, edges, for each cascade. A search ends with its"
     yield "time, so that another machine may find other figures. Models without a convolution, and those that TFLM does"
@@ -143,9 +143,9 @@ def _model(name: str, runs: Sequence[Run]) -> Iterator[str]:
 
 def _chains(chains: Measured) -> Iterator[str]:
     yield "## The RFC's claim: MobileNet and VGG-16 at about a third of their initial peak\n"
-    yield "The zoo's float networks, 224x224x3, with the head as objective and equality on one input. The initial peak is"
-    yield "that of TFLM's own plan. The input alone is 602,112 bytes: 37.5 % of the initial peak of `mobilenet_like`,"
-    yield "1,605,632 bytes, and no static plan goes below it.\n"
+    yield "The zoo's float networks, 224x224x3, objective head. The initial peak is that of TFLM's own plan."
+    yield "The input alone is 602,112 bytes: 37.5 % of the initial peak of `mobilenet_like`, 1,605,632 bytes, and no"
+    yield "static plan goes below it.\n"
     yield from (f"{name}: {runs[0].how}" for name, runs in chains.items())
     yield ""
     yield from table("model | kernels | halo | head | of the initial peak | extra MACs | operators | time | stripes")
