@@ -28,7 +28,9 @@ from tflite_memopt.proof import Subject, prove
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, RewriteUse, to_json
 from tflite_memopt.rewrite.boundary import take_integers
+from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rule import Exactness
+from tflite_memopt.rewrite.table import CLEAN_UP
 from tflite_memopt.rewriting import Rewritten, loosest
 
 BOTH = Options(runtimes=("litert", "tflm"), samples=4, cascade=False)
@@ -220,3 +222,28 @@ def test_the_console_states_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> No
     shown = text_of(tflite_memopt.optimize(SUM, LITERT).report)
     assert "equal within 1e-06 + 0.0001 of the largest" in shown
     assert "NOT equal" not in shown
+
+
+def too_many_parts() -> Model:
+    """A concatenation that TFLM refuses, and a convolution of it."""
+    b = ModelBuilder()
+    parts = [b.input(f"x{number}", (1, 4, 4, 1)) for number in range(25)]
+    return b.finish(b.conv(b.concat(parts), 4))
+
+
+def test_a_model_that_tflm_takes_only_once_rewritten_is_measured_there() -> None:
+    report = tflite_memopt.optimize(write_model(too_many_parts()), BOTH).report
+    assert report.equivalence["litert"].equal
+    assert report.equivalence["tflm"].equal is None
+    assert "the result equals the rewritten graph" in (report.equivalence["tflm"].reason or "")
+    assert "error" in report.before.tflm
+    assert report.after.tflm["head"] == report.after.arena_bytes
+
+
+def test_a_wrong_plan_is_found_where_the_runtime_refuses_the_original() -> None:
+    model = too_many_parts()
+    original = write_model(model)
+    Driver(model).apply_everywhere(CLEAN_UP)
+    rewritten = write_model(model)
+    with pytest.raises(EquivalenceError, match="order or plan change values"):
+        prove(Subject(original, rewritten, planned_at_zero(rewritten)), BOTH, quiet)

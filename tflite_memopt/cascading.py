@@ -172,7 +172,7 @@ class _Cascading:
         return RewriteUse(rule, names, "exact", self._cost(without).need - self._cost(best).need)
 
     def _refusals(self, best: Cascades) -> tuple[Refusal, ...]:
-        """What the planner judged and found worse, and the operators that no stripes can help."""
+        """What the planner judged and found worse."""
         chosen = self._cost(best)
         return tuple(
             Refusal("cascade", self._names(cascades), _comparison(cost, chosen))

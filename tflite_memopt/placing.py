@@ -17,7 +17,7 @@ from .problems import MemoryLayout, memory_layout, offsets_to_write, schedule_pr
 from .report.model import MemoryUse, SharingUse
 from .schedule.methods import solve as solve_schedule
 
-_OTHER_PROFILES_SECONDS = 2.0
+_OTHER_PROFILES_SECONDS = 0.5
 """Time for the plan of a profile that was not asked for."""
 
 

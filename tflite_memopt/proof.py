@@ -35,8 +35,7 @@ _TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FL
 class Subject:
     """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
 
-    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned; it is not looked at where
-    ``exactness`` is "exact".
+    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned.
     """
 
     original: bytes
@@ -79,7 +78,8 @@ def prove(subject: Subject, options: Options, progress: Callable[[str], None]) -
         return Proof(verdicts, {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"})
     if not tflm.original.ran:
         refused: dict[str, int | str] = {"error": verdicts["tflm"].reason or "TFLM gave no reason"}
-        return Proof(verdicts, refused, refused)
+        # A rewrite may be what makes TFLM take the model.
+        return Proof(verdicts, refused, dict(tflm.optimised.facts) if tflm.optimised.ran else refused)
     return Proof(verdicts, dict(tflm.original.facts), dict(tflm.optimised.facts))
 
 
@@ -127,8 +127,7 @@ def _trial(subject: Subject, original: Model, options: Options) -> _Trial:
         raise EquivalenceError(
             "inputs or outputs have other types than the original's, and --io int8 was not asked for"
         )
-    rewritten = None if subject.exactness == "exact" else subject.rewritten
-    claim = Claim(subject.original, subject.optimised, rewritten, _TOLERANCES[subject.exactness], interface)
+    claim = Claim(subject.original, subject.optimised, subject.rewritten, _TOLERANCES[subject.exactness], interface)
     arena = max(arena_for(original), arena_for(optimised))
     return _Trial(claim, _samples(original, optimised, interface, options), arena, _output_names(original))
 

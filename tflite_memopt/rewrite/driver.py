@@ -17,17 +17,25 @@ _EXACT: tuple[Exactness, ...] = ("exact",)
 class Driver:
     """Applies rules to one model and keeps the record of it.
 
-    ``allowed``: how far values may change; tensors with a ``pinned`` name are left as they are. Raises
-    ModelFormatError when a rule leaves an invalid graph.
+    ``allowed``: how far values may change; tensors with a ``pinned`` name are left as they are. ``is_trial``: the model
+    is one of a search's many, and made again, checked, if it is kept. Raises ModelFormatError when a rule leaves an
+    invalid graph.
     """
 
-    def __init__(self, model: Model, allowed: Collection[Exactness] = _EXACT, pinned: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        model: Model,
+        allowed: Collection[Exactness] = _EXACT,
+        pinned: Collection[str] = (),
+        is_trial: bool = False,
+    ) -> None:
         self.model = model
         self.applied: list[Applied] = []
         self.refused: dict[tuple[str, str], Refused] = {}
         self._allowed = allowed
         self._pinned = pinned
-        check_model(model)
+        self._is_trial = is_trial
+        self._check()
 
     def apply_everywhere(self, rules: Sequence[Rule]) -> None:
         """Apply the rules in every graph, first rule first, until none has a match left that it accepts."""
@@ -62,6 +70,11 @@ class Driver:
             self.refused[rule.name, name] = Refused(rule.name, name, reason)
         return False
 
+    def _check(self) -> None:
+        # It takes as long as the model is large: after each of many rewrites, nearly all of the time.
+        if not self._is_trial:
+            check_model(self.model)
+
     def _reason_against(self, rule: Rule, match: Match) -> str | None:
         reason = self._pin_in(match) or rule.refuse(match)
         if reason is None and rule.exactness(match) not in self._allowed:
@@ -78,7 +91,7 @@ class Driver:
         edit.remove(match.anchor)
         rule.rewrite(match, edit)
         _drop_unread(match.graph, match.anchor)
-        check_model(self.model)
+        self._check()
         self.applied.append(Applied(rule.name, name, exactness))
 
 

@@ -6,14 +6,15 @@ it: by the exact rules alone, or by all that are allowed, which go further down 
 
 Several equal cells of a network bind together: taking one of them apart alone gains nothing. So the search starts from
 all sites, or, where that costs more than none, from all that do not raise the head each on its own; drops, half after
-half, those that the cost does not need; then tries to add, or to take apart in the other way, single ones. When its
-time is up it keeps the best so far; what a site saves is then not measured.
+half, those that the cost does not need; then toggles neighbours together, many and few, as long as that helps: two
+concatenations that are alive at once gain nothing singly. When its time is up it keeps the best so far; what a site
+saves is then not measured.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir.copying import copy_model
@@ -105,14 +106,12 @@ class _Search:
         every, refused = self._sites_and_refusals()
         candidates = frozenset().union(*every)
         best = self._without_what_is_not_needed(self._start(every))
-        for site in sorted(candidates - best):
-            if self._has_time():
-                best = min((best, _with(best, site)), key=self._cost)
+        best = self._toggled(best, sorted(candidates))
         cost = self._cost(best)
         uses = tuple(self._use(site, best, cost) for site in sorted(best))
         left = {site.position for site in candidates} - {site.position for site in best}
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
-        return Found(self._rewritten(best)[0] if best else self._model, cost, uses, tuple(reasons))
+        return Found(self._rewritten(best, is_trial=False)[0] if best else self._model, cost, uses, tuple(reasons))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refused]]:
         """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
@@ -128,7 +127,7 @@ class _Search:
         is_one_way = all(each.exactness == "exact" for driver in wide.values() for each in driver.applied)
         return (sites[:1] if is_one_way else sites), refused.values()
 
-    def _rewritten(self, sites: Sites) -> tuple[Model, dict[Site, Driver]]:
+    def _rewritten(self, sites: Sites, is_trial: bool = True) -> tuple[Model, dict[Site, Driver]]:
         """A copy with these sites taken apart, last one first: what is below is in pieces before the one above.
 
         It has no dead tensors, which TFLM would place in the arena.
@@ -137,7 +136,7 @@ class _Search:
         graph, operators = copied.main, list(copied.main.operators)
         by_site = {}
         for site in sorted(sites, reverse=True):
-            by_site[site] = Driver(copied, _EXACT if site.is_exact else start.allowed, start.pinned)
+            by_site[site] = Driver(copied, _EXACT if site.is_exact else start.allowed, start.pinned, is_trial)
             if operators[site.position] in graph.operators:
                 by_site[site].apply_below(start.rules, graph, operators[site.position])
         drop_dead_tensors(copied)
@@ -169,6 +168,16 @@ class _Search:
             size //= 2
         return sites
 
+    def _toggled(self, best: Sites, candidates: Sequence[Site]) -> Sites:
+        """Put in what is out and take out what is in, for windows of neighbours, until a whole pass gains nothing."""
+        before = None
+        while best != before and self._has_time():
+            before = best
+            for window in _windows(candidates):
+                if self._has_time():
+                    best = min((best, _toggle(best, window)), key=self._cost)
+        return best
+
     def _use(self, site: Site, best: Sites, cost: Cost) -> SiteUse:
         _, by_site = self._rewritten(best)
         without = best - {site}
@@ -181,6 +190,21 @@ class _Search:
 
     def _no_gain(self, position: int) -> Refused:
         return Refused("search", self._names[position], "taking it apart does not lower the memory to reserve")
+
+
+def _windows(candidates: Sequence[Site]) -> Iterator[Sequence[Site]]:
+    """Runs of neighbours that overlap by half: all, then ever shorter ones, down to single sites."""
+    size = len(candidates)
+    while size:
+        for start in range(0, len(candidates), max(1, size // 2)):
+            yield candidates[start : start + size]
+        size = -(-size // 2) if size > 1 else 0
+
+
+def _toggle(sites: Sites, window: Iterable[Site]) -> Sites:
+    for site in window:
+        sites = sites - {site} if site in sites else _with(sites, site)
+    return sites
 
 
 def _with(sites: Sites, site: Site) -> Sites:

@@ -10,6 +10,7 @@ from .rules.identity import IDENTITY
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .rules.slice_of_padding import SLICE_OF_PADDING
 from .rules.split_depthwise import SPLIT_DEPTHWISE
 from .rules.split_elementwise import SPLIT_ELEMENTWISE
 from .rules.split_grouped_convolution import SPLIT_GROUPED_CONVOLUTION
@@ -18,10 +19,13 @@ from .rules.split_pooling import SPLIT_POOLING
 from .rules.split_reshape import SPLIT_RESHAPE
 from .rules.split_slice import SPLIT_SLICE
 from .rules.split_spatial import SPLIT_SPATIAL
+from .rules.subsampled_slice import SUBSAMPLED_SLICE
 
 CLEAN_UP: tuple[Rule, ...] = (
     DEAD_OPERATORS,
     IDENTITY,
+    SUBSAMPLED_SLICE,
+    SLICE_OF_PADDING,
     CONSECUTIVE_RESHAPES,
     CONSTANT_FOLDING,
     LEGAL_CONCATENATION,

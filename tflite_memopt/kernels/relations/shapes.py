@@ -65,11 +65,30 @@ def slice_box(operator: Operator) -> Box | None:
     return _box_inside(source, first, count)
 
 
+@dataclass(frozen=True)
+class Grid:
+    """The elements ``first[d] + i * stride[d]``, ``0 <= i < count[d]``, of every dimension ``d`` of a tensor."""
+
+    first: tuple[int, ...]
+    stride: tuple[int, ...]
+    count: tuple[int, ...]
+
+
 def strided_slice_box(operator: Operator) -> Box | None:
     """What STRIDED_SLICE cuts out of its input; None unless begin, end and strides are constants that make it a box.
 
-    A stride other than 1 is a box where one element is taken. Sources: micro/kernels/strided_slice_common.cc,
-    tensorflow/lite/kernels/internal/strided_slice_logic.h.
+    A stride other than 1 is a box where one element is taken.
+    """
+    grid = strided_slice_grid(operator)
+    if grid is None or any(stride > 1 and count > 1 for stride, count in zip(grid.stride, grid.count, strict=True)):
+        return None
+    return Box(grid.first, grid.count)
+
+
+def strided_slice_grid(operator: Operator) -> Grid | None:
+    """What STRIDED_SLICE takes of its input, with steps forward; None unless begin, end and strides are constants.
+
+    Sources: micro/kernels/strided_slice_common.cc, tensorflow/lite/kernels/internal/strided_slice_logic.h.
     """
     source, *limits = operands(operator, 4)
     if source is None or any(operator.option(name, 0) for name in _UNSUPPORTED):
@@ -87,9 +106,9 @@ def strided_slice_box(operator: Operator) -> Box | None:
     if (strides < 1).any():
         return None
     count = -((first - last) // strides)
-    if ((strides > 1) & (count > 1)).any():
+    if (count < 1).any() or (first + strides * (count - 1) >= sizes).any():
         return None
-    return _box_inside(source, first, count)
+    return Grid(tuple(first.tolist()), tuple(strides.tolist()), tuple(count.tolist()))
 
 
 def _mask(operator: Operator, name: str, rank: int) -> npt.NDArray[np.bool_]:
