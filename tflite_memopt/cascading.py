@@ -21,6 +21,7 @@ from .placing import place_in_better_order
 from .problems import memory_layout, schedule_problem
 from .report.model import Refusal, RewriteUse
 from .rewrite.cascade.choice import Cover, Limits, covers
+from .rewrite.cascade.region import region_of
 from .rewrite.driver import label
 from .rewrite.search import Cost
 from .rewrite.share_constants import share_constants
@@ -77,7 +78,10 @@ class _Cascading:
         floor = max(io_lower_bound(self._model), first.head // 4)
         pinned = {name for name, _ in self._options.pins}
         striping = striping_of(self._model, self._profile, floor, self._limits, deadline, pinned, self._modes)
-        best = self._best_of(self._candidates(striping))
+        candidates = self._candidates(striping)
+        if not candidates:
+            return Cascaded(self._model, (), (self._no_region(striping),))
+        best = self._best_of(candidates)
         best = self._refined(best)
         if not best:
             return Cascaded(self._model, (), self._refusals(best))
@@ -179,6 +183,13 @@ class _Cascading:
             for cascades, cost in self._costs.items()
             if cascades not in (best, ())
         )
+
+    def _no_region(self, striping: Striping) -> Refusal:
+        """Why there is nothing to try, said of the operator that needs most."""
+        operator = self._model.main.operators[striping.needs.index(max(striping.needs))]
+        alone = region_of(self._model.main, [operator])
+        reason = alone if isinstance(alone, str) else "no region with it needs less in stripes, within the limits"
+        return Refusal("cascade", label(operator), reason)
 
     def _names(self, cascades: Cascades) -> str:
         operators = self._model.main.operators

@@ -97,5 +97,5 @@ def step_use(each: WorkingSet) -> StepUse:
 
 
 def bounds_of(model: Model, layout: MemoryLayout, any_order: int) -> Bounds:
-    """The three lower bounds on the head; ``any_order`` is the ``schedule_`` bound in bytes."""
-    return Bounds(io_lower_bound(model), any_order, max_breadth(layout.problem))
+    """The three lower bounds on the head; ``any_order`` is the ``schedule_`` bound in bytes, which holds here too."""
+    return Bounds(io_lower_bound(model), any_order, max(any_order, max_breadth(layout.problem)))
