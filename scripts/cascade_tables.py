@@ -76,11 +76,12 @@ def document(measured: Measured, command: str) -> Iterator[str]:
     yield f"Made by `{command}`. What stripes are: [cascading.md](../cascading.md)."
     yield "Heads are bytes; one in **bold** was measured by TFLM, and the model proved equal to the bit there. Total is"
     yield "the arena to reserve on 32 bits: head or planner temporaries, and tail. `total` and `head` are objectives,"
-    yield "with the default of at most 10 % more MACs unless it says otherwise. Time is that of an invocation on TFLM's"
-    yield "reference kernels by the original's: the median of up to 15 pairs in turns, on two cores shared with others,"
-    yield "so that a few percent are noise. Stripes: how many, halo, edges, for each cascade. A search ends with its"
-    yield "time, so that another machine may find other figures. Models without a convolution, and those that TFLM does"
-    yield "not load, are left out.\n"
+    yield "with the default of at most 10 % more MACs unless it says otherwise. Stripes: how many, halo, edges, for"
+    yield "each cascade. A search ends with its time: another machine may find other figures, and a wider limit may end"
+    yield "in a larger head, since there is more to look at. Models without a convolution, and those that TFLM does not"
+    yield "load, are left out.\n"
+    yield "Time is that of an invocation on TFLM's reference kernels by the original's: the median of up to 15 pairs in"
+    yield f"turns, on two cores shared with others. It is noisy: {_noise(measured)} for graphs without stripes.\n"
     yield from _targets(measured)
     for name, runs in measured.items():
         if runs and name not in CHAINS:
@@ -88,6 +89,13 @@ def document(measured: Measured, command: str) -> Iterator[str]:
     chains = {name: runs for name, runs in measured.items() if runs and name in CHAINS}
     if chains:
         yield from _chains(chains)
+
+
+def _noise(measured: Measured) -> str:
+    """The range of the ratios where the graph has no stripes."""
+    every = [run for runs in measured.values() for run in runs if run.mode != STOCK and not run.cascades]
+    ratios = [run.ratio for run in every if run.ratio is not None]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else "not measured"
 
 
 def _targets(measured: Measured) -> Iterator[str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from .analysis.rows import RowByRow, row_by_row
 from .errors import InfeasibleError, UsageError
 from .evaluating import Footprint, footprint
 from .ir.copying import copy_model
@@ -99,7 +100,7 @@ def striping_of(
     problem = schedule_problem(model.main, memory_layout(model, profile))
     needs = step_needs(wire(problem), range(len(problem.steps)))
     found: dict[Cascade, Option] = {}
-    for first, end in _intervals(model, needs, floor):
+    for first, end in _intervals(model, needs, floor, deadline):
         if any(operator.outputs[0].name in pinned for operator in model.main.operators[first : end - 1]):
             continue
         if time.monotonic() > deadline:
@@ -108,14 +109,21 @@ def striping_of(
     return Striping(tuple(needs), found)
 
 
-def _intervals(model: Model, needs: Sequence[int], floor: int) -> list[tuple[int, int]]:
-    """Intervals of steps that are a region and have a step that needs more than ``floor``."""
+def _intervals(model: Model, needs: Sequence[int], floor: int, deadline: float) -> list[tuple[int, int]]:
+    """Intervals of steps that are a region and have a step that needs more than ``floor``; short ones first."""
     operators = model.main.operators
+    can_be_cut = [isinstance(row_by_row(operator), RowByRow) for operator in operators]
     found = []
     for first in range(len(operators)):
+        if time.monotonic() > deadline:
+            break
         for end in range(first + 1, min(first + _LONGEST, len(operators)) + 1):
+            if not can_be_cut[end - 1]:
+                break
+            if max(needs[first:end]) <= floor:
+                continue
             region = region_of(model.main, operators[first:end])
-            if max(needs[first:end]) > floor and isinstance(region, Region) and region.exit.shape[1] > 1:
+            if isinstance(region, Region) and region.exit.shape[1] > 1:
                 found.append((first, end))
     return sorted(found, key=lambda pair: (pair[1] - pair[0], -max(needs[pair[0] : pair[1]])))
 

@@ -12,6 +12,8 @@ from .pattern import Match, match_at
 from .rule import Applied, Exactness, Refused, Rule
 
 _EXACT: tuple[Exactness, ...] = ("exact",)
+_MOST_CHECKED = 500
+"""Operators of a model that is checked after each rewrite; a larger one is checked where a walk ends."""
 
 
 class Driver:
@@ -43,6 +45,7 @@ class Driver:
             changes = 1
             while changes:
                 changes = sum(self.apply_at(rules, graph, operator) for operator in list(graph.operators))
+        check_model(self.model)
 
     def apply_below(self, rules: Sequence[Rule], graph: Graph, operator: Operator) -> None:
         """Apply the rules to the readers of an operator, then to the readers of what that put in its place."""
@@ -72,7 +75,7 @@ class Driver:
 
     def _check(self) -> None:
         # It takes as long as the model is large: after each of many rewrites, nearly all of the time.
-        if not self._is_trial:
+        if not self._is_trial and len(self.model.main.operators) <= _MOST_CHECKED:
             check_model(self.model)
 
     def _reason_against(self, rule: Rule, match: Match) -> str | None:

@@ -1,4 +1,4 @@
-"""The example of TVM's RFC on cascading (Arm, discuss.tvm.ai): two convolutions, the first one widens, the second narrows.
+"""The example of TVM's RFC on cascading: two convolutions, the first one widens, the second one narrows.
 
     image 26x26x3 --A: 3x3, 32 channels--> 24x24x32 --B: 1x1, 8 channels--> 24x24x8        int8, no padding
 

@@ -27,18 +27,12 @@ def pad_shares(operator: Operator) -> tuple[Share, ...]:
     paddings = integers(operator.inputs[1])
     if paddings is None or paddings.size != 2 * len(source.shape):
         return ()
-    inside = np.zeros(output.shape, dtype=bool)
-    pairs = paddings.reshape(-1, 2)
-    corner = tuple(slice(int(low), int(low) + size) for (low, _), size in zip(pairs, source.shape, strict=True))
-    inside[corner] = True
-    copied = inside.reshape(-1)
-    if int(copied.sum()) != source.elements:
+    lows = paddings.reshape(-1, 2)[:, 0]
+    last = lows + np.asarray(source.shape) - 1
+    if (lows < 0).any() or (last >= output.shape).any():
         return ()
-    # Elements read before and with each write; after the last of them the input is not needed.
-    read = np.cumsum(copied)
-    written = np.arange(1, copied.size + 1)
-    needed = read < source.elements
-    distance = int((written - read)[needed].max(initial=0)) * source.dtype.arena_bytes
+    # Writes run ahead of reads by the padding written so far: by most at the last element that is copied.
+    distance = (int(np.ravel_multi_index(tuple(last), output.shape)) + 1 - source.elements) * source.dtype.arena_bytes
     return (Share(source, output, distance, "overlap"),)
 
 
@@ -50,10 +44,8 @@ def slice_shares(operator: Operator) -> tuple[Share, ...]:
         return ()
     if box.elements != output.elements:
         return ()
-    ranges = (first + np.arange(count) for first, count in zip(box.first, box.count, strict=True))
-    reads = np.ravel_multi_index(np.ix_(*ranges), source.shape).reshape(-1)
-    ahead = reads - np.arange(reads.size)
+    # Reads are ahead of writes by what is left out: by least at the first element. A run must clear its source.
+    ahead = int(np.ravel_multi_index(tuple(box.first), source.shape))
     run = box.count[-1] if operator.name == "STRIDED_SLICE" else 1
-    # Before read w + 1 all up to w have been written: end(w) - read(w + 1) = -ahead(w + 1). A run clears its source.
-    distance = max(int((-ahead[1:]).max(initial=-int(ahead[0]))), (run - int(ahead.min())) if run > 1 else 0)
+    distance = max(-ahead, run - ahead if run > 1 else 0)
     return (Share(source, output, distance * source.dtype.arena_bytes, "overlap"),)
