@@ -79,7 +79,7 @@ def document(measured: Measured, command: str) -> Iterator[str]:
     yield "with the default of at most 10 % more MACs unless it says otherwise. Stripes: how many, halo, edges, for"
     yield "each cascade. A search ends with its time: another machine may find other figures, and a wider limit may end"
     yield "in a larger head, since there is more to look at. Models without a convolution, and those that TFLM does not"
-    yield "load, are left out.\n"
+    yield "load, are left out. Limits and inputs that differ from the command's are stated with the model.\n"
     yield "Time is that of an invocation on TFLM's reference kernels by the original's: the median of up to 15 pairs in"
     yield f"turns, on two cores shared with others. It is noisy: {_noise(measured)} for graphs without stripes.\n"
     yield from _targets(measured)
@@ -159,7 +159,9 @@ def _chains(chains: Measured) -> Iterator[str]:
     yield "The zoo's float networks, 224x224x3, with the head as objective. The initial peak is"
     yield "that of TFLM's own plan. The input alone is 602,112 bytes: 37.5 % of the initial peak of `mobilenet_like`,"
     yield "1,605,632 bytes, and no static plan goes below it. One invocation of `vgg_like` takes a minute on TFLM's"
-    yield "reference kernels: plans that are not bold were not run. At most 10 % more MACs, as above.\n"
+    yield "reference kernels: plans that are not bold were not run. At most 10 % more MACs, as above. What binds is the"
+    yield "input in `mobilenet_like`, and the first pool's output in `vgg_like`, 112x112x64 in 3,211,264 bytes, with the"
+    yield "stripes before or behind it.\n"
     yield from (f"{name}: {runs[0].how}" for name, runs in chains.items())
     yield ""
     yield from table("model | kernels | halo | head | of the initial peak | extra MACs | operators | time | stripes")
