@@ -51,7 +51,8 @@ STAGES: dict[str, tuple[KernelProfile, bool]] = {
 def arena(folder: Path, output: Path | None, samples: int, time_limit: float) -> None:
     """Every model of FOLDER from stock to overlap, measured by TFLM and proved equal."""
     command = f"scripts/bench arena {named(folder)} --samples {samples} --time-limit {time_limit:g}"
-    text = "\n".join(_document(folder, Options(samples=samples, time_limit=time_limit, runtimes=("tflm",)), command))
+    options = Options(samples=samples, time_limit=time_limit, runtimes=("tflm",), rewrite=False, cascade=False)
+    text = "\n".join(_document(folder, options, command))
     if output is None:
         click.echo(text)
     else:

@@ -185,8 +185,8 @@ def test_own_inputs_are_used_and_checked(tmp_path: Path) -> None:
 
 def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
-    options = ("-o", output, "--no-verify", "--force", "--report", tmp_path / "report.json", "--no-cascade")
-    options = (*options, "--budget")
+    fixed: tuple[str | Path, ...] = ("-o", output, "--no-verify", "--no-cascade", "--force")
+    options = (*fixed, "--report", tmp_path / "report.json", "--budget")
     assert run("optimize", source, *options, "1M").returncode == 0
     for objective, words in (("total", "(the tail takes "), ("head", "of the head's ")):
         done = run("optimize", source, *options, "1K", "--objective", objective)

@@ -34,6 +34,8 @@ _ALIKE = 2
 """Covers of one and the same estimate among them."""
 _SHARE = 0.5
 """Of the time limit, for the estimates."""
+_LARGEST_OPERAND = 64
+"""Bytes of what stripes add as constants: positions, sizes and paddings. Weights are not looked at again."""
 Progress = Callable[[str], None]
 Cascades = tuple[Cascade, ...]
 
@@ -160,7 +162,7 @@ class _Cascading:
         """A copy in which they are applied. Raises InfeasibleError where they cannot be."""
         copied = copy_model(self._model)
         apply_cascades(copied, cascades)
-        share_constants(copied)
+        share_constants(copied, _LARGEST_OPERAND)
         return copied
 
     def _is_enough(self, cost: Cost) -> bool:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tflite_memopt.equivalence.gap import Gap, gap_between
-from tflite_memopt.equivalence.tolerance import ANY, FLOAT_SUMS, Tolerance, arrays_agree
+from tflite_memopt.equivalence.tolerance import ANY, FLOAT_SUMS, Array, Tolerance, arrays_agree
 
 
 def test_steps_shares_and_scores_are_counted_over_all_samples() -> None:
-    before = {
+    before: dict[str, Array] = {
         "s0_o0": np.asarray([[1, 5, 2], [9, 0, 0]], np.int8),
         "s0_o1": np.asarray([2.0, -4.0], np.float32),
         "s1_o0": np.asarray([[1, 5, 2], [9, 0, 0]], np.int8),

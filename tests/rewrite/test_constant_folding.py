@@ -137,7 +137,7 @@ def test_the_same_bits() -> None:
 
 
 def test_the_same_bits_where_tflm_has_no_kernel() -> None:
-    kinds = {"TILE": (tiled, "TileOptions")}
+    kinds: dict[str, tuple[Callable[[Branch, Tensor], Move], str | None]] = {"TILE": (tiled, "TileOptions")}
     assert_exact(CONSTANT_FOLDING, lambda branch: one_of(kinds, branch), 1, 10, (LITERT,))
 
 

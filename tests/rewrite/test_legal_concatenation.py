@@ -12,7 +12,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dump import dump_model
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from tflite_memopt.rewrite.table import CLEAN_UP
@@ -49,7 +49,7 @@ def many(branch: Branch) -> None:
     pick = branch.random
     dtype = pick.choice((F32, I8, I16))
     axis, quantization = pick.randint(0, 2), branch.quantization(dtype)
-    parts = []
+    parts: list[Tensor] = []
     for _ in range(pick.randint(11, 30)):
         shape = [2, 3, 2]
         shape[axis] = pick.randint(1, 4)

@@ -13,11 +13,12 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite import search as module
-from tflite_memopt.rewrite.rule import EXACTNESS
+from tflite_memopt.rewrite.rule import EXACTNESS, Exactness
 from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
 from tflite_memopt.rewrite.search import Cost, Found, search
 from tflite_memopt.rewrite.table import SPLITS
+
+EXACT: tuple[Exactness, ...] = ("exact",)
 
 Taken = frozenset[int]
 Bytes = Callable[[Taken], int]
@@ -46,7 +47,7 @@ def run(count: int, head_of: Bytes, need_of: Bytes | None = None, seconds: float
         head = head_of(taken)
         return Cost(head if need_of is None else need_of(taken), head, 0, len(model.main.operators))
 
-    return search(cells(count), (SPLIT_ELEMENTWISE,), ("exact",), cost_of, seconds)
+    return search(cells(count), (SPLIT_ELEMENTWISE,), EXACT, cost_of, seconds)
 
 
 def best_of(count: int, head_of: Bytes) -> int:
@@ -94,7 +95,7 @@ def test_equal_cells_that_bind_together_although_each_costs_a_little() -> None:
 def test_what_raises_the_cost_is_undone() -> None:
     model = cells(3)
     before = dump_model(model)
-    found = search(model, (SPLIT_ELEMENTWISE,), ("exact",), lambda each: Cost(len(taken_in(each)), 0, 0, 0), 60)
+    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda each: Cost(len(taken_in(each)), 0, 0, 0), 60)
     assert found.model is model
     assert dump_model(model) == before
     assert found.sites == ()
@@ -111,7 +112,7 @@ def test_the_original_is_not_changed_and_the_result_has_no_dead_tensors() -> Non
         seen.append(sum(tensor.producer is None and not tensor.uses for tensor in each.main.tensors))
         return Cost(-len(taken_in(each)), 0, 0, 0)
 
-    found = search(model, (SPLIT_ELEMENTWISE,), ("exact",), cost_of, 60)
+    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, cost_of, 60)
     assert taken_in(found.model) == {0, 1}
     assert dump_model(model) == before
     assert set(seen) == {0}
@@ -120,7 +121,7 @@ def test_the_original_is_not_changed_and_the_result_has_no_dead_tensors() -> Non
 @pytest.mark.parametrize("seconds", [0, 1, 3, 6, 30])
 def test_no_cost_is_asked_for_after_the_deadline(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("tflite_memopt.rewrite.search.time.monotonic", lambda: clock[0])
     asked = []
 
     def head_of(taken: Taken) -> int:
@@ -138,9 +139,9 @@ def test_no_cost_is_asked_for_after_the_deadline(seconds: int, monkeypatch: pyte
 def test_a_model_without_a_site_stays_as_it_is() -> None:
     b = ModelBuilder()
     model = b.finish(b.conv(b.input("x", (1, 4, 4, 2)), 4))
-    found = search(model, (SPLIT_ELEMENTWISE,), ("exact",), lambda _: Cost(1, 1, 1, 1), 60)
+    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda _: Cost(1, 1, 1, 1), 60)
     assert found.model is model
-    assert found.sites == found.refused == ()
+    assert (found.sites, found.refused) == ((), ())
 
 
 @pytest.mark.parametrize("worse", ["exact", "approximates"])

@@ -82,7 +82,7 @@ def test_equal_bytes_of_another_meaning_share_their_bytes_alone() -> None:
         lambda tensor: setattr(tensor, "quantization", per_channel(np.full(4, 0.05, np.float32), 0)),
         lambda tensor: setattr(tensor, "quantization", None),
         lambda tensor: setattr(tensor, "shape", (1, 4)),
-        lambda tensor: (setattr(tensor, "dtype", F32), setattr(tensor, "shape", (1,))),
+        lambda tensor: [setattr(tensor, "dtype", F32), setattr(tensor, "shape", (1,))],  # type: ignore[func-returns-value]
         lambda tensor: setattr(tensor, "extras", {"sparsity": object()}),
     ):
         _, model, first, second = two_constants()

@@ -29,8 +29,10 @@ from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
 
-FLOATS = ("ABS", "COS", "EXP", "FLOOR", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU", "RELU6")
-FLOATS += ("RSQRT", "SIN", "SQRT", "SQUARE", "TANH")
+FLOATS = (
+    *("ABS", "COS", "EXP", "FLOOR", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU", "RELU6"),
+    *("RSQRT", "SIN", "SQRT", "SQUARE", "TANH"),
+)
 INT16 = ("ABS", "LEAKY_RELU", "LOGISTIC", "RELU", "RELU6", "TANH")
 UNARY = (
     *((name, F32, F32) for name in FLOATS),

@@ -22,20 +22,22 @@ import numpy as np
 from ..ir.model import Buffer, Graph, Model, Quantization, Tensor
 
 
-def share_constants(model: Model) -> tuple[Tensor, ...]:
-    """Merge equal constants; returns the tensors that are no longer there."""
-    _share_buffers(model)
+def share_constants(model: Model, most_bytes: int | None = None) -> tuple[Tensor, ...]:
+    """Merge equal constants of at most ``most_bytes`` each, if given; returns the tensors that are no longer there."""
+    _share_buffers(model, most_bytes)
     named = {
         id(tensor) for signature in model.signatures or () for _, tensor in (*signature.inputs, *signature.outputs)
     }
     return tuple(tensor for graph in model.graphs for tensor in _share_tensors(graph, named))
 
 
-def _share_buffers(model: Model) -> None:
+def _share_buffers(model: Model, most_bytes: int | None) -> None:
     """Point all tensors of equal bytes to one buffer, and drop the others, unless metadata needs them."""
     first: dict[Hashable, Buffer] = {}
     dropped = set()
     for tensor in (tensor for graph in model.graphs for tensor in graph.tensors if tensor.is_constant):
+        if most_bytes is not None and tensor.nbytes > most_bytes:
+            continue
         kept = first.setdefault(_buffer_key(tensor.buffer), tensor.buffer)
         if tensor.buffer is not kept:
             dropped.add(id(tensor.buffer))

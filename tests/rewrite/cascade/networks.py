@@ -172,10 +172,10 @@ class Network:
             64 * np.sqrt(max(1, filters.size // channels))
         )
         wide = np.int32 if self.dtype is DType.INT8 else np.int64
-        bias = np.asarray([self.rng.randint(-2000, 2000) for _ in range(channels)], wide)
+        offsets = np.asarray([self.rng.randint(-2000, 2000) for _ in range(channels)], wide)
         return [
             self.b.constant(f"{name}/weights", filters, per_channel(scale, axis)),
-            self.b.constant(f"{name}/bias", bias, per_channel(scale * np.float32(0.05), 0)),
+            self.b.constant(f"{name}/bias", offsets, per_channel(scale * np.float32(0.05), 0)),
         ]
 
     def _values(self, shape: Sequence[int], integer: type | None = None) -> np.ndarray:

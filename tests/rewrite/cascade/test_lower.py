@@ -23,14 +23,14 @@ from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.rewrite.cascade.lower import lower
 from tflite_memopt.rewrite.cascade.region import Region, region_of
-from tflite_memopt.rewrite.cascade.stripes import even_cuts, stripes_of
+from tflite_memopt.rewrite.cascade.stripes import Edges, Halo, even_cuts, stripes_of
 from tflite_memopt.striping import MODES, Cascade, apply_cascades
 
 ARENA = 4 << 20
 GOLDEN = Path(__file__).with_name("golden_residual.txt")
 
 
-def in_stripes(model: Model, region: Region, count: int, halo: str, edges: str) -> Model | str:
+def in_stripes(model: Model, region: Region, count: int, halo: Halo, edges: Edges) -> Model | str:
     """A copy of the model with the region in stripes, or the reason why it cannot be."""
     copied = copy_model(model)
     at = model.main.operators.index(region.operators[0])
@@ -91,7 +91,7 @@ def whole(model: Model) -> Region:
     return region
 
 
-def residual_in_stripes(count: int, halo: str, edges: str) -> Model:
+def residual_in_stripes(count: int, halo: Halo, edges: Edges) -> Model:
     model = residual()
     striped = in_stripes(model, whole(model), count, halo, edges)
     assert isinstance(striped, Model)
@@ -104,7 +104,7 @@ def test_the_dumps_of_the_four_modes_are_the_golden_ones() -> None:
 
 
 @pytest.mark.parametrize(("halo", "edges"), MODES)
-def test_weights_are_the_same_tensors_and_outputs_keep_their_name(halo: str, edges: str) -> None:
+def test_weights_are_the_same_tensors_and_outputs_keep_their_name(halo: Halo, edges: Edges) -> None:
     model = residual()
     region = whole(model)
     weights = {operator.name: operator.inputs[1:] for operator in region.operators if "CONV" in operator.name}
