@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,18 @@ HALOS: dict[str, dict[str, Any]] = {
 _REPEATS = 15
 _SLOW_MACS = 4e9
 """From here on one invocation takes a minute: its time is not measured, and one plan alone is proved."""
+_ORDER = (STOCK, *MODES, *INTEGERS, *HALOS)
 
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
-@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM; 1 for the zoo's chains.")
+@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM; 1 for slow models.")
 @click.option("--time-limit", default=30.0, show_default=True, help="Seconds for each search.")
 @click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the figures of each model in this folder, and measure no model that is there.",
+    help="Keep each figure in this folder as it comes, and measure none that is there.",
 )
 def cascade(
     sources: tuple[Path, ...], output: Path | None, samples: int, time_limit: float, results: Path | None
@@ -74,36 +75,39 @@ def _files(sources: Sequence[Path]) -> Iterator[Path]:
 
 
 def _kept(file: Path, options: Options, results: Path | None) -> tuple[Run, ...]:
-    """The runs of one model: those of an earlier call where there are any."""
+    """The runs of one model: those of an earlier call where there are any. Each is kept as soon as it is done."""
     kept = None if results is None else results / f"{file.stem}.json"
-    if kept is not None and kept.exists():
-        return tuple(Run(**each) for each in json.loads(kept.read_text()))
+    done = [] if kept is None or not kept.exists() else [Run(**each) for each in json.loads(kept.read_text())]
     click.echo(file.stem, err=True)
-    runs = tuple(_runs(file.stem, file.read_bytes(), options))
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps([asdict(run) for run in runs], indent=1))
-    return runs
+    for run in _runs(file.stem, file.read_bytes(), options, {(run.kernels, run.mode) for run in done}):
+        done.append(run)
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps([asdict(each) for each in done], indent=1))
+    return tuple(sorted(done, key=lambda run: (KERNELS.index(run.kernels), _ORDER.index(run.mode))))
 
 
-def _runs(name: str, data: bytes, options: Options) -> Iterator[Run]:
-    """None for a model without convolutions, or one that TFLM does not load."""
+def _runs(name: str, data: bytes, options: Options, done: Collection[tuple[str, str]]) -> Iterator[Run]:
+    """Those that are not done; none for a model without convolutions, or one that TFLM does not load."""
     model = read_model(data)
     if not _is_convolutional(model) or not run_models("tflm", {"model": data}, [], arena_for(model))["model"].ran:
         return
-    modes = HALOS if name in CHAINS else MODES | (INTEGERS if _quantises_its_input(model) else {})
     is_slow = model_macs(model) > _SLOW_MACS
+    options = replace(options, samples=1) if is_slow else options
+    todo = [(kernels, mode) for kernels in KERNELS for mode in _modes(name, model) if (kernels, mode) not in done]
+    for kernels, mode in todo:
+        click.echo(f"  {kernels}, {mode}", err=True)
+        changes = _modes(name, model)[mode] | {"verify": not is_slow or mode == BOTH}
+        result = optimize(data, replace(options, kernels=kernels, **changes))
+        if mode == NO_CASCADE and (kernels, STOCK) not in done:
+            yield _stock(kernels, result, options)
+        yield _run(kernels, mode, result, None if is_slow else time_ratio(data, result.model, _REPEATS), options)
+
+
+def _modes(name: str, model: Model) -> dict[str, dict[str, Any]]:
     if name in CHAINS:
-        options = replace(options, samples=1)
-    for kernels in KERNELS:
-        for mode, changes in modes.items():
-            click.echo(f"  {kernels}, {mode}", err=True)
-            verify = not is_slow or mode == BOTH
-            result = optimize(data, replace(options, kernels=kernels, verify=verify, **changes))
-            if mode == NO_CASCADE:
-                yield _stock(kernels, result, options)
-            ratio = None if is_slow else time_ratio(data, result.model, _REPEATS)
-            yield _run(kernels, mode, result, ratio, options)
+        return HALOS
+    return MODES | INTEGERS if _quantises_its_input(model) else MODES
 
 
 def _is_convolutional(model: Model) -> bool:

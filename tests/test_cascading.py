@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 import tflite_memopt
 from tests.models import if_model, mobile_chain, streaming_model, while_model
@@ -16,6 +18,7 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.options import HALOS, Options
+from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report
 
 QUICK = Options(planner="greedy_by_size", time_limit=10, samples=3, runtimes=("tflm",))
@@ -42,6 +45,12 @@ def pointwise(size: int = 16) -> Model:
 
 def run(model: Model, options: Options) -> Report:
     return tflite_memopt.optimize(write_model(model), options).report
+
+
+def shown(report: Report) -> str:
+    console = Console(width=200, file=StringIO(), record=True)
+    console.print(render_report(report))
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +138,9 @@ def test_a_budget_stops_at_the_cheapest_that_fits(best: Report) -> None:
     assert report.after.arena_bytes <= budget
     assert report.after.operators < best.after.operators
     assert report.after.macs <= best.after.macs
+    added = report.after.operators - report.before.operators
+    assert f"within the budget of {budget:,} bytes (head), for " in shown(report)
+    assert f"multiply-accumulates, {added:+,} operators and " in shown(report)
 
 
 def test_a_budget_that_fits_as_it_is_changes_nothing() -> None:
@@ -137,6 +149,7 @@ def test_a_budget_that_fits_as_it_is_changes_nothing() -> None:
     report = run(model, replace(HEAD, budget=unstriped.after.arena_bytes))
     assert report.within_budget is True
     assert report.after.operators == report.before.operators
+    assert f"within the budget of {report.budget:,} bytes (head)\n" in shown(report)
 
 
 def test_a_budget_that_cannot_be_met_gives_the_smallest_need_found(best: Report) -> None:

@@ -95,7 +95,8 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
     assert_refused(refused, "--no-reorder and --scheduler rpo exclude each other")
     assert_refused(run("optimize", source, *options, "--no-reorderr"), "No such option")
     assert order("--max-extra-macs", "0%", "--max-extra-operators", "0", "--no-rewrite", "--no-reorder") == before
-    for wrong in ("10", "1.2.3%"):
+    assert order("--max-extra-macs", "0.1", "--no-rewrite", "--no-cascade", "--no-reorder") == before
+    for wrong in ("10", "1", "-0.1", "1.2.3%", "%", "nan"):
         assert_refused(run("optimize", source, *options, "--max-extra-macs", wrong), "is not a percentage")
 
 

@@ -13,7 +13,8 @@ from .budget import Budget
 from .errors import InfeasibleError
 from .evaluating import cost_of, footprint
 from .ir.copying import copy_model
-from .ir.model import Model
+from .ir.editor import stem
+from .ir.model import Model, Operator
 from .kernels.profile import KernelProfile
 from .options import Options
 from .placing import place_in_better_order
@@ -195,10 +196,15 @@ class _Cascading:
     def _names(self, cascades: Cascades) -> str:
         operators = self._model.main.operators
         return "; ".join(
-            f"{label(operators[each.first])} to {label(operators[each.end - 1])} in {each.count} stripes "
+            f"{_short(operators[each.first])} to {_short(operators[each.end - 1])} in {each.count} stripes "
             f"({each.halo}, {each.edges})"
             for each in cascades
         )
+
+
+def _short(operator: Operator) -> str:
+    """The operator's name in a list of many; those that the converter gives fused ones fill lines."""
+    return stem(operator.outputs[0])
 
 
 def _few_alike(ordered: Sequence[Cover], estimate: Callable[[Cover], int]) -> list[Cover]:

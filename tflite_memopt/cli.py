@@ -50,17 +50,19 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
 
 # As above.
 class Percent(click.ParamType):  # type: ignore[type-arg]
-    """A share such as ``10%``, as a fraction."""
+    """A share such as ``10%``, or a fraction below 1; ``10`` could be either, and is refused."""
 
     name = "percent"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        number = str(value).strip()
-        if not number.endswith("%") or not number[:-1].replace(".", "", 1).isdecimal():
-            self.fail(f"'{value}' is not a percentage; write for example 10%", param, ctx)
-        return float(number[:-1]) / 100
+        text = str(value).strip()
+        digits = text.removesuffix("%")
+        is_number = digits.replace(".", "", 1).isdecimal()
+        if not is_number or (digits == text and float(digits) >= 1):
+            self.fail(f"'{value}' is not a percentage; write for example 10%, or 0.1", param, ctx)
+        return float(digits) if digits == text else float(digits) / 100
 
 
 KERNELS = click.option(

@@ -197,11 +197,23 @@ def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
 def _budget(report: Report) -> Text:
     budget, after = report.budget or 0, report.after
     if report.within_budget:
-        return Text(f"within the budget of {_n(budget)} bytes ({report.objective})")
+        return Text(f"within the budget of {_n(budget)} bytes ({report.objective}){_price(report)}")
     need = after.arena_bytes if report.objective == "head" else after.required_bytes["32"]
     return _text(
         f"OVER the budget of {_n(budget)} bytes ({report.objective}) by {_n(need - budget)}: "
         f"{_n(need)} are needed; {_what_binds(report)}"
+    )
+
+
+def _price(report: Report) -> str:
+    """What fitting costs in time and flash, where the graph was changed for it."""
+    before, after, sizes = report.before, report.after, report.file_bytes
+    if (after.macs, after.operators) == (before.macs, before.operators):
+        return ""
+    macs = 100 * (after.macs - before.macs) / max(1, before.macs)
+    return (
+        f", for {macs:+.1f} % multiply-accumulates, {after.operators - before.operators:+,} operators "
+        f"and {sizes['after'] - sizes['before']:+,} bytes of file"
     )
 
 
