@@ -25,9 +25,20 @@ from .measure import bounds_of, interface_of, memory_use, operator_kinds, step_u
 from .options import Options
 from .placing import Placed, arena_by_kernels, place_in_better_order, sharing_in
 from .problems import memory_layout, schedule_problem
-from .proof import Subject, prove
+from .proof import Proof, Subject, prove
 from .proof import verify as prove_equal
-from .report.model import Analysis, BindingStep, Comparison, MemoryUse, Report, Search, Verdict
+from .report.model import (
+    Analysis,
+    BindingStep,
+    Comparison,
+    InterfaceTensor,
+    MemoryUse,
+    Refusal,
+    Report,
+    RewriteUse,
+    Search,
+    Verdict,
+)
 from .rewriting import loosest, rewrite
 from .schedule.bounds import any_order
 from .schedule.check import peak_of
@@ -61,9 +72,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         data, name = _load(source)
         model = read_model(data)
         check_model(model)
-        layout = memory_layout(model, profile)
-        before = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
-        interface, kinds = interface_of(model), operator_kinds(model)
+        original = _facts(model, data, name, profile)
 
     with clock.stage("rewrite"):
         rewritten = rewrite(model, profile, options, progress)
@@ -76,20 +85,52 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         check_model(model)
 
     arranged = _arrange(model, profile, options, clock, progress)
-    placed, after = arranged.placed, arranged.placed.memory
 
     with clock.stage("write"):
-        offline_plan.attach(model, placed.planned)
+        offline_plan.attach(model, arranged.placed.planned)
         written = write_model(model)
 
     with clock.stage("verify"):
         proof = prove(Subject(data, unplanned, written, loosest(rewritten.uses)), options, progress)
 
-    before, after = replace(before, tflm=proof.tflm_before), replace(after, tflm=proof.tflm_after)
+    changes = (*rewritten.uses, *cascaded.uses), (*rewritten.refused, *cascaded.refused)
+    report = _report(original, model, arranged, len(written), changes, proof, options, clock.seconds())
+    return Result(written, replace(report, warnings=warnings_for(report, profile, options)))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the report says of the model as it came; stages change the model itself."""
+
+    name: str | None
+    file_bytes: int
+    memory: MemoryUse
+    interface: tuple[InterfaceTensor, ...]
+    kinds: frozenset[str]
+
+
+def _facts(model: Model, data: bytes, name: str | None, profile: KernelProfile) -> _Facts:
+    layout = memory_layout(model, profile)
+    memory = memory_use(model, layout, offline_plan.decode(model) or {}, profile)
+    return _Facts(name, len(data), memory, interface_of(model), operator_kinds(model))
+
+
+def _report(
+    original: _Facts,
+    model: Model,
+    arranged: _Arranged,
+    written_bytes: int,
+    changes: tuple[tuple[RewriteUse, ...], tuple[Refusal, ...]],
+    proof: Proof,
+    options: Options,
+    seconds: dict[str, float],
+) -> Report:
+    placed = arranged.placed
+    before, after = replace(original.memory, tflm=proof.tflm_before), replace(placed.memory, tflm=proof.tflm_after)
     fits = _within_budget(after, options)
-    report = Report(
+    return Report(
         version=__version__,
-        model=name,
+        model=original.name,
         kernels=options.kernels,
         objective=options.objective,
         budget=options.budget,
@@ -98,20 +139,19 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         before=before,
         after=after,
         bounds=bounds_of(model, placed.layout, arranged.schedule_bound),
-        interface={"before": interface, "after": interface_of(model)},
+        interface={"before": original.interface, "after": interface_of(model)},
         schedule=arranged.schedule,
         plan=arranged.plan,
-        rewrites=(*rewritten.uses, *cascaded.uses),
-        refused=(*rewritten.refused, *cascaded.refused),
+        rewrites=changes[0],
+        refused=changes[1],
         sharing=sharing_in(placed),
-        operators_added=tuple(sorted(operator_kinds(model) - kinds)),
+        operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
         arena_by_kernels=arranged.arena_by_kernels,
         equivalence=proof.verdicts,
-        file_bytes={"before": len(data), "after": len(written)},
-        seconds=clock.seconds(),
+        file_bytes={"before": original.file_bytes, "after": written_bytes},
+        seconds=seconds,
         warnings=(),
     )
-    return Result(written, replace(report, warnings=warnings_for(report, profile, options)))
 
 
 def analyze(source: Source, kernels: str = "portable") -> Analysis:
