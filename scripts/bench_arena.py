@@ -12,19 +12,20 @@ from bench_networks import named, row, table
 from tflite_memopt.analysis.bounds import io_lower_bound
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.model import Operator
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.reference import REFERENCE, reference_relations
 from tflite_memopt.kernels.relations.model import Share, no_sharing
-from tflite_memopt.measure import memory_use
+from tflite_memopt.memory.arrange import place_in_better_order
+from tflite_memopt.memory.figures import MemoryUse
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.memory.usage import memory_use
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
-from tflite_memopt.placing import place_in_better_order
-from tflite_memopt.problems import memory_layout, schedule_problem
-from tflite_memopt.report.model import MemoryUse
-from tflite_memopt.rewrite.dead_tensors import drop_dead_tensors
 from tflite_memopt.schedule.methods import solve
 
 

@@ -8,8 +8,8 @@ from string import ascii_uppercase
 
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.model import Graph, Tensor
-from tflite_memopt.rewrite.dead_tensors import drop_dead_tensors
 
 _SMALLEST = 6
 """Operators; what is between two cuts and has fewer is a stem, a chain or a classifier."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import Schedule, ScheduleProblem, Step
 
@@ -121,10 +121,10 @@ def growth(output: Path | None, time_limit: float) -> None:
 
 def _measure(problem: ScheduleProblem, time_limit: float) -> Schedule:
     click.echo(f"{len(problem.steps)} operators", err=True)
-    first = solve(problem, "best_first", Budget(time_limit))
+    first = solve(problem, "best_first", SearchLimit(time_limit))
     if first.seconds > 2:
         return first
-    again = [first, *(solve(problem, "best_first", Budget(time_limit)) for _ in range(REPEATS - 1))]
+    again = [first, *(solve(problem, "best_first", SearchLimit(time_limit)) for _ in range(REPEATS - 1))]
     return sorted(again, key=lambda schedule: schedule.seconds)[REPEATS // 2]
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import click
 from bench_networks import Network, named, networks_in, row, table
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.methods import STRATEGIES, solve
 from tflite_memopt.plan.problem import Item, Plan, PlanProblem
 from tflite_memopt.plan.shared_objects.bounds import positional_maxima
@@ -44,32 +44,32 @@ def plan(sources: tuple[Path, ...], minimalloc: Path | None, output: Path | None
     command = f"scripts/bench plan {' '.join(map(named, sources))}"
     if minimalloc is not None:
         command += f" --minimalloc {named(minimalloc)}"
-    text = "\n".join(_document(networks, minimalloc, Budget(time_limit), f"{command} --time-limit {time_limit:g}"))
+    text = "\n".join(_document(networks, minimalloc, SearchLimit(time_limit), f"{command} --time-limit {time_limit:g}"))
     if output is None:
         click.echo(text)
     else:
         output.write_text(text + "\n")
 
 
-def _document(networks: Sequence[Network], minimalloc: Path | None, budget: Budget, command: str) -> Iterator[str]:
+def _document(networks: Sequence[Network], minimalloc: Path | None, limit: SearchLimit, command: str) -> Iterator[str]:
     yield "# Offsets of tensors\n"
     yield f"Made by `{command}`. Bytes; tensors are rounded up to 16. Seconds are the median of {REPEATS} runs on two"
     yield "shared cores. `best` is the default: the strategies in turn until one meets the bound. `*`: optimal.\n"
-    yield from _offsets(networks, budget)
+    yield from _offsets(networks, limit)
     yield from _objects(networks)
-    yield from _everything(networks, budget)
+    yield from _everything(networks, limit)
     if minimalloc is not None:
-        yield from _hard_problems(minimalloc, budget)
-    yield from _growth(budget)
+        yield from _hard_problems(minimalloc, limit)
+    yield from _growth(limit)
 
 
-def _offsets(networks: Sequence[Network], budget: Budget) -> Iterator[str]:
+def _offsets(networks: Sequence[Network], limit: SearchLimit) -> Iterator[str]:
     yield "## Offset calculation: the networks of Pisarchyk and Lee, Table 2\n"
     yield "Their conclusion: Greedy by Size meets the bound on all but DeepLab, where it is within 8 %. The order of"
     yield "operators is the file's.\n"
     yield from table(f"network | tensors | bound | {' | '.join(STRATEGIES)} | greedy_by_size over bound")
     for network in _published(networks):
-        plans = {name: solve(network.items, name, budget) for name in STRATEGIES}
+        plans = {name: solve(network.items, name, limit) for name in STRATEGIES}
         bound = max(each.lower_bound for each in plans.values())
         over = 100 * (plans["greedy_by_size"].arena_bytes / bound - 1)
         cells = (f"{each.arena_bytes:,}{'*' if each.arena_bytes == bound else ''}" for each in plans.values())
@@ -91,13 +91,13 @@ def _objects(networks: Sequence[Network]) -> Iterator[str]:
     yield ""
 
 
-def _everything(networks: Sequence[Network], budget: Budget) -> Iterator[str]:
+def _everything(networks: Sequence[Network], limit: SearchLimit) -> Iterator[str]:
     yield "## The default on every model, in its own order and in the order of smallest peak\n"
     yield from table("model | order | tensors | arena | bound | proved | strategy | seconds")
     for network in networks:
         for order, problem in (("own", network.items), ("best_first", network.reordered)):
             if order == "own" or problem != network.items:
-                found = _median(lambda problem=problem: solve(problem, budget=budget))  # type: ignore[misc]
+                found = _median(lambda problem=problem: solve(problem, limit=limit))  # type: ignore[misc]
                 yield row(network.name, order, len(problem.items), *_plan_cells(found))
     yield ""
 
@@ -107,7 +107,7 @@ def _plan_cells(found: Plan) -> list[str]:
     return [f"{found.arena_bytes:,}", f"{found.lower_bound:,}", proved, found.method, f"{found.seconds:.3f}"]
 
 
-def _hard_problems(folder: Path, budget: Budget) -> Iterator[str]:
+def _hard_problems(folder: Path, limit: SearchLimit) -> Iterator[str]:
     yield "## google/minimalloc's hard problems: capacity 1,048,576\n"
     compiled = "with" if find_spec("numba") else "without"
     yield f"`best` as users get it, {compiled} numba (extra `fast`). The seconds are those of the strategy that is"
@@ -116,7 +116,7 @@ def _hard_problems(folder: Path, budget: Budget) -> Iterator[str]:
     for path in sorted(folder.glob("*.csv")):
         click.echo(path.stem, err=True)
         problem = _minimalloc_problem(path.read_text())
-        found = _median(lambda problem=problem: solve(problem, budget=budget))  # type: ignore[misc]
+        found = _median(lambda problem=problem: solve(problem, limit=limit))  # type: ignore[misc]
         fits = "yes" if found.arena_bytes <= 1_048_576 else "NO"
         yield row(path.stem, len(problem.items), *_plan_cells(found), fits)
     yield ""
@@ -128,13 +128,13 @@ def _minimalloc_problem(text: str) -> PlanProblem:
     return PlanProblem(tuple(Item(int(size), int(lower), int(upper), 1) for _, lower, upper, size in rows))
 
 
-def _growth(budget: Budget) -> Iterator[str]:
+def _growth(limit: SearchLimit) -> Iterator[str]:
     yield "## Growth: random items, a few of them long-lived\n"
     yield from table("items | bound | " + " | ".join(f"{name}: over bound, seconds" for name in STRATEGIES))
     for count in COUNTS:
         click.echo(f"{count} items", err=True)
         problem = _random_problem(count)
-        plans = [solve(problem, name, budget) for name in STRATEGIES]
+        plans = [solve(problem, name, limit) for name in STRATEGIES]
         bound = max(each.lower_bound for each in plans)
         cells = (f"{100 * (each.arena_bytes / bound - 1):.2f} %, {each.seconds:.2f}" for each in plans)
         yield row(f"{count:,}", f"{bound:,}", *cells)

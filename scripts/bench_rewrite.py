@@ -13,20 +13,22 @@ from bench_networks import named, row, table
 from paper_tables import REWRITING
 from rewrite_differences import differences
 
-from tflite_memopt.analysis.lifetimes import in_head
-from tflite_memopt.budget import Budget
+from tflite_memopt.equivalence.proof import arena_for
 from tflite_memopt.equivalence.runner import run_models
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.ir.change import EXACTNESS, Exactness
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.head import in_head
 from tflite_memopt.ir.model import Model, Operator
 from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.in_force import head_in_force
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
-from tflite_memopt.problems import head_in_force, memory_layout, schedule_problem
-from tflite_memopt.proof import arena_for
 from tflite_memopt.report.model import Report
 from tflite_memopt.rewrite.pattern import match_at
-from tflite_memopt.rewrite.rule import EXACTNESS, Exactness
 from tflite_memopt.rewrite.rules.subsampled_slice import SUBSAMPLED_SLICE
 from tflite_memopt.rewrite.table import SPLITS
 from tflite_memopt.schedule.methods import solve
@@ -170,7 +172,7 @@ def _ordered(model: Model, options: Options) -> Ordered:
     profile = profile_named(options.kernels)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     # The file is in a good order already: where the search is out of time, that one stays.
-    found = (solve(problem, "as_is"), solve(problem, budget=Budget(options.time_limit)))
+    found = (solve(problem, "as_is"), solve(problem, limit=SearchLimit(options.time_limit)))
     schedule = min(reversed(found), key=lambda each: each.peak_bytes)
     model.main.reorder(schedule.order)
     head = head_in_force(memory_layout(model, profile), {})

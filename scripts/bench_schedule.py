@@ -12,7 +12,7 @@ import click
 from bench_networks import Network, named, networks_in, row, table
 from paper_tables import ABLATION, PARTITIONED, PARTS, PEAKS, SECONDS
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.ilp import IlpParts, ilp_with
 from tflite_memopt.schedule.methods import METHODS, solve
@@ -45,35 +45,35 @@ def schedule(sources: tuple[Path, ...], output: Path | None, time_limit: float) 
     """Every scheduler on the models of SOURCES (files, or folders of .tflite), and the papers' tables."""
     networks = [network for path in sources for network in networks_in(path)]
     command = f"scripts/bench schedule {' '.join(map(named, sources))} --time-limit {time_limit:g}"
-    text = "\n".join(_document(networks, Budget(time_limit), command)) + "\n"
+    text = "\n".join(_document(networks, SearchLimit(time_limit), command)) + "\n"
     if output is None:
         click.echo(text)
     else:
         output.write_text(text)
 
 
-def _document(networks: Sequence[Network], budget: Budget, command: str) -> Iterator[str]:
+def _document(networks: Sequence[Network], limit: SearchLimit, command: str) -> Iterator[str]:
     yield "# Order of operators\n"
     yield f"Made by `{command}`.\n"
     yield "Peaks are bytes of the largest working set, tensors rounded up to 16 bytes. `*` marks a proved optimum."
     yield f"Seconds are wall time, the median of {REPEATS} runs where a run took less than a second. A method that"
     yield "is out of time shows the best order that it had.\n"
-    runs = {network.name: _run_all(network, budget) for network in networks}
+    runs = {network.name: _run_all(network, limit) for network in networks}
     problems = {network.name: network.problem for network in networks}
     yield from _ours(networks, runs)
     yield from _published_peaks(runs)
     yield from _published_seconds(runs)
-    yield from _serenity_levels(problems, budget)
-    yield from _ilp_ablation(problems, budget)
+    yield from _serenity_levels(problems, limit)
+    yield from _ilp_ablation(problems, limit)
     yield from _ilp_partition(runs)
-    yield from _ilp_parts(problems, budget)
+    yield from _ilp_parts(problems, limit)
 
 
-def _run_all(network: Network, budget: Budget) -> dict[str, Schedule]:
+def _run_all(network: Network, limit: SearchLimit) -> dict[str, Schedule]:
     found = {}
     for method in METHODS:
         click.echo(f"{network.name}: {method}", err=True)
-        found[method] = _median(lambda method=method: solve(network.problem, method, budget))  # type: ignore[misc]
+        found[method] = _median(lambda method=method: solve(network.problem, method, limit))  # type: ignore[misc]
     return found
 
 
@@ -140,7 +140,7 @@ def _published_seconds(runs: dict[str, dict[str, Schedule]]) -> Iterator[str]:
     yield ""
 
 
-def _serenity_levels(problems: dict[str, ScheduleProblem], budget: Budget) -> Iterator[str]:
+def _serenity_levels(problems: dict[str, ScheduleProblem], limit: SearchLimit) -> Iterator[str]:
     yield "## Table 2 of SERENITY: seconds on SwiftNet\n"
     yield "Theirs on their machine and network, ours on the SwiftNet-like network of the zoo.\n"
     yield from table("parts | theirs | swiftnet: seconds, states, proved | darts_cifar: seconds, states, proved")
@@ -150,7 +150,7 @@ def _serenity_levels(problems: dict[str, ScheduleProblem], budget: Budget) -> It
         for name in columns:
             click.echo(f"{name}: serenity {level}", err=True)
             started = time.perf_counter()
-            answer = serenity_with(problems[name], budget, parts)
+            answer = serenity_with(problems[name], limit, parts)
             seconds = time.perf_counter() - started
             proved = "yes" if answer.lower_bound == solve(problems[name], "best_first").peak_bytes else "no"
             cells.append(f"{seconds:.3f}, {answer.states:,}, {proved}")
@@ -158,14 +158,14 @@ def _serenity_levels(problems: dict[str, ScheduleProblem], budget: Budget) -> It
     yield ""
 
 
-def _ilp_ablation(problems: dict[str, ScheduleProblem], budget: Budget) -> Iterator[str]:
+def _ilp_ablation(problems: dict[str, ScheduleProblem], limit: SearchLimit) -> Iterator[str]:
     yield "## Table IV of the ILP paper: variables and seconds\n"
     yield 'Variables of the largest program that was solved. "over" means that the time limit ended it.\n'
     yield from table("network | parts | theirs: seconds, variables | ours: seconds, variables | peak, KB")
     for name in ABLATED:
         for variant, parts in VARIANTS.items():
             if name in problems:
-                seconds, variables, peak = _ilp(name, problems[name], parts, budget)
+                seconds, variables, peak = _ilp(name, problems[name], parts, limit)
                 theirs = ", ".join(ABLATION[name][variant])
                 yield row(name, variant, theirs, f"{seconds}, {variables:,}", f"{peak:.0f}")
     yield ""
@@ -184,22 +184,22 @@ def _ilp_partition(
     yield ""
 
 
-def _ilp_parts(problems: dict[str, ScheduleProblem], budget: Budget) -> Iterator[str]:
+def _ilp_parts(problems: dict[str, ScheduleProblem], limit: SearchLimit) -> Iterator[str]:
     yield "## Table VI of the ILP paper: number of parts\n"
     yield from table("network | parts | theirs: KB, seconds | ours: KB, seconds, variables")
     for name, published in PARTS.items():
         for parts, theirs in published.items():
             if name in problems:
-                seconds, variables, peak = _ilp(name, problems[name], IlpParts(partitions=parts), budget)
+                seconds, variables, peak = _ilp(name, problems[name], IlpParts(partitions=parts), limit)
                 yield row(name, parts, f"{theirs[0]}, {theirs[1]}", f"{peak:.0f}, {seconds}, {variables:,}")
 
 
-def _ilp(name: str, problem: ScheduleProblem, parts: IlpParts, budget: Budget) -> tuple[str, int, float]:
+def _ilp(name: str, problem: ScheduleProblem, parts: IlpParts, limit: SearchLimit) -> tuple[str, int, float]:
     """(seconds, variables of the largest program, peak in KB)."""
     click.echo(f"{name}: ilp {parts}", err=True)
     started = time.perf_counter()
-    found = ilp_with(problem, budget, parts)
+    found = ilp_with(problem, limit, parts)
     seconds = time.perf_counter() - started
     check_order(problem, found.answer.order)
-    shown = f"{seconds:.2f}" if seconds < budget.time_limit else f"over {budget.time_limit:g}"
+    shown = f"{seconds:.2f}" if seconds < limit.time_limit else f"over {limit.time_limit:g}"
     return shown, max(found.variables, default=0), peak_of(problem, found.answer.order) / 1024

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from bench_networks import row, table
 
-from tflite_memopt.report.model import Report, Verdict
+from tflite_memopt.equivalence.verdict import Verdict
+from tflite_memopt.report.model import Report
 
 Labelled = tuple[str, Report]
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.proof import arena_for
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.proof import arena_for
 
 TIMEOUT_SECONDS = 600.0
 ENOUGH_SECONDS = 40.0

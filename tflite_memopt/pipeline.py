@@ -9,42 +9,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .budget import Budget
-from .cascading import cascade
-from .comparing import compare_methods
-from .evaluating import needed_bytes
+from .cascade.search import cascade
+from .equivalence.proof import Proof, Subject, prove
+from .equivalence.proof import verify as prove_equal
+from .equivalence.verdict import Verdict
+from .graph.search_limit import SearchLimit
 from .io import offline_plan
 from .io.files import read_file
 from .io.reader import read_model
 from .io.writer import write_model
+from .ir.change import Refusal, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .kernels.profiles import profile_named
-from .measure import bounds_of, interface_of, memory_use, operator_kinds, step_uses
+from .memory.arrange import Placed, arena_by_kernels, place_in_better_order, sharing_in
+from .memory.cost import needed_bytes
+from .memory.figures import InterfaceTensor, MemoryUse
+from .memory.layout import memory_layout
+from .memory.schedule_problem import schedule_problem
+from .memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from .options import Options
-from .placing import Placed, arena_by_kernels, place_in_better_order, sharing_in
-from .problems import memory_layout, schedule_problem
-from .proof import Proof, Subject, prove
-from .proof import verify as prove_equal
-from .report.model import (
-    Analysis,
-    BindingStep,
-    Comparison,
-    InterfaceTensor,
-    MemoryUse,
-    Refusal,
-    Report,
-    RewriteUse,
-    Search,
-    Verdict,
-)
-from .rewriting import loosest, rewrite
+from .report.comparison import compare_methods
+from .report.model import Analysis, BindingStep, Comparison, Report, Search
+from .report.warnings import warnings_for
+from .rewrite.stage import rewrite
 from .schedule.bounds import any_order
 from .schedule.check import peak_of
 from .schedule.methods import solve as solve_schedule
 from .version import __version__
-from .warnings_for import warnings_for
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -91,7 +84,9 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         written = write_model(model)
 
     with clock.stage("verify"):
-        proof = prove(Subject(data, unplanned, written, loosest(rewritten.uses)), options, progress)
+        proof = prove(
+            Subject(data, unplanned, written, loosest(use.exactness for use in rewritten.uses)), options, progress
+        )
 
     changes = (*rewritten.uses, *cascaded.uses), (*rewritten.refused, *cascaded.refused)
     report = _report(original, model, arranged, len(written), changes, proof, options, clock.seconds())
@@ -207,7 +202,7 @@ def _arrange(model: Model, profile: KernelProfile, options: Options, clock: _Clo
     with clock.stage("schedule"):
         progress(f"ordering {len(model.main.operators)} operators: {options.scheduler}")
         problem = schedule_problem(model.main, memory_layout(model, profile))
-        schedule = solve_schedule(problem, options.scheduler, Budget(options.time_limit, options.seed))
+        schedule = solve_schedule(problem, options.scheduler, SearchLimit(options.time_limit, options.seed))
     with clock.stage("plan"):
         progress(f"planning {len(model.main.tensors)} tensors: {options.planner}")
         placed = place_in_better_order(model, schedule.order, profile, options)

@@ -18,21 +18,22 @@ from tests.models import (
     transpose_conv_model,
     while_model,
 )
-from tflite_memopt.analysis.alignment import aligned
 from tflite_memopt.analysis.bounds import io_lower_bound
 from tflite_memopt.analysis.lifetimes import compute_timeline
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.side_effects import is_stateful, side_effect_order
 from tflite_memopt.analysis.working_set import peak, working_sets
-from tflite_memopt.budget import Budget
 from tflite_memopt.errors import InfeasibleError, UnsupportedModelError, UsageError
+from tflite_memopt.graph.alignment import aligned
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.problems import memory_layout, schedule_problem
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.schedule.bounds import any_order
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.methods import solve
@@ -175,7 +176,7 @@ def schedule_problems(draw: st.DrawFn) -> ScheduleProblem:
 @given(problem=schedule_problems())
 @settings(max_examples=100, deadline=None)
 def test_no_order_goes_below_the_bound(problem: ScheduleProblem) -> None:
-    schedule = solve(problem, budget=Budget())
+    schedule = solve(problem, limit=SearchLimit())
     assert any_order(problem) <= schedule.peak_bytes <= sum(problem.sizes)
 
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
 from tflite_memopt.plan.exact import exact
 from tflite_memopt.plan.exact_model import build, groups
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation
 
-BUDGET = Budget(time_limit=10.0, seed=0)
+LIMIT = SearchLimit(time_limit=10.0, seed=0)
 
 
 def _top(problem: PlanProblem, offsets: tuple[int, ...]) -> int:
@@ -58,7 +58,7 @@ def _lowest(items: tuple[Item, ...], offsets: dict[int, int], index: int) -> int
 @given(problem=small_problems())
 @settings(max_examples=400, deadline=None)
 def test_equals_brute_force_and_proves_it(problem: PlanProblem) -> None:
-    answer = exact(problem, BUDGET)
+    answer = exact(problem, LIMIT)
     check_plan(problem, answer.offsets)
     assert _top(problem, answer.offsets) == answer.lower_bound == _brute_force(problem)
 
@@ -84,17 +84,17 @@ def _guillotine(seed: int, cuts: int, steps: int = 64, height: int = 4096) -> Pl
 @pytest.mark.parametrize("seed", range(8))
 def test_perfect_packings_are_found_and_repeat(seed: int) -> None:
     problem = _guillotine(seed, cuts=50)
-    answer = exact(problem, BUDGET)
+    answer = exact(problem, LIMIT)
     check_plan(problem, answer.offsets)
     assert _top(problem, answer.offsets) == answer.lower_bound == 4096
-    assert exact(problem, BUDGET) == answer
+    assert exact(problem, LIMIT) == answer
 
 
 def test_an_optimum_above_the_breadth_is_proved() -> None:
     """Two items at multiples of 16 leave 7 bytes between them, too few for the 8 of the third."""
     problem = PlanProblem((Item(9, 0, 1, 16), Item(9, 0, 1, 16), Item(8, 0, 1, 1)))
     assert max_breadth(problem) == 26
-    answer = exact(problem, BUDGET)
+    answer = exact(problem, LIMIT)
     assert answer.lower_bound == _top(problem, answer.offsets) == _brute_force(problem) == 33
 
 
@@ -102,7 +102,7 @@ def test_padding_that_everything_shares_counts_in_the_bound() -> None:
     """Three items of 10 bytes at multiples of 16 need 16 + 16 + 10."""
     model = build([Item(10, 0, 1)] * 3)
     assert model.lower_bound * model.unit == 42
-    assert exact(PlanProblem((Item(10, 0, 1),) * 3), BUDGET).lower_bound == 42
+    assert exact(PlanProblem((Item(10, 0, 1),) * 3), LIMIT).lower_bound == 42
 
 
 def test_groups_part_where_nothing_is_alive_across() -> None:
@@ -111,7 +111,7 @@ def test_groups_part_where_nothing_is_alive_across() -> None:
 
 def test_no_time_still_gives_a_plan_and_no_false_proof() -> None:
     problem = _guillotine(seed=3, cuts=200)
-    answer = exact(problem, Budget(time_limit=0.0))
+    answer = exact(problem, SearchLimit(time_limit=0.0))
     check_plan(problem, answer.offsets)
     assert answer.lower_bound <= 4096
 
@@ -120,12 +120,12 @@ def test_relations_and_odd_items_claim_no_more_than_holds() -> None:
     """Relations, items without size and without lifetime are all allowed; what is claimed holds for each."""
     items = (Item(64, 0, 2), Item(64, 1, 3), Item(0, 0, 3), Item(32, 2, 2), Item(32, 1, 4, 16, 128))
     problem = PlanProblem(items, (Relation(0, 1, 16),))
-    answer = exact(problem, BUDGET)
+    answer = exact(problem, LIMIT)
     check_plan(problem, answer.offsets)
     assert answer.lower_bound == max_breadth(problem)
 
 
 def test_nothing_to_place() -> None:
-    answer = exact(PlanProblem(()), BUDGET)
+    answer = exact(PlanProblem(()), LIMIT)
     assert answer.offsets == ()
     assert answer.lower_bound == 0

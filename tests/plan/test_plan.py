@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.budget import Budget
 from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
 from tflite_memopt.plan.csv import offsets_to_csv, problem_from_csv, problem_to_csv
 from tflite_memopt.plan.methods import BEST_OF, STRATEGIES, solve
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
-BUDGET = Budget(time_limit=2.0, seed=0)
+LIMIT = SearchLimit(time_limit=2.0, seed=0)
 
 
 @st.composite
@@ -44,20 +44,20 @@ def problems(draw: st.DrawFn, most: int = 24) -> PlanProblem:
 @given(problem=problems())
 @settings(max_examples=60, deadline=None)
 def test_every_strategy_keeps_the_rules_and_repeats_itself(name: str, problem: PlanProblem) -> None:
-    offsets = STRATEGIES[name](problem, BUDGET).offsets
+    offsets = STRATEGIES[name](problem, LIMIT).offsets
     check_plan(problem, offsets)
     assert arena_bytes(problem, offsets) >= max_breadth(problem)
-    assert STRATEGIES[name](problem, BUDGET).offsets == offsets
+    assert STRATEGIES[name](problem, LIMIT).offsets == offsets
 
 
 @given(problem=problems(most=5))
 @settings(max_examples=60, deadline=None)
 def test_nothing_goes_below_brute_force_and_best_is_the_best(problem: PlanProblem) -> None:
     plain = PlanProblem(tuple(replace(item, offset=None, alignment=16) for item in problem.items))
-    found = {name: solve(plain, name, BUDGET).arena_bytes for name in STRATEGIES}
+    found = {name: solve(plain, name, LIMIT).arena_bytes for name in STRATEGIES}
     optimum = _brute_force(plain)
     assert min(found.values()) >= optimum >= max_breadth(plain)
-    assert solve(plain, budget=BUDGET).arena_bytes == min(found[name] for name in BEST_OF)
+    assert solve(plain, limit=LIMIT).arena_bytes == min(found[name] for name in BEST_OF)
 
 
 def _brute_force(problem: PlanProblem) -> int:
@@ -159,4 +159,4 @@ def test_a_plan_as_csv() -> None:
 def test_tflm_order_by_hand() -> None:
     """Of equal sizes TFLM places the later item first; a gap that fits is taken."""
     problem = PlanProblem((Item(32, 0, 2), Item(32, 0, 2), Item(16, 0, 2), Item(64, 1, 3)))
-    assert STRATEGIES["tflm_greedy"](problem, BUDGET).offsets == (96, 64, 128, 0)
+    assert STRATEGIES["tflm_greedy"](problem, LIMIT).offsets == (96, 64, 128, 0)

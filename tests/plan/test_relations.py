@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.budget import Budget
 from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
 from tflite_memopt.plan.groups import rigid_groups, singles
@@ -19,7 +19,7 @@ from tflite_memopt.plan.permissions import forbidden_differences, may_differ_by
 from tflite_memopt.plan.placement import Placement
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
-BUDGET = Budget(time_limit=2.0, seed=0)
+LIMIT = SearchLimit(time_limit=2.0, seed=0)
 USING = [name for name in STRATEGIES if name not in ("naive", "tflm_greedy", "exact")]
 
 
@@ -59,19 +59,19 @@ def _given_are_apart(chosen: list[Item]) -> bool:
 def test_every_strategy_keeps_the_rules_with_relations(name: str, problem: PlanProblem) -> None:
     if name == "tflm_greedy":  # it knows no alignment: TFLM's sizes are aligned
         problem = replace(problem, items=tuple(replace(item, alignment=1) for item in problem.items))
-    offsets = STRATEGIES[name](problem, BUDGET).offsets
+    offsets = STRATEGIES[name](problem, LIMIT).offsets
     check_plan(problem, offsets)
     assert arena_bytes(problem, offsets) >= max_breadth(problem)
-    assert STRATEGIES[name](problem, BUDGET).offsets == offsets
+    assert STRATEGIES[name](problem, LIMIT).offsets == offsets
 
 
 @pytest.mark.parametrize("name", ["greedy_by_size", "greedy_by_breadth", "strip_packing_best_fit"])
 @given(problem=related_problems())
 @settings(max_examples=40, deadline=None)
 def test_a_permission_never_makes_a_greedy_strategy_worse(name: str, problem: PlanProblem) -> None:
-    with_relations = arena_bytes(problem, STRATEGIES[name](problem, BUDGET).offsets)
+    with_relations = arena_bytes(problem, STRATEGIES[name](problem, LIMIT).offsets)
     plain = PlanProblem(problem.items)
-    assert with_relations <= arena_bytes(plain, STRATEGIES[name](plain, BUDGET).offsets)
+    assert with_relations <= arena_bytes(plain, STRATEGIES[name](plain, LIMIT).offsets)
 
 
 @given(problem=related_problems(most=4, unit=2, pinned=False))
@@ -80,12 +80,12 @@ def test_the_bound_with_relations_is_below_brute_force(problem: PlanProblem) -> 
     small = replace(problem, items=tuple(replace(i, size=min(i.size, 6), alignment=1) for i in problem.items))
     optimum = _smallest_arena(small)
     assert max_breadth(small) <= optimum
-    assert solve(small, "hill_climb", BUDGET).arena_bytes >= optimum
+    assert solve(small, "hill_climb", LIMIT).arena_bytes >= optimum
 
 
 def _smallest_arena(problem: PlanProblem) -> int:
     """Every offset up to a plan that is known, tried out."""
-    best = arena_bytes(problem, STRATEGIES["greedy_by_size"](problem, BUDGET).offsets)
+    best = arena_bytes(problem, STRATEGIES["greedy_by_size"](problem, LIMIT).offsets)
     for offsets in product(*(range(best - item.size + 1) for item in problem.items)):
         size = arena_bytes(problem, offsets)
         if size < best and _is_valid(problem, offsets):
@@ -153,7 +153,7 @@ def test_groups_hold_every_free_item_once_and_are_valid_by_themselves(problem: P
 def test_an_in_place_chain_takes_its_largest_item(name: str) -> None:
     chain = tuple(Item(16 * size, step, step + 2) for step, size in enumerate((3, 5, 8, 8, 6, 2)))
     relations = tuple(Relation(step + 1, step, 0, exact=True) for step in range(len(chain) - 1))
-    plan = solve(PlanProblem(chain, relations), name, BUDGET)
+    plan = solve(PlanProblem(chain, relations), name, LIMIT)
     assert (plan.arena_bytes, plan.optimal) == (128, True)
 
 
@@ -164,21 +164,21 @@ def test_the_inputs_of_a_concatenation_are_ranges_of_its_output(name: str) -> No
         (*parts, Item(192, 3, 5)),
         (Relation(0, 3, 0, True), Relation(1, 3, 64, True), Relation(2, 3, 96, True)),
     )
-    plan = solve(problem, name, BUDGET)
+    plan = solve(problem, name, LIMIT)
     assert (plan.arena_bytes, plan.optimal) == (192, True)
 
 
 @pytest.mark.parametrize("name", USING)
 def test_an_overlap_costs_its_distance(name: str) -> None:
     problem = PlanProblem((Item(160, 0, 2), Item(160, 1, 3)), (Relation(0, 1, 20),))
-    plan = solve(problem, name, BUDGET)
+    plan = solve(problem, name, LIMIT)
     assert plan.arena_bytes == 160 + 32  # 20 bytes, at the next multiple of 16
     assert plan.lower_bound == 180
 
 
 def test_in_place_into_the_middle_of_a_neighbour() -> None:
     problem = PlanProblem((Item(160, 0, 2, offset=0), Item(32, 1, 3)), (Relation(1, 0, 64, True),))
-    assert solve(problem, "greedy_by_size", BUDGET).offsets == (0, 64)
+    assert solve(problem, "greedy_by_size", LIMIT).offsets == (0, 64)
 
 
 def test_given_offsets_that_collide_are_named() -> None:
@@ -210,4 +210,4 @@ def test_two_thousand_items_stay_near_the_bound() -> None:
     sizes = [16 * (1 + (7919 * step) % 251) for step in range(2_000)]
     items = tuple(Item(size, step, step + 2 + (step * step) % 5) for step, size in enumerate(sizes))
     problem = PlanProblem(items)
-    assert arena_bytes(problem, STRATEGIES["greedy_by_size"](problem, BUDGET).offsets) <= 1.05 * max_breadth(problem)
+    assert arena_bytes(problem, STRATEGIES["greedy_by_size"](problem, LIMIT).offsets) <= 1.05 * max_breadth(problem)

@@ -11,8 +11,8 @@ import tflite_memopt
 from tests.models import dense_model
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.change import Refusal, RewriteUse
 from tflite_memopt.report.explanation import render_explanation
-from tflite_memopt.report.model import Refusal, RewriteUse
 
 
 def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:

@@ -16,10 +16,10 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder, per_channel
 from tflite_memopt.ir.check import check_model
+from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.boundary import take_integers
-from tflite_memopt.rewrite.dead_tensors import drop_dead_tensors
 
 INT8 = Options(io="int8", runtimes=("litert", "tflm"), samples=3, cascade=False)
 F32, I8, U8, I16 = DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16
@@ -66,7 +66,7 @@ def test_the_whole_run_on_every_runtime() -> None:
 
 
 def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
-    from tflite_memopt.proof import Subject, prove
+    from tflite_memopt.equivalence.proof import Subject, prove
 
     original, changed = write_model(quantised_at_the_boundary()), quantised_at_the_boundary()
     take_integers(changed)

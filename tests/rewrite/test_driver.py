@@ -12,12 +12,13 @@ from tests.rewrite.patterns import I8, Branch, assert_same_bits, model_of
 from tflite_memopt.errors import ModelFormatError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.change import EXACTNESS
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.editor import Editor
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.rewrite.driver import Driver, is_dead
 from tflite_memopt.rewrite.pattern import Match, Pattern
-from tflite_memopt.rewrite.rule import EXACTNESS, Applied, Rule, always_exact
+from tflite_memopt.rewrite.rule import Applied, Rule, always_exact
 from tflite_memopt.rewrite.table import SPLITS
 
 

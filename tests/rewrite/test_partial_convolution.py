@@ -18,6 +18,7 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, ModelBuilder, per_channel, per_tensor
+from tflite_memopt.ir.change import EXACTNESS
 from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
@@ -25,7 +26,6 @@ from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Operator, Options, Quantization, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.pattern import match_at
-from tflite_memopt.rewrite.rule import EXACTNESS
 from tflite_memopt.rewrite.rules.partial_convolution import (
     FLOAT_ERROR,
     PARTIAL_CONVOLUTION,

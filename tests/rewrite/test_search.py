@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.change import EXACTNESS, Exactness
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.rewrite.rule import EXACTNESS, Exactness
+from tflite_memopt.memory.cost import Cost
 from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
-from tflite_memopt.rewrite.search import Cost, Found, search
+from tflite_memopt.rewrite.search import Found, search
 from tflite_memopt.rewrite.table import SPLITS
 
 EXACT: tuple[Exactness, ...] = ("exact",)

@@ -16,7 +16,7 @@ from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Signature, Tensor
-from tflite_memopt.rewrite.share_constants import share_constants
+from tflite_memopt.ir.share_constants import share_constants
 
 GOLDEN = """graph 0 main
   %0 x: int8[1, 4]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.best_first import best_first
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.exact.bottleneck import Search
@@ -95,7 +95,7 @@ def _whole(states: States) -> Segment:
 def test_without_time_every_method_has_an_order_and_a_sound_bound(problem: ScheduleProblem, method: str) -> None:
     if method == "as_is":
         return  # it keeps the numbers, which need not be an order here
-    schedule = solve(problem, method, Budget(time_limit=0.0))
+    schedule = solve(problem, method, SearchLimit(time_limit=0.0))
     assert schedule.lower_bound <= optimum(problem) <= schedule.peak_bytes
 
 
@@ -131,7 +131,7 @@ def test_the_models_own_order_stays_where_none_is_better() -> None:
     steps = (Step((0,), (1,)), Step((0,), (2,)), Step((1, 2), (3,)))
     for order in ((0, 1, 2), (1, 0, 2)):
         problem = ScheduleProblem((16, 32, 32, 16), tuple(steps[v] for v in order), (0,), (3,))
-        assert best_first(problem, Budget()).order == (0, 1, 2)
+        assert best_first(problem, SearchLimit()).order == (0, 1, 2)
 
 
 def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
@@ -146,6 +146,6 @@ def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
 @pytest.mark.parametrize(("count", "gap"), [(60, 1.4), (600, 1.1)])
 def test_parallel_branches_end_in_time_with_a_small_gap(count: int, gap: float) -> None:
     problem = branches(count)
-    schedule = solve(problem, "best_first", Budget(time_limit=0.5))
+    schedule = solve(problem, "best_first", SearchLimit(time_limit=0.5))
     assert schedule.lower_bound <= schedule.peak_bytes <= solve(problem, "rpo").peak_bytes
     assert schedule.peak_bytes <= gap * schedule.lower_bound

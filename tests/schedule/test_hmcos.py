@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.dynamic.hierarchy import Hierarchy, build_hierarchy
 from tflite_memopt.schedule.hmcos import hmcos, hmcos_with
@@ -45,8 +45,8 @@ def peak(problem: ScheduleProblem, answer: Answer) -> int:
 @settings(deadline=None, max_examples=200)
 @given(problem=problems(7))
 def test_random_problems(problem: ScheduleProblem) -> None:
-    answer = hmcos(problem, Budget())
-    assert peak(problem, answer) <= peak_of(problem, kahn(problem, Budget()).order)
+    answer = hmcos(problem, SearchLimit())
+    assert peak(problem, answer) <= peak_of(problem, kahn(problem, SearchLimit()).order)
     assert answer.lower_bound <= brute_force(problem) <= peak(problem, answer)
 
 
@@ -119,13 +119,13 @@ def test_no_group_that_waits_for_itself_through_another() -> None:
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_cells_get_their_optimum(count: int, branches: int) -> None:
     problem = cells(count, branches)
-    assert peak(problem, hmcos(problem, Budget())) == serenity(problem, Budget()).lower_bound
-    assert peak(problem, hmcos(problem, Budget())) < peak_of(problem, kahn(problem, Budget()).order)
+    assert peak(problem, hmcos(problem, SearchLimit())) == serenity(problem, SearchLimit()).lower_bound
+    assert peak(problem, hmcos(problem, SearchLimit())) < peak_of(problem, kahn(problem, SearchLimit()).order)
 
 
 def test_groups_save_states() -> None:
     problem = cells(4, 4)
-    assert hmcos(problem, Budget()).states * 3 < serenity(problem, Budget()).states
+    assert hmcos(problem, SearchLimit()).states * 3 < serenity(problem, SearchLimit()).states
 
 
 def test_single_operators_without_groups_are_a_proof() -> None:
@@ -133,23 +133,23 @@ def test_single_operators_without_groups_are_a_proof() -> None:
     problem = ScheduleProblem(
         (16, 32, 64, 32, 64), (Step((0,), (1,)), Step((1,), (2,)), Step((0,), (3,)), Step((3,), (4,))), (0,), (2, 4)
     )
-    answer = hmcos(problem, Budget())
+    answer = hmcos(problem, SearchLimit())
     assert answer.lower_bound == peak(problem, answer) == brute_force(problem)
 
 
 @pytest.mark.parametrize(("time_limit", "states"), [(0.0, 500_000), (60.0, 2)])
 def test_out_of_time_or_states_the_order_is_no_worse_than_kahns(time_limit: float, states: int) -> None:
     problem = cells(4, 4)
-    answer = hmcos_with(problem, Budget(time_limit), states)
-    assert peak(problem, answer) <= peak_of(problem, kahn(problem, Budget()).order)
+    answer = hmcos_with(problem, SearchLimit(time_limit), states)
+    assert peak(problem, answer) <= peak_of(problem, kahn(problem, SearchLimit()).order)
     assert answer.lower_bound < peak(problem, answer)
 
 
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = cells(1, 2000)
-    answer = hmcos_with(problem, Budget(time_limit=2), 5_000)
-    assert peak(problem, answer) <= peak_of(problem, kahn(problem, Budget()).order)
+    answer = hmcos_with(problem, SearchLimit(time_limit=2), 5_000)
+    assert peak(problem, answer) <= peak_of(problem, kahn(problem, SearchLimit()).order)
 
 
 def test_no_operator_at_all() -> None:
-    assert hmcos(ScheduleProblem((16,), (), (0,), (0,)), Budget()).order == ()
+    assert hmcos(ScheduleProblem((16,), (), (0,), (0,)), SearchLimit()).order == ()

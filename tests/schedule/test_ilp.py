@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.bounds import any_order
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.ilp import IlpParts, ilp, ilp_with
@@ -28,7 +28,7 @@ from .problems import SIZES, brute_force, is_schedule, problems
 @given(problem=problems(12))
 @settings(deadline=None)
 def test_baselines_give_schedules(method: Method, problem: ScheduleProblem) -> None:
-    check_order(problem, method(problem, Budget()).order)
+    check_order(problem, method(problem, SearchLimit()).order)
 
 
 FORK = ScheduleProblem(
@@ -38,8 +38,8 @@ FORK = ScheduleProblem(
 
 
 def test_rpo_finishes_a_branch_first_and_kahn_goes_level_by_level() -> None:
-    assert rpo(FORK, Budget()).order == (0, 2, 1, 3, 4)
-    assert kahn(FORK, Budget()).order == (0, 1, 2, 3, 4)
+    assert rpo(FORK, SearchLimit()).order == (0, 2, 1, 3, 4)
+    assert kahn(FORK, SearchLimit()).order == (0, 1, 2, 3, 4)
 
 
 @st.composite
@@ -102,7 +102,7 @@ def test_fusion_keeps_the_optimum(problem: ScheduleProblem) -> None:
 @settings(deadline=None)
 def test_a_fused_order_has_the_peak_of_its_operators(problem: ScheduleProblem) -> None:
     fused = fuse(problem)
-    order = rpo(fused.problem, Budget()).order
+    order = rpo(fused.problem, SearchLimit()).order
     expanded = fused.expand(order)
     check_order(problem, expanded)
     assert peak_of(problem, expanded) == peak_of(fused.problem, order)
@@ -115,7 +115,7 @@ SWITCHES = [IlpParts(pruning, fusion, 1) for pruning in (True, False) for fusion
 @given(problem=problems(6))
 @settings(deadline=None, max_examples=40)
 def test_a_single_partition_gives_the_optimum_and_proves_it(parts: IlpParts, problem: ScheduleProblem) -> None:
-    answer = ilp_with(problem, Budget(), parts).answer
+    answer = ilp_with(problem, SearchLimit(), parts).answer
     check_order(problem, answer.order)
     optimum = brute_force(problem)
     assert peak_of(problem, answer.order) == optimum
@@ -126,16 +126,16 @@ def test_a_single_partition_gives_the_optimum_and_proves_it(parts: IlpParts, pro
 @given(problem=problems(6))
 @settings(deadline=None, max_examples=40)
 def test_several_partitions_give_no_false_proof(partitions: int | None, problem: ScheduleProblem) -> None:
-    answer = ilp_with(problem, Budget(), IlpParts(partitions=partitions)).answer
+    answer = ilp_with(problem, SearchLimit(), IlpParts(partitions=partitions)).answer
     check_order(problem, answer.order)
     assert answer.lower_bound <= brute_force(problem)
-    assert peak_of(problem, answer.order) <= peak_of(problem, rpo(problem, Budget()).order)
+    assert peak_of(problem, answer.order) <= peak_of(problem, rpo(problem, SearchLimit()).order)
 
 
 @given(problem=problems(6))
 @settings(deadline=None, max_examples=40)
 def test_the_method_is_exact_where_no_part_is_too_large(problem: ScheduleProblem) -> None:
-    answer = ilp(problem, Budget())
+    answer = ilp(problem, SearchLimit())
     assert max(answer.lower_bound, any_order(problem)) == peak_of(problem, answer.order) == brute_force(problem)
 
 
@@ -175,26 +175,26 @@ PAIRS = ScheduleProblem(
 
 @pytest.mark.parametrize("parts", [IlpParts(), IlpParts(partitions=1), IlpParts(fusion=False, partitions=3)], ids=str)
 def test_no_time_still_gives_a_schedule_no_worse_than_rpo(parts: IlpParts) -> None:
-    found = ilp_with(PAIRS, Budget(time_limit=0), parts)
+    found = ilp_with(PAIRS, SearchLimit(time_limit=0), parts)
     check_order(PAIRS, found.answer.order)
-    assert peak_of(PAIRS, found.answer.order) <= peak_of(PAIRS, rpo(PAIRS, Budget()).order)
+    assert peak_of(PAIRS, found.answer.order) <= peak_of(PAIRS, rpo(PAIRS, SearchLimit()).order)
     assert found.variables == ()
 
 
 def test_pruning_and_fusion_leave_fewer_variables() -> None:
     def total(pruning: bool, fusion: bool) -> int:
-        return sum(ilp_with(LIGHT_STATE_ON_ANOTHER_WAY, Budget(), IlpParts(pruning, fusion, 1)).variables)
+        return sum(ilp_with(LIGHT_STATE_ON_ANOTHER_WAY, SearchLimit(), IlpParts(pruning, fusion, 1)).variables)
 
     assert 0 < total(True, False) < total(False, False)
-    assert ilp_with(FORK, Budget(), IlpParts(partitions=1)).fused == 1
+    assert ilp_with(FORK, SearchLimit(), IlpParts(partitions=1)).fused == 1
 
 
 def test_nothing_to_order() -> None:
-    assert ilp(ScheduleProblem((), ()), Budget()).order == ()
+    assert ilp(ScheduleProblem((), ()), SearchLimit()).order == ()
 
 
 def test_equal_seeds_give_equal_orders() -> None:
-    first, second = (ilp(LIGHT_STATE_ON_ANOTHER_WAY, Budget(seed=7)).order for _ in range(2))
+    first, second = (ilp(LIGHT_STATE_ON_ANOTHER_WAY, SearchLimit(seed=7)).order for _ in range(2))
     assert first == second
 
 
@@ -203,7 +203,7 @@ def test_equal_seeds_give_equal_orders() -> None:
 def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> None:
     wiring, floor = wire(problem), any_order(problem)
     fences = [0, len(problem.steps)]
-    order, solved = improve_in_windows(wiring, rpo_order(wiring), fences, 2, floor, Budget(), True)
+    order, solved = improve_in_windows(wiring, rpo_order(wiring), fences, 2, floor, SearchLimit(), True)
     check_order(problem, order)
     optimum = brute_force(problem)
     assert peak_of(problem, order) == optimum

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.budget import Budget
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.as_is import as_is
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.dynamic.divide import divide, split
@@ -42,7 +42,7 @@ def parallel(branches: int, outputs: tuple[int, ...] = ()) -> ScheduleProblem:
 def test_every_combination_of_parts_finds_and_proves_the_optimum(problem: ScheduleProblem) -> None:
     optimum = brute_force(problem)
     for parts in PARTS:
-        answer = serenity_with(problem, Budget(), parts)
+        answer = serenity_with(problem, SearchLimit(), parts)
         check_order(problem, answer.order)
         assert peak_of(problem, answer.order) == optimum, parts
         assert answer.lower_bound == optimum, parts
@@ -51,7 +51,7 @@ def test_every_combination_of_parts_finds_and_proves_the_optimum(problem: Schedu
 @settings(deadline=None, max_examples=100)
 @given(problem=problems(7))
 def test_a_sum_of_parts_runs_the_same_bytes_as_the_whole(problem: ScheduleProblem) -> None:
-    answer = divide(problem, Budget(), kahn)
+    answer = divide(problem, SearchLimit(), kahn)
     check_order(problem, answer.order)
     place = {v: position for position, v in enumerate(answer.order)}
     peaks = []
@@ -79,9 +79,9 @@ def test_bytes_that_only_pass_a_part_count_in_it() -> None:
 @pytest.mark.parametrize("parts", PARTS, ids=str)
 def test_without_time_the_order_is_kahns_and_proves_nothing(parts: SerenityParts) -> None:
     problem = parallel(9)
-    answer = serenity_with(problem, Budget(time_limit=0), parts)
+    answer = serenity_with(problem, SearchLimit(time_limit=0), parts)
     check_order(problem, answer.order)
-    assert peak_of(problem, answer.order) == peak_of(problem, kahn(problem, Budget()).order)
+    assert peak_of(problem, answer.order) == peak_of(problem, kahn(problem, SearchLimit()).order)
     assert answer.lower_bound < 9 * 16 + 96
 
 
@@ -89,17 +89,17 @@ def test_without_time_the_order_is_kahns_and_proves_nothing(parts: SerenityParts
 @pytest.mark.parametrize("budgeting", [False, True])
 def test_with_too_few_states_the_order_is_kahns(divided: bool, budgeting: bool) -> None:
     problem = parallel(9)
-    answer = serenity_with(problem, Budget(), SerenityParts(divided, budgeting, states=50))
+    answer = serenity_with(problem, SearchLimit(), SerenityParts(divided, budgeting, states=50))
     check_order(problem, answer.order)
-    assert peak_of(problem, answer.order) == peak_of(problem, kahn(problem, Budget()).order)
+    assert peak_of(problem, answer.order) == peak_of(problem, kahn(problem, SearchLimit()).order)
     assert answer.lower_bound < peak_of(problem, answer.order)
     assert answer.states < 200
 
 
 def test_budgets_visit_fewer_states() -> None:
     problem = parallel(9)
-    alone = serenity_with(problem, Budget(), SerenityParts(divide=False, budgeting=False))
-    budgeted = serenity_with(problem, Budget(), SerenityParts(divide=False, width=700))
+    alone = serenity_with(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False))
+    budgeted = serenity_with(problem, SearchLimit(), SerenityParts(divide=False, width=700))
     assert budgeted.lower_bound == alone.lower_bound == 8 * 16 + 16 + 96
     assert budgeted.states < alone.states
 
@@ -109,10 +109,10 @@ def test_a_part_that_another_outweighs_is_not_searched() -> None:
     cell = parallel(9)
     last = len(cell.sizes) - 1
     problem = ScheduleProblem((*cell.sizes, 16), (*cell.steps, Step((last,), (last + 1,), 1000)), (0,), (last + 1,))
-    assert serenity_with(problem, Budget(), SerenityParts(budgeting=False)) == Answer(
-        kahn(problem, Budget()).order, 1032
+    assert serenity_with(problem, SearchLimit(), SerenityParts(budgeting=False)) == Answer(
+        kahn(problem, SearchLimit()).order, 1032
     )
-    assert serenity_with(problem, Budget(), SerenityParts(divide=False, budgeting=False)).states > 3**9
+    assert serenity_with(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False)).states > 3**9
 
 
 @pytest.mark.parametrize(
@@ -138,20 +138,20 @@ def test_how_a_search_ends(limits: Limits, outcome: Outcome) -> None:
 
 def test_no_operator_at_all() -> None:
     problem = ScheduleProblem((16,), (), (0,), (0,))
-    assert serenity(problem, Budget()).order == ()
-    assert divide(problem, Budget(), as_is).order == ()
+    assert serenity(problem, SearchLimit()).order == ()
+    assert divide(problem, SearchLimit(), as_is).order == ()
 
 
 @settings(deadline=None, max_examples=30)
 @given(problem=problems(7), states=st.integers(1, 30), width=st.integers(1, 5))
 def test_any_limit_leaves_a_valid_order_and_a_true_bound(problem: ScheduleProblem, states: int, width: int) -> None:
-    answer = serenity_with(problem, Budget(), SerenityParts(width=width, states=states))
+    answer = serenity_with(problem, SearchLimit(), SerenityParts(width=width, states=states))
     check_order(problem, answer.order)
     assert answer.lower_bound <= brute_force(problem)
 
 
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = parallel(2000)
-    answer = serenity_with(problem, Budget(time_limit=2), SerenityParts(states=20_000))
+    answer = serenity_with(problem, SearchLimit(time_limit=2), SerenityParts(states=20_000))
     check_order(problem, answer.order)
     assert answer.lower_bound < peak_of(problem, answer.order)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..graph.alignment import aligned
+from ..ir.head import in_head
 from ..ir.model import Model
-from .alignment import aligned
-from .lifetimes import in_head
 
 
 def io_lower_bound(model: Model) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ..errors import UnsupportedModelError
 from ..ir.control_flow import called_subgraphs
+from ..ir.head import in_head
 from ..ir.model import Model, Operator, Tensor
 
 UNBORN = -1
@@ -45,15 +46,6 @@ class Timeline:
     tensors: Mapping[Tensor, Lifetime]
     spans: Mapping[Operator, Lifetime]
     end: int
-
-
-def in_head(tensor: Tensor) -> bool:
-    """Whether TFLM places a tensor in the head: constants are in the file, variables in the tail.
-
-    The handle that VAR_HANDLE gives lives in the kernel's own data (TFLM kernels/var_handle.cc).
-    """
-    is_handle = tensor.producer is not None and tensor.producer.name == "VAR_HANDLE"
-    return not (tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or is_handle)
 
 
 def compute_timeline(model: Model) -> Timeline:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
-from .alignment import aligned
 from .lifetimes import Timeline
 
 

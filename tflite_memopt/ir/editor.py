@@ -93,8 +93,3 @@ class Editor:
     def _no_data(self) -> Buffer:
         """Buffer 0, which the schema keeps for tensors without data."""
         return self.model.buffers[0]
-
-
-def stem(tensor: Tensor) -> str:
-    """A tensor's name to name others after: of a fused operator's, which the converter joins by ``;``, the first."""
-    return tensor.name.partition(";")[0]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ..analysis.alignment import ARENA_ALIGNMENT, aligned
-from ..analysis.lifetimes import in_head
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..ir.head import in_head
 from ..ir.model import Model, Operator, Tensor
 from .requests.model import Requests, Size, Word
 from .requests.table import requests_in

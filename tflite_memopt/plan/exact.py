@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .bounds import max_breadth
 from .exact_model import Ints, Model, build, groups
 from .exact_ranks import ranking
@@ -45,14 +45,14 @@ class _Best:
     bound: int
 
 
-def exact(problem: PlanProblem, budget: Budget) -> Answer:
-    """Offsets in bytes, with a proved lower bound; optimal unless the budget's time limit ended the search.
+def exact(problem: PlanProblem, limit: SearchLimit) -> Answer:
+    """Offsets in bytes, with a proved lower bound; optimal unless the limit's time limit ended the search.
 
     Relations are left unused (all items disjoint). What the search proves then says nothing about plans that
     do share bytes, and ``lower_bound`` falls back to ``bounds.max_breadth``, which does.
     Fixed items that share bytes are left to ``check_plan`` to refuse.
     """
-    deadline = time.perf_counter() + budget.time_limit
+    deadline = time.perf_counter() + limit.time_limit
     items = problem.items
     offsets = [item.offset or 0 for item in items]
     real = [i for i, item in enumerate(items) if item.size > 0]
@@ -63,7 +63,7 @@ def exact(problem: PlanProblem, budget: Budget) -> Answer:
     waiting = len(real)
     for k in heaviest_first:
         now = time.perf_counter()
-        best = _minimise(models[k], bound, now + (deadline - now) * len(parts[k]) / waiting, budget.seed)
+        best = _minimise(models[k], bound, now + (deadline - now) * len(parts[k]) / waiting, limit.seed)
         waiting -= len(parts[k])
         for index, offset in zip(parts[k], best.offsets, strict=True):
             offsets[index] = int(offset) * models[k].unit
@@ -73,7 +73,7 @@ def exact(problem: PlanProblem, budget: Budget) -> Answer:
     if arena_bytes(problem, found.offsets) <= found.lower_bound:
         return found
     # Out of time on a large problem the search may not have got as far as the simplest strategy.
-    simple = greedy_by_size(problem, budget).offsets
+    simple = greedy_by_size(problem, limit).offsets
     return min(found, replace(found, offsets=simple), key=lambda answer: arena_bytes(problem, answer.offsets))
 
 

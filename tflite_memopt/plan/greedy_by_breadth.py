@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .lifetimes import crowded_scopes
 from .placement import Placement
 from .problem import Answer, PlanProblem, Unit
 from .variants import best_variant
 
 
-def greedy_by_breadth(problem: PlanProblem, budget: Budget) -> Answer:
+def greedy_by_breadth(problem: PlanProblem, limit: SearchLimit) -> Answer:
     """Offsets in bytes. O(n^2), vectorised."""
     return best_variant(problem, _place_by_breadth)
 

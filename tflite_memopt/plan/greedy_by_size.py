@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .placement import Placement
 from .problem import Answer, PlanProblem, Unit
 from .variants import best_variant
 
 
-def greedy_by_size(problem: PlanProblem, budget: Budget) -> Answer:
+def greedy_by_size(problem: PlanProblem, limit: SearchLimit) -> Answer:
     """Offsets in bytes; of equal sizes the one born first goes first. O(n^2), vectorised."""
     return best_variant(problem, _place_by_size)
 

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Iterator
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .bounds import max_breadth
 from .greedy_by_size import greedy_by_size
 from .ordered_placement import OrderedPlacement
@@ -29,16 +29,16 @@ _STRAY = 0.1
 """Share of moves that exchange any two items, against plateaus that the guided moves cannot leave."""
 
 
-def hill_climb(problem: PlanProblem, budget: Budget) -> Answer:
+def hill_climb(problem: PlanProblem, limit: SearchLimit) -> Answer:
     """Offsets in bytes. At most 100,000 moves, 100 an item or 10,000 without gain, 10 s or the time limit."""
-    deadline = time.perf_counter() + min(budget.time_limit, _MAX_SECONDS)
-    best = greedy_by_size(problem, budget).offsets
+    deadline = time.perf_counter() + min(limit.time_limit, _MAX_SECONDS)
+    best = greedy_by_size(problem, limit).offsets
     best_top, bound = arena_bytes(problem, best), max_breadth(problem)
     free = [i for i, item in enumerate(problem.items) if item.offset is None]
     if best_top <= bound or len(free) < 2 or _meetings(problem) > _MAX_MEETINGS:
         return Answer(best)
     placement = min((OrderedPlacement(problem, order) for order in _first_orders(problem, free)), key=lambda p: p.top)
-    rng, stall, most = random.Random(budget.seed), 0, min(_MAX_STALL, _STALL_PER_ITEM * len(free))
+    rng, stall, most = random.Random(limit.seed), 0, min(_MAX_STALL, _STALL_PER_ITEM * len(free))
     for _ in range(_MAX_MOVES):
         if placement.top < best_top:
             best, best_top, stall = tuple(placement.offsets), placement.top, 0

@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..budget import Budget
 from ..errors import UsageError
+from ..graph.search_limit import SearchLimit
 from .bounds import max_breadth
 from .methods import BEST, solve
 from .problem import Plan, PlanProblem, arena_bytes
 
 
 def extend_plan(
-    problem: PlanProblem, placed: Mapping[int, int], method: str = BEST, budget: Budget | None = None
+    problem: PlanProblem, placed: Mapping[int, int], method: str = BEST, limit: SearchLimit | None = None
 ) -> Plan:
     """One pass: plan all items, those in ``placed`` (item -> offset in bytes) where they are. Raises as ``solve``."""
     items = tuple(
         replace(item, offset=placed[index]) if index in placed else item for index, item in enumerate(problem.items)
     )
-    return solve(replace(problem, items=items), method, budget)
+    return solve(replace(problem, items=items), method, limit)
 
 
 def plan_incrementally(
-    problem: PlanProblem, passes: Sequence[int], method: str = BEST, budget: Budget | None = None
+    problem: PlanProblem, passes: Sequence[int], method: str = BEST, limit: SearchLimit | None = None
 ) -> Plan:
     """Plan item i in pass ``passes[i]``, the lowest first; no offset depends on items of later passes.
 
@@ -36,12 +36,12 @@ def plan_incrementally(
     """
     if len(passes) != len(problem.items):
         raise UsageError(f"{len(passes)} passes are given for {len(problem.items)} items")
-    budget, numbers = budget or Budget(), sorted(set(passes))
+    limit, numbers = limit or SearchLimit(), sorted(set(passes))
     placed: dict[int, int] = {}
     seconds, used = 0.0, method
     for number in numbers:
         known = [index for index, first in enumerate(passes) if first <= number]
-        share = replace(budget, time_limit=budget.time_limit / len(numbers))
+        share = replace(limit, time_limit=limit.time_limit / len(numbers))
         positions = {index: position for position, index in enumerate(known)}
         earlier = {positions[index]: offset for index, offset in placed.items()}
         plan = extend_plan(_restricted(problem, positions), earlier, method, share)

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..budget import Budget
 from ..errors import UsageError
+from ..graph.search_limit import SearchLimit
 from .bounds import max_breadth
 from .check import check_given, check_plan
 from .exact import exact
@@ -36,7 +36,7 @@ _SHARES = {"hill_climb": 1.0}
 NAMES = (BEST, *STRATEGIES)
 
 
-def solve(problem: PlanProblem, method: str = BEST, budget: Budget | None = None) -> Plan:
+def solve(problem: PlanProblem, method: str = BEST, limit: SearchLimit | None = None) -> Plan:
     """Plan by a named strategy, or by the best of several; the result is checked.
 
     Raises UsageError for an unknown name, InfeasibleError for given offsets that collide and for a strategy that
@@ -45,16 +45,16 @@ def solve(problem: PlanProblem, method: str = BEST, budget: Budget | None = None
     if method not in NAMES:
         raise UsageError(f"unknown planner '{method}'; choose one of {', '.join(NAMES)}")
     check_given(problem)
-    budget, bound = budget or Budget(), max_breadth(problem)
+    limit, bound = limit or SearchLimit(), max_breadth(problem)
     if method != BEST:
-        return _run(problem, method, budget, bound)
-    deadline = time.perf_counter() + budget.time_limit
+        return _run(problem, method, limit, bound)
+    deadline = time.perf_counter() + limit.time_limit
     best: Plan | None = None
     for name in BEST_OF:
         if name == "exact" and problem.relations:
             continue
-        share = budget.time_limit if problem.relations else _SHARES.get(name, budget.time_limit)
-        left = Budget(min(share, max(0.0, deadline - time.perf_counter())), budget.seed)
+        share = limit.time_limit if problem.relations else _SHARES.get(name, limit.time_limit)
+        left = SearchLimit(min(share, max(0.0, deadline - time.perf_counter())), limit.seed)
         plan = _run(problem, name, left, bound)
         # A bound that one strategy proves holds for the plans of all.
         bound = plan.lower_bound
@@ -66,9 +66,9 @@ def solve(problem: PlanProblem, method: str = BEST, budget: Budget | None = None
     return replace(best, lower_bound=bound, optimal=best.arena_bytes == bound)
 
 
-def _run(problem: PlanProblem, name: str, budget: Budget, bound: int) -> Plan:
+def _run(problem: PlanProblem, name: str, limit: SearchLimit, bound: int) -> Plan:
     started = time.perf_counter()
-    answer = STRATEGIES[name](problem, budget)
+    answer = STRATEGIES[name](problem, limit)
     seconds = time.perf_counter() - started
     check_plan(problem, answer.offsets)
     size, bound = arena_bytes(problem, answer.offsets), max(bound, answer.lower_bound)

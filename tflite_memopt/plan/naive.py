@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .problem import Answer, PlanProblem
 
 
-def naive(problem: PlanProblem, budget: Budget) -> Answer:
+def naive(problem: PlanProblem, limit: SearchLimit) -> Answer:
     """Offsets behind one another, above all given offsets. O(n)."""
     frontier = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
     offsets = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 
 ARENA_ALIGNMENT = 16
 
@@ -89,7 +89,7 @@ class Answer:
     lower_bound: int = 0
 
 
-Strategy = Callable[[PlanProblem, Budget], Answer]
+Strategy = Callable[[PlanProblem, SearchLimit], Answer]
 """What a strategy file provides. ``methods.solve`` times, checks and wraps the answers."""
 
 Unit = tuple[tuple[int, int], ...]

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .placement import Placement
 from .problem import Answer, Item, PlanProblem, Unit
 from .variants import best_variant
 
 
-def strip_packing_best_fit(problem: PlanProblem, budget: Budget) -> Answer:
+def strip_packing_best_fit(problem: PlanProblem, limit: SearchLimit) -> Answer:
     """Offsets in bytes. O(n^2), vectorised.
 
     Given offsets are obstacles, not part of the skyline. With relations a unit may go below the skyline.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .groups import singles
 from .placement import Placement
 from .problem import Answer, PlanProblem
 
 
-def tflm_greedy(problem: PlanProblem, budget: Budget) -> Answer:
+def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Answer:
     """Offsets in bytes: given offsets first, then largest first, each into the first gap. O(n^2), vectorised.
 
     Of equal sizes the later item goes first: TFLM fills its array from the back and sorts it stably. It knows no

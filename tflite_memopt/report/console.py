@@ -8,8 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..equivalence.verdict import Verdict
+from ..memory.figures import MemoryUse, StepUse
 from .explanation import render_explanation
-from .model import Analysis, Comparison, MemoryUse, MethodUse, Report, StepUse, Verdict
+from .model import Analysis, Comparison, MethodUse, Report
 
 _MAX_LIVE = 12
 

@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .model import Refusal, Report, RewriteUse
+from ..ir.change import Refusal, RewriteUse
+from .model import Report
 
 _MAX_NAMES = 3
 _NAME = re.compile(r"'[^']*'")

@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.affine import affine_of
+from ..ir.change import BOUNDARY, Refusal
 from ..ir.dtype import DType
 from ..ir.model import Graph, Model, Operator, Tensor
-from .driver import label
-from .rule import Refused
+from ..ir.names import label
 
 NAME = "boundary"
 _INTEGERS = (DType.INT8, DType.UINT8, DType.INT16)
@@ -30,7 +30,7 @@ class Boundary:
     """Names of the inputs and outputs that are integers now, and of those that could not be, with reasons."""
 
     changed: tuple[str, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[Refusal, ...]
 
 
 def take_integers(model: Model) -> Boundary:
@@ -45,7 +45,7 @@ def take_integers(model: Model) -> Boundary:
     for outer in dict.fromkeys((*inputs, *outputs)):
         reason = _reason_at_input(graph, outer) if outer in inputs else _reason_at_output(graph, outer)
         if reason is not None:
-            refused.append(Refused(NAME, outer.name, reason))
+            refused.append(Refusal(BOUNDARY, outer.name, reason))
             continue
         changed.append(outer.name)
         inner = _open_output(graph, outer) if outer.producer is not None else _open_input(graph, outer)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from ..analysis.side_effects import has_side_effects
+from ..ir.change import Exactness, Refusal
 from ..ir.check import check_model
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator
+from ..ir.names import label
 from .pattern import Match, match_at
-from .rule import Applied, Exactness, Refused, Rule
+from .rule import Applied, Rule
 
 _EXACT: tuple[Exactness, ...] = ("exact",)
 _MOST_CHECKED = 500
@@ -33,7 +35,7 @@ class Driver:
     ) -> None:
         self.model = model
         self.applied: list[Applied] = []
-        self.refused: dict[tuple[str, str], Refused] = {}
+        self.refused: dict[tuple[str, str], Refusal] = {}
         self._allowed = allowed
         self._pinned = pinned
         self._is_trial = is_trial
@@ -70,7 +72,7 @@ class Driver:
                 self._apply(rule, match)
                 self.refused.pop((rule.name, name), None)
                 return True
-            self.refused[rule.name, name] = Refused(rule.name, name, reason)
+            self.refused[rule.name, name] = Refusal(rule.name, name, reason)
         return False
 
     def _check(self) -> None:
@@ -96,11 +98,6 @@ class Driver:
         _drop_unread(match.graph, match.anchor)
         self._check()
         self.applied.append(Applied(rule.name, name, exactness))
-
-
-def label(operator: Operator) -> str:
-    """How reports name an operator: by its first output."""
-    return operator.outputs[0].name if operator.outputs else operator.opcode.label
 
 
 def _readers(operator: Operator) -> Iterator[Operator]:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
+from ..ir.change import Exactness
 from ..ir.editor import Editor
 from .pattern import Match, Pattern
-
-Exactness = Literal["exact", "reassociates", "approximates"]
-EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
-"""From the strictest: the same bits; the same sums in another order (float); a requantised value more (integers)."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +33,6 @@ class Applied:
     rule: str
     operator: str
     exactness: Exactness
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A rule's pattern was there and the rule was not applied, for a reason."""
-
-    rule: str
-    operator: str
-    reason: str
 
 
 def always_exact(_: Match) -> Exactness:

@@ -17,11 +17,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..ir.change import Exactness, Refusal
 from ..ir.copying import copy_model
+from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
-from .dead_tensors import drop_dead_tensors
-from .driver import Driver, label
-from .rule import Applied, Exactness, Refused, Rule
+from ..ir.names import label
+from ..memory.cost import Cost
+from .driver import Driver
+from .rule import Applied, Rule
 
 
 @dataclass(frozen=True, order=True)
@@ -34,16 +37,6 @@ class Site:
 
 Sites = frozenset[Site]
 """At most one for each position."""
-
-
-@dataclass(frozen=True, order=True)
-class Cost:
-    """What a model costs, compared field by field: bytes of the objective, head, and then what they are paid with."""
-
-    need: int
-    head: int
-    macs: int
-    operators: int
 
 
 CostOf = Callable[[Model], Cost]
@@ -69,7 +62,7 @@ class Found:
     model: Model
     cost: Cost
     sites: tuple[SiteUse, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[Refusal, ...]
 
 
 def search(
@@ -113,7 +106,7 @@ class _Search:
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
         return Found(self._rewritten(best, is_trial=False)[0] if best else self._model, cost, uses, tuple(reasons))
 
-    def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refused]]:
+    def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
         """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
 
         One way only where no rule applies that is not exact.
@@ -188,8 +181,8 @@ class _Search:
     def _has_time(self) -> bool:
         return time.monotonic() < self._deadline
 
-    def _no_gain(self, position: int) -> Refused:
-        return Refused("search", self._names[position], "taking it apart does not lower the memory to reserve")
+    def _no_gain(self, position: int) -> Refusal:
+        return Refusal("search", self._names[position], "taking it apart does not lower the memory to reserve")
 
 
 def _windows(candidates: Sequence[Site]) -> Iterator[Sequence[Site]]:

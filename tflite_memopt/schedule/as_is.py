@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .problem import Answer, ScheduleProblem
 
 
-def as_is(problem: ScheduleProblem, budget: Budget) -> Answer:
+def as_is(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
     """The identity order."""
     return Answer(tuple(range(len(problem.steps))))

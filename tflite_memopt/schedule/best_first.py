@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .as_is import as_is
 from .bounds import any_order
 from .exact.bottleneck import Found, Search
@@ -37,17 +37,17 @@ _LEAD = 5
 """So many turns for one has the direction that was the last to raise the bound."""
 
 
-def best_first(problem: ScheduleProblem, budget: Budget) -> Answer:
+def best_first(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
     """An order of smallest peak; without time or memory to prove it, the best found and the bound that was proved.
 
     The model's own order is the answer where none is better.
     """
     started = time.perf_counter()
-    pause, deadline = started + _SEARCH_SHARE * budget.time_limit, started + budget.time_limit
+    pause, deadline = started + _SEARCH_SHARE * limit.time_limit, started + limit.time_limit
     wiring, floor = wire(problem), any_order(problem)
     simple: list[tuple[int, ...]] = []
     for method in _simple_methods(wiring):
-        simple.append(method(problem, budget).order)
+        simple.append(method(problem, limit).order)
         if order_peak(wiring, simple[-1]) == floor:
             return Answer(simple[-1], floor)
     network = Network(problem)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .bounds import any_order
 from .dynamic.divide import divide
 from .dynamic.dp import MOST_STATES, Dp, Found, Limits, Outcome, Run, Sequence, State, Unit, sequence
@@ -22,22 +22,22 @@ from .rpo import rpo_order
 from .wiring import Wiring, bits, wire
 
 
-def hmcos(problem: ScheduleProblem, budget: Budget) -> Answer:
+def hmcos(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
     """The best of Kahn's order, reverse post-order and all iterations. See :func:`hmcos_with`."""
-    return hmcos_with(problem, budget, MOST_STATES)
+    return hmcos_with(problem, limit, MOST_STATES)
 
 
-def hmcos_with(problem: ScheduleProblem, budget: Budget, states: int) -> Answer:
+def hmcos_with(problem: ScheduleProblem, limit: SearchLimit, states: int) -> Answer:
     """HMCOS with at most ``states`` partial schedules held by each of its two nested searches.
 
     Out of time or states, the best order so far. A bound only comes out where the last iteration scheduled single
     operators without any group, which is an exact search.
     """
 
-    def solve(part: ScheduleProblem, share: Budget) -> Answer:
+    def solve(part: ScheduleProblem, share: SearchLimit) -> Answer:
         return _Iterations(part, Limits(states=states, deadline=time.monotonic() + share.time_limit)).run()
 
-    return divide(problem, budget, solve)
+    return divide(problem, limit, solve)
 
 
 class _Group:
@@ -90,7 +90,7 @@ class _Iterations:
         self._limits = limits
         self._hierarchy: Hierarchy = build_hierarchy(self._wiring)
         self._groups = {group: self._group(group) for group in self._hierarchy.groups}
-        known = (kahn(problem, Budget()).order, rpo_order(self._wiring))
+        known = (kahn(problem, SearchLimit()).order, rpo_order(self._wiring))
         self._best = min(known, key=lambda order: order_peak(self._wiring, order))
         self._states = 0
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .bounds import any_order
 from .check import peak_of
 from .integer.fusion import fuse, unfused
@@ -52,12 +52,12 @@ class IlpAnswer:
     variables: tuple[int, ...]
 
 
-def ilp(problem: ScheduleProblem, budget: Budget) -> Answer:
+def ilp(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
     """The method with all its parts on. Proves what it can: see :func:`ilp_with`."""
-    return ilp_with(problem, budget, IlpParts()).answer
+    return ilp_with(problem, limit, IlpParts()).answer
 
 
-def ilp_with(problem: ScheduleProblem, budget: Budget, parts: IlpParts) -> IlpAnswer:
+def ilp_with(problem: ScheduleProblem, limit: SearchLimit, parts: IlpParts) -> IlpAnswer:
     """Order by integer programming with chosen parts of the method.
 
     With one partition the bound is HiGHS' own, and the optimum if time suffices. With more it is that of the parts
@@ -66,16 +66,16 @@ def ilp_with(problem: ScheduleProblem, budget: Budget, parts: IlpParts) -> IlpAn
     """
     if not problem.steps:
         return IlpAnswer(Answer(()), 0, ())
-    deadline = time.perf_counter() + budget.time_limit
+    deadline = time.perf_counter() + limit.time_limit
     fused = fuse(problem) if parts.fusion else unfused(problem)
     wiring = wire(fused.problem)
     cuts = [0, wiring.everything] if parts.partitions is not None else forced_cuts(reach(wiring))
     sections = _sections(wiring, cuts, parts.partitions)
-    _solve_peaks(sections, budget, deadline, parts.pruning)
+    _solve_peaks(sections, limit, deadline, parts.pruning)
     order = tuple(v for section in sections for v in section.order)
     if parts.partitions is None:
         bound = max(_bound(sections), any_order(fused.problem))
-        rest = replace(budget, time_limit=deadline - time.perf_counter())
+        rest = replace(limit, time_limit=deadline - time.perf_counter())
         fences = [cut.bit_count() for cut in cuts]
         order, windows = improve_in_windows(wiring, order, fences, PART_SIZE, bound, rest, parts.pruning)
         sections += windows
@@ -102,7 +102,7 @@ def _sections(wiring: Wiring, cuts: Sequence[int], partitions: int | None) -> li
     return found
 
 
-def _solve_peaks(sections: Sequence[Section], budget: Budget, deadline: float, pruning: bool) -> None:
+def _solve_peaks(sections: Sequence[Section], limit: SearchLimit, deadline: float, pruning: bool) -> None:
     """Solve the part with the peak, until the peak is in a part that is solved (Algorithm 2) or time is up.
 
     The parts that may still hold the peak share the time that is left.
@@ -114,4 +114,4 @@ def _solve_peaks(sections: Sequence[Section], budget: Budget, deadline: float, p
         if not higher or left <= 0:
             return
         worst = max(higher, key=lambda section: section.peak)
-        worst.solve(replace(budget, time_limit=left / len(higher)), pruning)
+        worst.solve(replace(limit, time_limit=left / len(higher)), pruning)

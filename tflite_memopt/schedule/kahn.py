@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .problem import Answer, ScheduleProblem
 from .wiring import bits, wire
 
 
-def kahn(problem: ScheduleProblem, budget: Budget) -> Answer:
+def kahn(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
     """Operators in the order in which they become ready (A. B. Kahn, CACM 1962). O(operators + edges)."""
     wiring = wire(problem)
     missing = [needs.bit_count() for needs in wiring.needs]

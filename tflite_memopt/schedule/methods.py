@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from ..budget import Budget
 from ..errors import UsageError
+from ..graph.search_limit import SearchLimit
 from .as_is import as_is
 from .best_first import best_first
 from .bounds import any_order
@@ -30,7 +30,7 @@ METHODS: Mapping[str, Method] = {
 DEFAULT = "best_first"
 
 
-def solve(problem: ScheduleProblem, method: str = DEFAULT, budget: Budget | None = None) -> Schedule:
+def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | None = None) -> Schedule:
     """Order the operators by a named method; the result is checked and its peak recomputed.
 
     Raises UsageError for an unknown name and InfeasibleError when a method breaks a rule.
@@ -38,7 +38,7 @@ def solve(problem: ScheduleProblem, method: str = DEFAULT, budget: Budget | None
     if method not in METHODS:
         raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}")
     started = time.perf_counter()
-    answer = METHODS[method](problem, budget or Budget())
+    answer = METHODS[method](problem, limit or SearchLimit())
     seconds = time.perf_counter() - started
     check_order(problem, answer.order)
     peak, bound = peak_of(problem, answer.order), max(any_order(problem), answer.lower_bound)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 
 
 @dataclass(frozen=True)
@@ -76,5 +76,5 @@ class Answer:
     states: int = 0
 
 
-Method = Callable[[ScheduleProblem, Budget], Answer]
+Method = Callable[[ScheduleProblem, SearchLimit], Answer]
 """What a method file provides. ``methods.solve`` times it, checks it and works out the peak."""

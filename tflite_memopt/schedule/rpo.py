@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .problem import Answer, ScheduleProblem
 from .wiring import Wiring, wire
 
 
-def rpo(problem: ScheduleProblem, budget: Budget) -> Answer:
+def rpo(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
     """The reverse post-order of a depth-first walk; of two ready branches it finishes the earlier one first."""
     return Answer(rpo_order(wire(problem)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from ..budget import Budget
+from ..graph.search_limit import SearchLimit
 from .bounds import any_order
 from .dynamic.divide import divide
 from .dynamic.dp import MOST_STATES, Dp, Found, Limits, Outcome, Sequence, State, sequence
@@ -36,22 +36,22 @@ class SerenityParts:
     states: int = MOST_STATES
 
 
-def serenity(problem: ScheduleProblem, budget: Budget) -> Answer:
+def serenity(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
     """The whole method. See :func:`serenity_with`."""
-    return serenity_with(problem, budget, SerenityParts())
+    return serenity_with(problem, limit, SerenityParts())
 
 
-def serenity_with(problem: ScheduleProblem, budget: Budget, parts: SerenityParts) -> Answer:
+def serenity_with(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityParts) -> Answer:
     """An optimal order with its peak as the bound; out of time or states, Kahn's order for the parts not finished.
 
     Peaks that were proved out of reach before that still count for the bound.
     """
 
-    def solve(part: ScheduleProblem, share: Budget) -> Answer:
+    def solve(part: ScheduleProblem, share: SearchLimit) -> Answer:
         search = _Search(part, time.monotonic() + share.time_limit, parts)
         return search.with_budgets() if parts.budgeting else search.at_once()
 
-    return divide(problem, budget, solve) if parts.divide else solve(problem, budget)
+    return divide(problem, limit, solve) if parts.divide else solve(problem, limit)
 
 
 class _Search:
@@ -62,7 +62,7 @@ class _Search:
         self._wiring = wire(problem)
         self._deadline = deadline
         self._parts = parts
-        self._kahn = kahn(problem, Budget()).order
+        self._kahn = kahn(problem, SearchLimit()).order
         self._states = 0
 
     def at_once(self) -> Answer:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import prod
 
-from ...analysis.alignment import ARENA_ALIGNMENT
+from ...graph.alignment import ARENA_ALIGNMENT
 from ...ir.constants import integers
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike

@@ -33,6 +33,7 @@ from math import inf
 
 import numpy as np
 
+from ...ir.change import Exactness
 from ...ir.constants import values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
@@ -40,7 +41,7 @@ from ...ir.making import Array
 from ...ir.model import Operator, Quantization, Tensor
 from ..concatenation import CONCATENATION, ROLE, channel_parts
 from ..pattern import Match, Pattern
-from ..rule import Exactness, Rule
+from ..rule import Rule
 from .partial_scales import Floats, Output, Values, sums_of
 
 FLOAT_ERROR = 1e-4

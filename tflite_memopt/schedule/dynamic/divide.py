@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from ...budget import Budget
+from ...graph.search_limit import SearchLimit
 from ..bounds import any_order
 from ..kahn import kahn
 from ..peak import order_peak
@@ -27,22 +27,22 @@ class Part:
     problem: ScheduleProblem
 
 
-def divide(problem: ScheduleProblem, budget: Budget, method: Method) -> Answer:
+def divide(problem: ScheduleProblem, limit: SearchLimit, method: Method) -> Answer:
     """Any method, part by part. Bounds of parts are bounds of the whole: their states are states of every order.
 
     The peak of the whole is the largest of its parts, so a part whose Kahn's order needs no more than another part
     keeps that order: parts come in the order of that need, with equal shares of the time that is left.
     """
     parts = split(problem)
-    deadline = time.monotonic() + budget.time_limit
-    answers = [Answer(kahn(part.problem, budget).order, any_order(part.problem)) for part in parts]
+    deadline = time.monotonic() + limit.time_limit
+    answers = [Answer(kahn(part.problem, limit).order, any_order(part.problem)) for part in parts]
     peaks = [order_peak(wire(part.problem), answer.order) for part, answer in zip(parts, answers, strict=True)]
     bound = reached = max((answer.lower_bound for answer in answers), default=0)
     for number in sorted(range(len(parts)), key=lambda number: -peaks[number]):
         if peaks[number] <= reached:
             break
         share = max(0.0, deadline - time.monotonic()) / sum(peak > reached for peak in peaks)
-        answers[number] = method(parts[number].problem, replace(budget, time_limit=share))
+        answers[number] = method(parts[number].problem, replace(limit, time_limit=share))
         peaks[number] = order_peak(wire(parts[number].problem), answers[number].order)
         reached = max(reached, peaks[number])
     return Answer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...budget import Budget
+from ...graph.search_limit import SearchLimit
 from ..bounds import any_order
 from ..check import peak_of
 from ..rpo import rpo_order
@@ -38,10 +38,10 @@ class Section:
         """The part's operators, in the numbers of the whole."""
         return tuple(self._part.members[v] for v in self._order)
 
-    def solve(self, budget: Budget, pruning: bool) -> None:
+    def solve(self, limit: SearchLimit, pruning: bool) -> None:
         """Run the integer program once; a better order replaces the known one."""
         program = formulate(self._part.problem, pruning)
-        found = solve_program(self._part.problem, program, self._order, budget)
+        found = solve_program(self._part.problem, program, self._order, limit)
         self._order, self.lower_bound, self.nodes = found.order, found.lower_bound, found.nodes
         self.peak = peak_of(self._part.problem, self._order)
         self.variables, self.solved = program.variables, True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any
 
-from ...budget import Budget
+from ...graph.search_limit import SearchLimit
 from ..bounds import any_order
 from ..check import peak_of
 from ..problem import ScheduleProblem
@@ -26,12 +26,12 @@ class Solved:
     nodes: int
 
 
-def solve_program(problem: ScheduleProblem, program: Program, start: Sequence[int], budget: Budget) -> Solved:
-    """Minimise the peak, from the order ``start`` on, for ``budget.time_limit`` seconds at most.
+def solve_program(problem: ScheduleProblem, program: Program, start: Sequence[int], limit: SearchLimit) -> Solved:
+    """Minimise the peak, from the order ``start`` on, for ``limit.time_limit`` seconds at most.
 
-    Deterministic but for the time limit: one thread, the budget's seed.
+    Deterministic but for the time limit: one thread, the limit's seed.
     """
-    highs = _highs(budget)
+    highs = _highs(limit)
     highs.passModel(_linear_program(problem, program, start))
     known = dict(_columns_of(program, start))
     highs.setSolution(len(known), list(known), list(known.values()))
@@ -44,7 +44,7 @@ def solve_program(problem: ScheduleProblem, program: Program, start: Sequence[in
     return Solved(best, max(proved, any_order(problem)), max(info.mip_node_count, 0))
 
 
-def _highs(budget: Budget) -> Any:
+def _highs(limit: SearchLimit) -> Any:
     """A silent solver. Imported here: highspy loads numpy, which the rest of the package starts without."""
     import highspy
 
@@ -53,8 +53,8 @@ def _highs(budget: Budget) -> Any:
         "output_flag": False,
         "threads": 1,
         "parallel": "off",
-        "random_seed": budget.seed % 2**31,
-        "time_limit": max(budget.time_limit, 0.0),
+        "random_seed": limit.seed % 2**31,
+        "time_limit": max(limit.time_limit, 0.0),
         "mip_rel_gap": 0.0,
         # Peaks are whole units, so a smaller gap is a proof.
         "mip_abs_gap": 1 - 1.2 * ROUNDING,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...budget import Budget
+from ...graph.search_limit import SearchLimit
 from ..wiring import Wiring
 from .partition import parts_of
 from .section import Section
@@ -20,14 +20,20 @@ GROWTH = 1.5
 
 
 def improve_in_windows(
-    wiring: Wiring, order: Sequence[int], fences: Sequence[int], width: int, bound: int, budget: Budget, pruning: bool
+    wiring: Wiring,
+    order: Sequence[int],
+    fences: Sequence[int],
+    width: int,
+    bound: int,
+    limit: SearchLimit,
+    pruning: bool,
 ) -> tuple[tuple[int, ...], list[Section]]:
     """Start with windows of ``width`` steps, until the peak is ``bound``, nothing helps, or time is up.
 
     ``fences`` are the steps, from 0 to the end, at which every order has run the same operators; no window needs to
     reach beyond them, and one between two of them proves a bound. Returns the order, and the windows solved on the way.
     """
-    deadline = time.perf_counter() + budget.time_limit
+    deadline = time.perf_counter() + limit.time_limit
     order, size, solved = tuple(order), width, list[Section]()
     while True:
         peak, step = _peak_step(wiring, order)
@@ -38,7 +44,7 @@ def improve_in_windows(
         start, end = _window(low, high, step, size)
         section = _section(wiring, order, start, end, exact=(start, end) == (low, high))
         if not section.solved:
-            section.solve(replace(budget, time_limit=left), pruning)
+            section.solve(replace(limit, time_limit=left), pruning)
             solved.append(section)
         if section.exact:
             bound = max(bound, section.lower_bound)

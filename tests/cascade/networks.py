@@ -1,0 +1,229 @@
+"""Networks of operators that run row by row, drawn at random: any type, window, stride, dilation and wiring."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from tflite_memopt.cascade.region import Region, region_of
+from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel, per_tensor
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Tensor
+
+TYPES = (DType.INT8, DType.FLOAT32, DType.INT16)
+ZERO_POINT = -7
+_OPERATORS = (
+    "conv",
+    "depthwise",
+    "average",
+    "max",
+    "pad",
+    "padv2",
+    "add",
+    "add",
+    "concat",
+    "scale",
+    "relu",
+    "quantize",
+)
+
+
+class Network:
+    """Grows a graph of images; every layer takes its choices from one random generator."""
+
+    def __init__(self, rng: random.Random, dtype: DType) -> None:
+        self.rng, self.dtype = rng, dtype
+        self.b = ModelBuilder()
+        self.zero_point = ZERO_POINT if dtype is DType.INT8 else 0
+
+    def image(self, name: str, shape: Sequence[int], is_input: bool = False) -> Tensor:
+        """An activation of the network's type, with a zero point that is not 0 where the type has one."""
+        make = self.b.input if is_input else self.b.tensor
+        return make(name, shape, self.dtype, zero_point=self.zero_point)
+
+    def layer(self, kind: str, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
+        """One operator that reads ``x``, and maybe one of the earlier tensors as well."""
+        if kind in ("add", "concat"):
+            return self.joined(kind, x, earlier)
+        make = {
+            "conv": self.conv,
+            "depthwise": self.depthwise,
+            "average": self.pool,
+            "max": self.max_pool,
+            "pad": self.pad,
+            "padv2": self.padv2,
+            "scale": self.scale,
+            "relu": self.relu,
+            "quantize": self.quantize,
+        }
+        return make[kind](x)
+
+    def joined(self, kind: str, x: Tensor, earlier: Sequence[Tensor]) -> Tensor:
+        """A sum with a tensor of the same shape, or a channel concat; with a new input where nothing fits."""
+        depth = 3 if kind == "add" else 2
+        fitting = [each for each in earlier if each.shape[: depth + 1] == x.shape[: depth + 1]]
+        fitting = fitting or [self.image(f"in{len(self.b.graph.tensors)}", x.shape, is_input=True)]
+        other = self.rng.choice(fitting)
+        if kind == "add":
+            y = self._output("add", x.shape)
+            self.b.operator("ADD", (x, other), (y,), "AddOptions", potScaleInt16=False)
+            return y
+        y = self._output("concat", (*x.shape[:3], x.shape[3] + other.shape[3]))
+        axis = self.rng.choice((3, -1))
+        self.b.operator("CONCATENATION", (x, other), (y,), "ConcatenationOptions", axis=axis)
+        return y
+
+    def conv(self, x: Tensor) -> Tensor:
+        channels = self.rng.randint(1, 5)
+        taps, fields, size = self._window(x, dilates=True)
+        y = self._output("conv", (1, *size, channels))
+        operands = self._weights(y.name, (channels, *taps, x.shape[3]), 0, channels)
+        fields |= {"fusedActivationFunction": self.rng.choice((0, 1, 3))}
+        self.b.operator("CONV_2D", (x, *operands), (y,), "Conv2DOptions", **fields)
+        return y
+
+    def depthwise(self, x: Tensor) -> Tensor:
+        multiplier = self.rng.choice((1, 1, 2)) if x.shape[3] < 6 else 1
+        taps, fields, size = self._window(x, dilates=True)
+        channels = x.shape[3] * multiplier
+        y = self._output("depthwise", (1, *size, channels))
+        operands = self._weights(y.name, (1, *taps, channels), 3, channels)
+        fields |= {"depthMultiplier": multiplier}
+        self.b.operator("DEPTHWISE_CONV_2D", (x, *operands), (y,), "DepthwiseConv2DOptions", **fields)
+        return y
+
+    def pool(self, x: Tensor, name: str = "AVERAGE_POOL_2D") -> Tensor:
+        taps, fields, size = self._window(x, dilates=False)
+        y = self._output("pool", (1, *size, x.shape[3]))
+        fields |= {"filterHeight": taps[0], "filterWidth": taps[1]}
+        self.b.operator(name, (x,), (y,), "Pool2DOptions", **fields)
+        return y
+
+    def max_pool(self, x: Tensor) -> Tensor:
+        return self.pool(x, "MAX_POOL_2D")
+
+    def pad(self, x: Tensor, name: str = "PAD") -> Tensor:
+        amounts = np.asarray([[0, 0], *([self.rng.randint(0, 3) for _ in "ab"] for _ in "hwc")], np.int32)
+        amounts[3] %= 2
+        y = self._output("pad", np.asarray(x.shape) + amounts.sum(axis=1))
+        operands = [x, self.b.constant(f"{y.name}/paddings", amounts)]
+        if name == "PADV2":
+            value = np.asarray([3], self.dtype.label)
+            operands.append(self.b.constant(f"{y.name}/value", value, x.quantization))
+        self.b.operator(name, operands, (y,), f"{'PadV2' if name == 'PADV2' else 'Pad'}Options")
+        return y
+
+    def padv2(self, x: Tensor) -> Tensor:
+        return self.pad(x, "PADV2" if self.dtype is not DType.INT16 else "PAD")
+
+    def scale(self, x: Tensor) -> Tensor:
+        """A product with one constant for each channel, or for each column."""
+        shape = self.rng.choice(((x.shape[3],), (1, 1, x.shape[2], 1), (1, 1, 1, x.shape[3]), x.shape[2:]))
+        values = self._values(shape)
+        y = self._output("scaled", x.shape)
+        quantization = None if x.quantization is None else per_tensor(0.02, 0)
+        self.b.operator("MUL", (x, self.b.constant(f"{y.name}/factor", values, quantization)), (y,), "MulOptions")
+        return y
+
+    def relu(self, x: Tensor) -> Tensor:
+        if self.dtype is DType.INT16:
+            return self.quantize(x)
+        y = self._output("relu", x.shape)
+        self.b.operator("RELU", (x,), (y,))
+        return y
+
+    def quantize(self, x: Tensor) -> Tensor:
+        """The same values in another scale, and from there back."""
+        if self.dtype is DType.FLOAT32:
+            return self.relu(x)
+        y = self.b.tensor(f"quantized{len(self.b.graph.operators)}", x.shape, self.dtype, 0.06, self.zero_point)
+        self.b.operator("QUANTIZE", (x,), (y,), "QuantizeOptions")
+        z = self._output("quantized", x.shape)
+        self.b.operator("QUANTIZE", (y,), (z,), "QuantizeOptions")
+        return z
+
+    def _output(self, kind: str, shape: Sequence[int]) -> Tensor:
+        return self.image(f"{kind}{len(self.b.graph.operators)}", tuple(int(size) for size in shape))
+
+    def _window(self, x: Tensor, dilates: bool) -> tuple[tuple[int, int], dict[str, int], tuple[int, int]]:
+        """Taps, options and output size of a window; SAME where the kernel does not fit the image."""
+        padding = self.rng.choice((SAME, SAME, VALID))
+        taps = self.rng.choice((1, 2, 3, 3, 4, 5, 7)), self.rng.choice((1, 2, 3))
+        strides = self.rng.choice((1, 1, 2, 3)), self.rng.choice((1, 1, 2))
+        dilations = (self.rng.choice((1, 1, 2, 3)), self.rng.choice((1, 2))) if dilates else (1, 1)
+        reach = [(tap - 1) * dilation + 1 for tap, dilation in zip(taps, dilations, strict=True)]
+        if reach[0] > x.shape[1] or reach[1] > x.shape[2]:
+            padding = SAME
+        trims = [each - 1 if padding == VALID else 0 for each in reach]
+        size = [-(-(x.shape[1 + axis] - trims[axis]) // strides[axis]) for axis in (0, 1)]
+        fields = {"padding": padding, "strideH": strides[0], "strideW": strides[1]}
+        if dilates:
+            fields |= {"dilationHFactor": dilations[0], "dilationWFactor": dilations[1]}
+        return taps, fields, (size[0], size[1])
+
+    def _weights(self, name: str, shape: Sequence[int], axis: int, channels: int) -> list[Tensor]:
+        filters = self._values(shape, np.int8)
+        if self.dtype is DType.FLOAT32:
+            bias = self.b.constant(f"{name}/bias", self._values((channels,)))
+            return [self.b.constant(f"{name}/weights", filters), bias]
+        scale = np.random.default_rng(len(name)).uniform(0.5, 1, channels).astype(np.float32) / np.float32(
+            64 * np.sqrt(max(1, filters.size // channels))
+        )
+        wide = np.int32 if self.dtype is DType.INT8 else np.int64
+        offsets = np.asarray([self.rng.randint(-2000, 2000) for _ in range(channels)], wide)
+        return [
+            self.b.constant(f"{name}/weights", filters, per_channel(scale, axis)),
+            self.b.constant(f"{name}/bias", offsets, per_channel(scale * np.float32(0.05), 0)),
+        ]
+
+    def _values(self, shape: Sequence[int], integer: type | None = None) -> np.ndarray:
+        rng = np.random.default_rng(self.rng.randrange(1 << 30))
+        if self.dtype is DType.FLOAT32:
+            return rng.uniform(-1, 1, shape).astype(np.float32)
+        kind = np.dtype(integer or self.dtype.label)
+        return rng.integers(-127, 128, shape).astype(kind)
+
+
+def random_network(seed: int, dtype: DType, layers: int, height: int = 0, kinds: Sequence[str] = _OPERATORS) -> Model:
+    """An operator that is no part of the region, a region, and often a reader of its exit."""
+    rng = random.Random(seed)
+    net = Network(rng, dtype)
+    image = net.image("image", (1, height or rng.randint(2, 24), rng.randint(1, 6), rng.randint(1, 3)), is_input=True)
+    x = net.quantize(image) if dtype is not DType.FLOAT32 else net.relu(image)
+    tensors = [x]
+    for _ in range(layers):
+        source = tensors[-1] if rng.random() < 0.75 else rng.choice(tensors)
+        kind = rng.choice(kinds)
+        if source.elements < 4000:
+            tensors.append(net.layer(kind, source, tensors))
+    _drop_unread(net.b, tensors[-1])
+    outputs = [tensors[-1]]
+    if rng.random() < 0.5:
+        outputs = [net.relu(tensors[-1])]
+    if rng.random() < 0.3:
+        outputs.append(x)  # the region's input lives on
+    return net.b.finish(*outputs)
+
+
+def _drop_unread(b: ModelBuilder, exit_: Tensor) -> None:
+    """Remove what does not lead to the exit."""
+    for operator in reversed(list(b.graph.operators)):
+        output = operator.outputs[0]
+        if output is not exit_ and not output.uses:
+            b.graph.remove_operator(operator)
+    doomed = [each for each in b.graph.tensors if each.producer is None and not each.uses]
+    b.graph.remove_tensors([each for each in doomed if each not in b.graph.inputs and each is not exit_])
+    read = tuple(each for each in b.graph.inputs if each.uses)
+    unread = [each for each in b.graph.inputs if not each.uses]
+    b.graph.inputs = read
+    b.graph.remove_tensors(unread)
+
+
+def regions(model: Model) -> list[Region]:
+    """All intervals of operators that are regions."""
+    operators = model.main.operators
+    spans = [(i, j) for i in range(len(operators)) for j in range(i + 1, len(operators) + 1)]
+    found = [region_of(model.main, operators[i:j]) for i, j in spans]
+    return [each for each in found if isinstance(each, Region)]

@@ -1,0 +1,179 @@
+"""Stripes compute the same bytes as the whole, on TFLM and on LiteRT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cascade.networks import TYPES, random_network, regions
+from tflite_memopt.cascade.lower import lower
+from tflite_memopt.cascade.predict import MODES, Cascade, apply_cascades
+from tflite_memopt.cascade.region import Region, region_of
+from tflite_memopt.cascade.stripes import Edges, Halo, even_cuts, stripes_of
+from tflite_memopt.equivalence import litert, tflm
+from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.check import check_model
+from tflite_memopt.ir.copying import copy_model
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.dump import dump_model
+from tflite_memopt.ir.model import Model
+
+ARENA = 4 << 20
+GOLDEN = Path(__file__).with_name("golden_residual.txt")
+
+
+def in_stripes(model: Model, region: Region, count: int, halo: Halo, edges: Edges) -> Model | str:
+    """A copy of the model with the region in stripes, or the reason why it cannot be."""
+    copied = copy_model(model)
+    at = model.main.operators.index(region.operators[0])
+    twin = region_of(copied.main, copied.main.operators[at : at + len(region.operators)])
+    assert isinstance(twin, Region)
+    stripes = stripes_of(twin, even_cuts(twin.exit.shape[1], count), halo, edges)
+    if isinstance(stripes, str):
+        return stripes
+    lower(copied, copied.main, twin, stripes)
+    check_model(copied)
+    return copied
+
+
+def assert_equal(model: Model, *others: Model) -> None:
+    """The others compute the same bytes, on both interpreters."""
+    samples = seeded_inputs(model, 2, 0)
+    for run in (tflm.run_tflm, litert.run_litert):
+        expected = run(Job(write_model(model), samples, ARENA)).arrays
+        for other in others:
+            found = run(Job(write_model(other), samples, ARENA)).arrays
+            assert found.keys() == expected.keys()
+            for key, array in expected.items():
+                assert array.tobytes() == found[key].tobytes(), (run.__name__, key)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    dtype=st.sampled_from(TYPES),
+    layers=st.integers(1, 7),
+    count=st.integers(2, 20),
+    longest=st.booleans(),
+)
+def test_any_region_in_stripes_computes_the_same(
+    seed: int, dtype: DType, layers: int, count: int, longest: bool
+) -> None:
+    model = random_network(seed, dtype, layers)
+    found = sorted(regions(model), key=lambda region: -len(region.operators))
+    found = [region for region in found if region.exit.shape[1] > 1]
+    if not found:
+        return
+    region = found[0] if longest else found[seed % len(found)]
+    striped = [in_stripes(model, region, count, halo, edges) for halo, edges in MODES]
+    assert_equal(model, *(each for each in striped if isinstance(each, Model)))
+
+
+def residual() -> Model:
+    """A residual block: a SAME convolution over six rows, a depthwise one of stride 1, and their sum; then a stride."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 6, 4, 2))
+    y = b.add(x, b.conv(x, 2, kernel=3, seed=1))
+    return b.finish(b.depthwise(y, stride=2, seed=2))
+
+
+def whole(model: Model) -> Region:
+    region = region_of(model.main, model.main.operators)
+    assert isinstance(region, Region)
+    return region
+
+
+def residual_in_stripes(count: int, halo: Halo, edges: Edges) -> Model:
+    model = residual()
+    striped = in_stripes(model, whole(model), count, halo, edges)
+    assert isinstance(striped, Model)
+    return striped
+
+
+def test_the_dumps_of_the_four_modes_are_the_golden_ones() -> None:
+    found = [f"# {halo}, {edges}\n{dump_model(residual_in_stripes(3, halo, edges))}" for halo, edges in MODES]
+    assert "\n".join(found) == GOLDEN.read_text()
+
+
+@pytest.mark.parametrize(("halo", "edges"), MODES)
+def test_weights_are_the_same_tensors_and_outputs_keep_their_name(halo: Halo, edges: Edges) -> None:
+    model = residual()
+    region = whole(model)
+    weights = {operator.name: operator.inputs[1:] for operator in region.operators if "CONV" in operator.name}
+    exit_ = region.exit
+    stripes = stripes_of(region, even_cuts(3, 3), halo, edges)
+    assert not isinstance(stripes, str)
+    lower(model, model.main, region, stripes)
+    for operator in model.main.operators:
+        if operator.name in weights:
+            assert all(a is b for a, b in zip(operator.inputs[1:], weights[operator.name], strict=True))
+    assert model.main.outputs == (exit_,)
+    (joined,) = [each for each in model.main.operators if each.outputs[0] is exit_]
+    assert [tensor.name.split("/")[:2] for tensor in joined.present_inputs()] == [
+        ["depthwise2", f"stripe{n}of3"] for n in (1, 2, 3)
+    ]
+    names = [tensor.name for tensor in model.main.tensors]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(("count", "parts"), [(2, [2]), (10, [10]), (11, [5, 6, 2]), (101, None)])
+def test_joins_have_at_most_ten_inputs(count: int, parts: list[int] | None) -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, count, 2, 1))
+    model = b.finish(b.conv(x, 1, seed=1))
+    striped = in_stripes(model, whole(model), count, "recompute", "trim")
+    assert isinstance(striped, Model)
+    joins = [len(each.inputs) for each in striped.main.operators if each.name == "CONCATENATION"]
+    assert max(joins) <= 10
+    assert parts is None or joins == parts
+    assert_equal(model, striped)
+
+
+def test_more_stripes_than_rows_are_as_many_as_there_are_rows() -> None:
+    assert dump_model(residual_in_stripes(40, "recompute", "pad")) == dump_model(
+        residual_in_stripes(3, "recompute", "pad")
+    )
+
+
+def test_neighbouring_regions_and_an_input_that_lives_on() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 9, 5, 2))
+    first = b.conv(b.conv(x, 4, kernel=3, seed=1), 2, kernel=3, stride=2, seed=2)
+    second = b.depthwise(b.depthwise(first, seed=3), kernel=5, seed=4)
+    model = b.finish(b.average_pool(b.add(second, first), 2), first, x)
+    for halo, edges in MODES:
+        striped = copy_model(model)
+        apply_cascades(striped, [Cascade(0, 2, 4, halo, edges), Cascade(2, 5, 3, halo, edges)])
+        check_model(striped)
+        assert_equal(model, striped)
+
+
+def test_a_cascade_that_is_no_region_says_why() -> None:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 6, 4, 2)), 2, seed=1)
+    model = b.finish(y, b.conv(y, 2, seed=2))
+    with pytest.raises(InfeasibleError, match="steps 0 to 2 are no region: 'conv0' is read outside the region as well"):
+        apply_cascades(model, [Cascade(0, 2, 2, "recompute", "pad")])
+
+
+def test_a_cascade_of_more_stripes_than_rows_says_so() -> None:
+    # The report would name a number of stripes that the model does not have.
+    with pytest.raises(InfeasibleError, match="steps 0 to 3: 3 rows are no 4 stripes"):
+        apply_cascades(residual(), [Cascade(0, 3, 4, "recompute", "pad")])
+
+
+def test_a_cascade_with_a_stripe_of_padding_says_why() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 2, 4, 2)), b.tensor("y", (1, 8, 4, 2))
+    paddings = np.asarray([[0, 0], [3, 3], [0, 0], [0, 0]], np.int32)
+    b.operator("PAD", (x, b.constant("paddings", paddings)), (y,), "PadOptions")
+    with pytest.raises(InfeasibleError, match="steps 0 to 1 in 4 stripes: a stripe of 'y' would be padding only"):
+        apply_cascades(b.finish(y), [Cascade(0, 1, 4, "recompute", "pad")])

@@ -1,0 +1,184 @@
+"""Receptive rows against an interpreter: change one row of the input, see which rows of the output change."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cascade.networks import Network
+from tflite_memopt.cascade.receptive_field import Axis, RowByRow, Rows, row_by_row
+from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.litert import run_litert
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Operator, Options, Tensor
+
+
+def touched_rows(model: Model, slot: int) -> list[set[int]]:
+    """For each row of one input: the rows of the output whose bytes change with it, found by running."""
+    rng = np.random.default_rng(0)
+    base = [rng.uniform(-1, 1, tensor.shape).astype(np.float32) for tensor in model.main.inputs]
+    samples = [base]
+    # Far up and far down: one of them shows through a maximum and through a RELU.
+    for row in range(base[slot].shape[1]):
+        for step in (1e3, -1e3):
+            changed = [array.copy() for array in base]
+            noise = rng.uniform(1, 2, changed[slot][:, row].shape)
+            changed[slot][:, row] += (step * noise).astype(np.float32)
+            samples.append(changed)
+    arrays = run_litert(Job(write_model(model), samples, 0)).arrays
+    whole = arrays["s0_o0"]
+    differ = [np.any(arrays[f"s{n}_o0"] != whole, axis=(0, 2, 3)) for n in range(1, len(samples))]
+    return [set(np.flatnonzero(up | down).tolist()) for up, down in zip(differ[::2], differ[1::2], strict=True)]
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(("conv", "depthwise", "average", "max", "pad", "padv2", "add", "concat", "scale", "relu")),
+    height=st.integers(1, 13),
+)
+def test_a_row_changes_the_rows_that_read_it_and_no_others(seed: int, kind: str, height: int) -> None:
+    net = Network(random.Random(seed), DType.FLOAT32)
+    x = net.image("x", (1, height, net.rng.randint(5, 7), 2), is_input=True)
+    model = net.b.finish(net.layer(kind, x, []))
+    (operator,) = model.main.operators
+    if kind == "conv" and operator.options is not None:  # RELU6 would hide some changes
+        operator.options = Options("Conv2DOptions", {**operator.options.fields, "fusedActivationFunction": 0})
+    way = row_by_row(operator)
+    assert isinstance(way, RowByRow)
+    images = [operator.inputs[slot] for slot in way.sliced]
+    assert images == [tensor for tensor in operator.inputs if tensor in model.main.inputs]
+    for tensor in model.main.inputs:
+        slot = model.main.inputs.index(tensor)
+        for row, changed in enumerate(touched_rows(model, slot)):
+            assert changed == readers(operator, way.rows, row), (row, changed)
+
+
+def readers(operator: Operator, axis: Axis, row: int) -> set[int]:
+    """Output rows whose window has the row. Between the taps of a dilated kernel there are rows that it skips."""
+    step = int(operator.option("dilationHFactor", 1))
+    found = set()
+    for out in range(axis.outputs):
+        reads = axis.reads(Rows(out, out + 1))
+        first = out * axis.stride - axis.before
+        assert max(0, first) == reads.start
+        if reads.start <= row < reads.end and (row - first) % step == 0:
+            found.add(out)
+    return found
+
+
+@given(st.integers(1, 20), st.integers(1, 9), st.integers(1, 5), st.data())
+def test_reads_of_several_rows_are_those_of_each(size: int, reach: int, stride: int, data: st.DataObject) -> None:
+    outputs = -(-size // stride)
+    total = max(0, (outputs - 1) * stride + reach - size)
+    axis = Axis(size, outputs, stride, reach, total // 2, total - total // 2)
+    start = data.draw(st.integers(0, outputs - 1))
+    out = Rows(start, data.draw(st.integers(start + 1, outputs)))
+    each = [axis.reads(Rows(row, row + 1)) for row in range(out.start, out.end)]
+    reads = axis.reads(out)
+    assert (reads.start, reads.end) == (min(r.start for r in each), max(r.end for r in each))
+    above, below = axis.padding_of(out)
+    assert above + reads.count + below == (out.count - 1) * stride + reach
+    assert (above > 0) <= (reads.start == 0)
+    assert (below > 0) <= (reads.end == size)
+
+
+def test_padding_of_the_whole_is_that_of_the_axis() -> None:
+    axis = Axis(7, 4, 2, 4, 1, 2)
+    assert axis.padding_of(Rows(0, 4)) == (1, 2)
+    assert axis.reads(Rows(0, 4)) == Rows(0, 7)
+
+
+def test_hull_and_count() -> None:
+    assert Rows(2, 4).hull(Rows(6, 7)) == Rows(2, 7)
+    assert Rows(3, 1).count == 0
+
+
+def _operator(
+    name: str, *shapes: tuple[int, ...], output: tuple[int, ...] = (1, 8, 8, 4), **fields: object
+) -> Operator:
+    b = ModelBuilder()
+    inputs = [b.input(f"in{n}", shape, DType.FLOAT32) for n, shape in enumerate(shapes)]
+    return b.operator(name, inputs, [b.tensor("y", output, DType.FLOAT32)], "AddOptions" if fields else None, **fields)
+
+
+def _constant_slot(name: str, values: np.ndarray) -> Operator:
+    b = ModelBuilder()
+    x = b.input("x", (1, 8, 8, 4), DType.FLOAT32)
+    return b.operator(name, (x, b.constant("c", values)), [b.tensor("y", (1, 8, 8, 4), DType.FLOAT32)])
+
+
+IMAGE = (1, 8, 8, 4)
+REFUSED: dict[str, tuple[Callable[[], Operator], str]] = {
+    "batch": (lambda: _operator("RELU", (2, 8, 8, 4), output=(2, 8, 8, 4)), "batch 1"),
+    "rank": (lambda: _operator("RELU", (8, 4), output=(8, 4)), "batch 1"),
+    "kind": (lambda: _operator("RESHAPE", IMAGE), "RESHAPE is not computed row by row"),
+    "rows joined": (lambda: _operator("CONCATENATION", (1, 4, 8, 4), (1, 4, 8, 4), axis=1), "along their rows"),
+    "rows joined from the end": (lambda: _operator("CONCATENATION", (1, 4, 8, 4), axis=-3), "along their rows"),
+    "weights computed": (lambda: _operator("CONV_2D", IMAGE, (4, 3, 3, 4), (4,)), "weights are computed"),
+    "a constant of all rows": (lambda: _constant_slot("ADD", np.ones(IMAGE, np.float32)), "from row to row"),
+    "a constant of all rows, rank 3": (lambda: _constant_slot("MUL", np.ones(IMAGE[1:], np.float32)), "row to row"),
+    "a computed operand of rank 3": (lambda: _operator("ADD", IMAGE, (8, 8, 4)), "another shape"),
+    "no rows": (lambda: _operator("ADD", (1, 1, 8, 4), (4,)), "no tensor of its output's height"),
+    "batch padded": (
+        lambda: _constant_slot("PAD", np.asarray([[0, 1], [0, 0], [0, 0], [0, 0]], np.int32)),
+        "pads the batch",
+    ),
+    "cropped": (
+        lambda: _constant_slot("PAD", np.asarray([[0, 0], [-1, 0], [0, 0], [0, 0]], np.int32)),
+        "negative number",
+    ),
+    "paddings computed": (lambda: _operator("PAD", IMAGE, (4, 2)), "not constant"),
+    "a constant joined": (lambda: _constant_slot("CONCATENATION", np.ones(IMAGE, np.float32)), "along their rows"),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_what_cannot_be_run_by_rows_is_refused_with_the_reason(case: str) -> None:
+    make, reason = REFUSED[case]
+    way = row_by_row(make())
+    assert isinstance(way, str)
+    assert reason in way
+
+
+def test_a_constant_in_a_channel_concat_is_refused() -> None:
+    b = ModelBuilder()
+    x, c = b.input("x", IMAGE, DType.FLOAT32), b.constant("c", np.ones(IMAGE, np.float32))
+    way = row_by_row(b.operator("CONCATENATION", (x, c), [b.tensor("y", (1, 8, 8, 8))], "ConcatenationOptions", axis=3))
+    assert way == "it joins a constant"
+
+
+@pytest.mark.parametrize("shape", [(4,), (1, 1, 4), (8, 1), (1, 1, 8, 1)])
+def test_a_computed_operand_broadcast_over_the_rows_is_read_whole(shape: tuple[int, ...]) -> None:
+    way = row_by_row(_operator("MUL", IMAGE, shape))
+    assert isinstance(way, RowByRow)
+    assert way.sliced == (0,)
+
+
+def test_an_operand_of_one_column_is_read_by_rows() -> None:
+    way = row_by_row(_operator("ADD", IMAGE, (1, 8, 1, 4)))
+    assert isinstance(way, RowByRow)
+    assert way.sliced == (0, 1)
+
+
+def float_conv_with_int8_weights() -> Tensor:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", IMAGE), 4)
+    assert y.producer is not None
+    x = b.input("real", IMAGE, DType.FLOAT32)
+    b.graph.set_input(y.producer, 0, x)
+    return y
+
+
+def test_a_hybrid_convolution_is_refused() -> None:
+    # LiteRT quantises its float input by the range of all rows.
+    way = row_by_row(float_conv_with_int8_weights().producer)  # type: ignore[arg-type]
+    assert isinstance(way, str)
+    assert "range of all" in way

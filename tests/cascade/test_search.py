@@ -1,0 +1,224 @@
+"""Cascading through the whole pipeline: objectives, limits, budgets, and models that have nothing to stripe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+import tflite_memopt
+from tests.cascade.networks import TYPES, random_network
+from tests.models import if_model, mobile_chain, streaming_model, while_model
+from tflite_memopt.errors import UsageError
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model
+from tflite_memopt.options import HALOS, Options
+from tflite_memopt.report.console import render_report
+from tflite_memopt.report.model import Report
+
+QUICK = Options(planner="greedy_by_size", time_limit=10, samples=3, runtimes=("tflm",))
+"""A planner without a search: what is found does not depend on the load of the machine."""
+HEAD = replace(QUICK, objective="head")
+
+
+def wide_inside(size: int = 16) -> Model:
+    """Small at both ends and wide inside: 1 x 1 convolutions, then a window with a halo."""
+    b = ModelBuilder()
+    x = b.input("x", (1, size, size, 2))
+    y = b.conv(x, 16, seed=1)
+    y = b.depthwise(y, kernel=3, stride=2, seed=2)
+    y = b.conv(y, 2, seed=3)
+    return b.finish(b.average_pool(y, y.shape[1]))
+
+
+def pointwise(size: int = 16) -> Model:
+    """Wide inside as well, without any halo."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, size, size, 2)), 16, seed=1)
+    return b.finish(b.conv(y, 2, seed=2))
+
+
+def run(model: Model, options: Options) -> Report:
+    return tflite_memopt.optimize(write_model(model), options).report
+
+
+def shown(report: Report) -> str:
+    console = Console(width=200, file=StringIO(), record=True)
+    console.print(render_report(report))
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
+
+
+@pytest.fixture(scope="module")
+def best() -> Report:
+    """The smallest head of the model that is wide inside."""
+    return run(wide_inside(), replace(HEAD, max_extra_macs=1.0, runtimes=("litert", "tensorflow", "tflm")))
+
+
+def test_stripes_lower_the_head_and_are_proved_on_all_runtimes(best: Report) -> None:
+    unstriped = run(wide_inside(), replace(HEAD, cascade=False))
+    assert best.after.arena_bytes < unstriped.after.arena_bytes // 2
+    assert {name: verdict.equal for name, verdict in best.equivalence.items()} == dict.fromkeys(
+        ("litert", "tensorflow", "tflm"), True
+    )
+    assert best.after.tflm["head"] == best.after.arena_bytes
+    assert any(use.rule.startswith("cascade in ") and use.saved_bytes > 0 for use in best.rewrites)
+
+
+@pytest.mark.parametrize("model", [wide_inside(12), pointwise(48)], ids=["small", "large"])
+def test_the_total_is_never_above_the_unstriped_one(model: Model) -> None:
+    unstriped, striped = run(model, replace(QUICK, cascade=False)), run(model, QUICK)
+    assert striped.after.required_bytes["32"] <= unstriped.after.required_bytes["32"]
+
+
+@pytest.mark.parametrize("kernels", ["reference", "portable"])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_whole(seed: int, kernels: str) -> None:
+    model = random_network(seed, TYPES[seed % 2], layers=5, height=14)
+    options = replace(
+        QUICK, kernels=kernels, objective="head" if seed < 3 else "total", max_extra_macs=0.5, time_limit=2
+    )
+    unstriped, striped = run(model, replace(options, cascade=False, verify=False)), run(model, options)
+    assert striped.equivalence["tflm"].equal
+    assert striped.after.tflm["head"] == striped.after.arena_bytes
+    assert striped.after.tflm["tail"] == striped.after.tail_bytes["64"]
+    if options.objective == "head":
+        assert striped.after.arena_bytes <= unstriped.after.arena_bytes
+    else:
+        assert striped.after.required_bytes["32"] <= unstriped.after.required_bytes["32"]
+
+
+def test_without_extra_macs_no_row_is_made_twice() -> None:
+    report = run(wide_inside(), replace(HEAD, max_extra_macs=0))
+    assert any(use.rule.startswith("cascade") for use in report.rewrites)
+    assert report.after.macs == report.before.macs
+
+
+@pytest.mark.parametrize("halo", HALOS)
+def test_only_the_halo_that_was_asked_for_is_used(halo: str) -> None:
+    report = run(wide_inside(), replace(HEAD, max_extra_macs=1.0, halos=(halo,)))
+    modes = [use.rule.partition("(")[2].partition(",")[0] for use in report.rewrites if "cascade" in use.rule]
+    assert modes == [halo] * len(modes) != []
+    assert any(f"({halo}," in each.operator for each in report.refused)
+    assert not any(f"({other}," in each.operator for each in report.refused for other in HALOS if other != halo)
+
+
+@pytest.mark.parametrize("halos", [(), ("rolling", "kept")])
+def test_unknown_halos_are_refused(halos: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="choose one or both of recompute, rolling"):
+        run(pointwise(), replace(HEAD, halos=halos))
+
+
+@pytest.mark.parametrize("limit", [0, 6, 14])
+def test_the_limit_on_operators_is_kept(limit: int) -> None:
+    report = run(pointwise(), replace(HEAD, max_extra_operators=limit))
+    assert report.after.operators <= report.before.operators + limit
+    assert any(use.rule.startswith("cascade") for use in report.rewrites) == (limit > 0)
+
+
+def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
+    b = ModelBuilder()
+    y = b.input("x", (1, 12, 12, 2))
+    for seed in (1, 3):
+        y = b.depthwise(b.conv(y, 16, seed=seed), kernel=3, seed=seed)
+        y = b.conv(y, 2, kernel=3, seed=seed + 1)
+    report = run(b.finish(y), replace(HEAD, max_extra_macs=0.05, time_limit=2))
+    assert any(use.rule.startswith("cascade") for use in report.rewrites)
+    assert report.after.macs <= report.before.macs * 1.05
+
+
+def test_a_budget_stops_at_the_cheapest_that_fits(best: Report) -> None:
+    budget = (best.after.arena_bytes + best.before.arena_bytes) // 2
+    report = run(wide_inside(), replace(HEAD, max_extra_macs=1.0, budget=budget))
+    assert report.within_budget is True
+    assert report.after.arena_bytes <= budget
+    assert report.after.operators < best.after.operators
+    assert report.after.macs <= best.after.macs
+    added = report.after.operators - report.before.operators
+    assert f"within the budget of {budget:,} bytes (head), for " in shown(report)
+    assert f"multiply-accumulates, {added:+,} operators and " in shown(report)
+
+
+def test_a_budget_that_fits_as_it_is_changes_nothing() -> None:
+    model = wide_inside()
+    unstriped = run(model, replace(HEAD, cascade=False))
+    report = run(model, replace(HEAD, budget=unstriped.after.arena_bytes))
+    assert report.within_budget is True
+    assert report.after.operators == report.before.operators
+    assert f"within the budget of {report.budget:,} bytes (head)\n" in shown(report)
+
+
+def test_a_budget_that_cannot_be_met_gives_the_smallest_need_found(best: Report) -> None:
+    report = run(wide_inside(), replace(HEAD, max_extra_macs=1.0, budget=64))
+    assert report.within_budget is False
+    assert report.after.arena_bytes <= best.after.arena_bytes * 1.1
+
+
+def test_refusals_have_reasons() -> None:
+    report = run(wide_inside(), QUICK)
+    refused = [each for each in report.refused if each.rule == "cascade"]
+    assert refused
+    for each in refused:
+        assert "stripes" in each.operator
+        assert "more" in each.reason
+
+
+def test_a_model_without_a_region_stays_as_it_is() -> None:
+    b = ModelBuilder()
+    y = b.softmax(b.dense(b.dense(b.input("x", (1, 64)), 256), 8))
+    report = run(b.finish(y), QUICK)
+    assert report.after.operators == report.before.operators
+    assert not any(each.rule.startswith("cascade") for each in report.rewrites)
+    (refused,) = (each for each in report.refused if each.rule == "cascade")
+    assert "is not one NHWC tensor" in refused.reason
+
+
+@pytest.mark.parametrize("build", [if_model, while_model, streaming_model])
+def test_models_with_subgraphs_and_variables_run_through(build: object) -> None:
+    report = run(build(), QUICK)  # type: ignore[operator]
+    assert report.equivalence["tflm"].equal
+
+
+def test_stripes_beside_control_flow_and_another_subgraph() -> None:
+    b = ModelBuilder()
+    condition = b.input("condition", (1,), DType.BOOL)
+    y = b.conv(b.conv(b.input("x", (1, 16, 16, 2)), 16, seed=1), 2, seed=2)
+    z = b.tensor("z", y.shape)
+    b.operator("IF", (condition, y), (z,), "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=2)
+    b.finish(z)
+    for name in ("then", "else"):
+        b.new_graph(name)
+        value = b.input(f"{name}_x", y.shape)
+        b.finish(b.add(value, value) if name == "then" else b.conv(value, 2, seed=3))
+    report = run(b.model, HEAD)
+    assert report.equivalence["tflm"].equal
+    assert any(use.rule.startswith("cascade") for use in report.rewrites)
+
+
+def test_a_tensor_in_uint8_is_not_cut() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 48, 48, 3), DType.UINT8, zero_point=128)
+    y = b.tensor("y", x.shape)
+    b.operator("QUANTIZE", (x,), (y,))
+    y = b.conv(b.conv(y, 4, kernel=3, stride=2), 4)
+    report = run(b.finish(b.average_pool(y, 24)), HEAD)
+    assert report.equivalence["tflm"].equal
+
+
+def test_a_pinned_tensor_is_not_striped_away() -> None:
+    model = pointwise()
+    inner = model.main.operators[0].outputs[0].name
+    written = tflite_memopt.optimize(write_model(model), replace(HEAD, pins=((inner, 4096),)))
+    assert inner in {tensor.name for tensor in read_model(written.model).main.tensors}
+    assert written.report.after.arena_bytes >= 4096 + 16 * 16 * 16
+
+
+def test_new_operators_are_named_for_the_firmware() -> None:
+    report = tflite_memopt.optimize(write_model(mobile_chain(48)), HEAD).report
+    assert "SLICE" in report.operators_added
+    assert "CONV_2D" not in report.operators_added
+    assert any("op resolver" in warning and "SLICE" in warning for warning in report.warnings)

@@ -1,0 +1,249 @@
+"""Both legs of the proof: order and plan change nothing, and rewriting no more than its exactness allows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from rich.console import Console
+
+import tflite_memopt
+from tests.models import float_sum, mobile_chain, quantised_at_the_boundary
+from tflite_memopt import EquivalenceError, Options, pipeline
+from tflite_memopt.equivalence.proof import Subject, prove
+from tflite_memopt.equivalence.tolerance import FLOAT_SUMS
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.change import Exactness, RewriteUse, loosest
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.report.console import render_report
+from tflite_memopt.report.model import Report, to_json
+from tflite_memopt.rewrite.boundary import take_integers
+from tflite_memopt.rewrite.driver import Driver
+from tflite_memopt.rewrite.stage import Rewritten
+from tflite_memopt.rewrite.table import CLEAN_UP
+
+BOTH = Options(runtimes=("litert", "tflm"), samples=4, cascade=False)
+LITERT = replace(BOTH, runtimes=("litert",))
+SUM, OTHER_SUM = write_model(float_sum(True)), write_model(float_sum(False))
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+def nudged(model: Model, name: str = "conv4/bias", by: int = 700) -> Model:
+    """The model with one bias changed a little: what an inexact rewrite looks like from outside."""
+    bias = next(tensor for tensor in model.main.tensors if tensor.name == name)
+    assert bias.buffer.data is not None
+    values = bias.buffer.data.view("<i4") + np.int32(by)
+    bias.buffer.data = np.frombuffer(values.tobytes(), np.uint8)
+    return model
+
+
+def planned_at_zero(data: bytes) -> bytes:
+    model = read_model(data)
+    offline_plan.attach(model, {tensor: 0 for tensor in model.main.tensors if not tensor.is_constant})
+    return write_model(model)
+
+
+def test_float_sums_in_another_order_are_equal_within_the_tolerance_only() -> None:
+    found = prove(Subject(SUM, OTHER_SUM, OTHER_SUM, "reassociates"), BOTH, quiet).verdicts
+    for verdict in found.values():
+        assert verdict.equal
+        assert 0 < verdict.max_abs_diff < 1e-6
+        assert verdict.max_relative_diff is not None
+        assert 0 < verdict.max_relative_diff < FLOAT_SUMS.relative
+        assert verdict.max_lsb_diff == 0
+        assert 0 < verdict.differing_share < 0.5
+        assert (verdict.exactness, verdict.tolerance) == (
+            "reassociates",
+            {"absolute": FLOAT_SUMS.absolute, "relative": FLOAT_SUMS.relative, "lsb": 0.0},
+        )
+    with pytest.raises(EquivalenceError, match="not equal on litert: output 0"):
+        prove(Subject(SUM, OTHER_SUM, OTHER_SUM, "exact"), LITERT, quiet)
+
+
+def test_reassociation_beyond_the_tolerance_is_an_error() -> None:
+    model = float_sum(True)
+    last = model.main.outputs[0].producer
+    assert last is not None
+    model.main.set_input(last, 1, model.main.inputs[0])
+    wrong = write_model(model)
+    with pytest.raises(EquivalenceError, match=r"litert: output 0 .* first tensor that differs is 'add2'"):
+        prove(Subject(SUM, wrong, wrong, "reassociates"), LITERT, quiet)
+
+
+def test_a_tolerance_for_floats_is_none_for_integers() -> None:
+    original, changed = write_model(mobile_chain()), write_model(nudged(mobile_chain()))
+    with pytest.raises(EquivalenceError, match="not equal on litert"):
+        prove(Subject(original, changed, changed, "reassociates"), LITERT, quiet)
+
+
+@pytest.mark.parametrize("exactness", ["reassociates", "approximates"])
+def test_order_and_plan_must_not_change_a_bit_of_the_rewritten_graph(exactness: Exactness) -> None:
+    original = write_model(mobile_chain())
+    wrong = Subject(original, original, planned_at_zero(original), exactness)
+    with pytest.raises(EquivalenceError, match=r"tflm: stripes, order or plan change values: .* differs is 'conv0'"):
+        prove(wrong, replace(BOTH, runtimes=("tflm",)), quiet)
+    # Within the tolerance of the original, and still not what was rewritten.
+    with pytest.raises(EquivalenceError, match="litert: stripes, order or plan change values"):
+        prove(Subject(SUM, SUM, OTHER_SUM, "reassociates"), LITERT, quiet)
+
+
+def test_an_approximation_is_measured() -> None:
+    original, changed = write_model(mobile_chain()), write_model(nudged(mobile_chain()))
+    found = prove(Subject(original, changed, changed, "approximates"), BOTH, quiet).verdicts
+    for verdict in found.values():
+        assert verdict.equal
+        assert verdict.exactness == "approximates"
+        assert verdict.tolerance is None
+        assert verdict.max_lsb_diff == verdict.max_abs_diff > 0
+        assert 0 < verdict.differing_share <= 1
+        assert verdict.agreeing_argmax_share in {0.0, 0.25, 0.5, 0.75, 1.0}
+
+
+def test_a_rewritten_model_that_no_longer_runs_is_an_error() -> None:
+    broken = mobile_chain()
+    broken.opcodes[0].version = 99
+    bad = write_model(broken)
+    with pytest.raises(EquivalenceError, match="the rewritten model fails where the original runs"):
+        prove(Subject(write_model(mobile_chain()), bad, bad, "approximates"), LITERT, quiet)
+
+
+def rewriting(change: Callable[[Model], Any], exactness: Exactness) -> Callable[..., Rewritten]:
+    def rewrite(model: Model, *_: object) -> Rewritten:
+        change(model)
+        return Rewritten(model, (RewriteUse("test", ("conv4",), exactness, 0),), ())
+
+    return rewrite
+
+
+def text_of(report: Report) -> str:
+    console = Console(width=160, record=True, file=StringIO())
+    console.print(render_report(report, explain=True))
+    return console.export_text()
+
+
+def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Onto a model that has a plan already, which does not fit what it is rewritten to."""
+    planned = tflite_memopt.optimize(write_model(mobile_chain()), Options(verify=False, cascade=False)).model
+
+    def change(model: Model) -> None:
+        nudged(model)
+        model.main.tensors.append(replace(model.main.inputs[0], name="another"))
+
+    monkeypatch.setattr(pipeline, "rewrite", rewriting(change, "approximates"))
+    report = tflite_memopt.optimize(planned, BOTH).report
+    [warning] = report.warnings
+    assert warning.startswith("--allow-approximate: integers are requantised once more, the result need NOT equal")
+    assert "LSB" in warning
+    assert "over 4 samples, the largest score is the same one in" in warning
+    shown = text_of(report)
+    assert "APPROXIMATE" in shown
+    assert "LSB; same largest score in" in shown
+    schema = json.loads((Path(__file__).parent.parent / "schema" / "report.schema.json").read_text())
+    jsonschema.validate(json.loads(to_json(report)), schema)
+    [unmeasured] = tflite_memopt.optimize(planned, replace(BOTH, verify=False)).report.warnings
+    assert "was not measured" in unmeasured
+
+
+def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(model: Model) -> None:
+        take_integers(nudged(model, "depthwise2/bias", 2_000))
+
+    monkeypatch.setattr(pipeline, "rewrite", rewriting(change, "approximates"))
+    data = write_model(quantised_at_the_boundary())
+    report = tflite_memopt.optimize(data, replace(BOTH, io="int8")).report
+    for verdict in report.equivalence.values():
+        assert verdict.max_lsb_diff is not None
+        assert verdict.max_lsb_diff >= 1
+        assert verdict.max_abs_diff == pytest.approx(0.05 * verdict.max_lsb_diff)
+        assert verdict.max_relative_diff is None
+    monkeypatch.setattr(pipeline, "rewrite", rewriting(take_integers, "reassociates"))
+    assert tflite_memopt.optimize(data, replace(BOTH, io="int8")).report.equivalence["tflm"].max_lsb_diff == 0
+    # A float tolerance must not hide a step of the integers behind the floats.
+    monkeypatch.setattr(pipeline, "rewrite", rewriting(change, "reassociates"))
+    with pytest.raises(EquivalenceError, match="not equal on litert: output 0 'scores'"):
+        tflite_memopt.optimize(data, replace(BOTH, io="int8"))
+
+
+def joined(dtype: DType) -> Model:
+    """Four wide branches, concatenated, and a narrow convolution: far less memory when it is taken apart."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 16, 16, 4), dtype)
+    if dtype is DType.INT8:
+        return b.finish(b.conv(b.concat([b.conv(x, 16, kernel=3, seed=seed) for seed in range(4)]), 4, seed=9))
+    return b.finish(float_conv(b, b.concat([float_conv(b, x, 16, seed) for seed in range(4)]), 4, 9))
+
+
+def float_conv(b: ModelBuilder, x: Tensor, channels: int, seed: int) -> Tensor:
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(-1, 1, (channels, 3, 3, x.shape[3])).astype(np.float32)
+    y = b.tensor(f"conv{seed}", (*x.shape[:3], channels), x.dtype)
+    weights = b.constant(f"{y.name}/weights", values), b.constant(f"{y.name}/bias", np.ones(channels, np.float32))
+    b.operator("CONV_2D", (x, *weights), (y,), "Conv2DOptions", strideH=1, strideW=1)
+    return y
+
+
+def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
+    data, options = write_model(joined(DType.INT8)), replace(BOTH, objective="head")
+    strict = tflite_memopt.optimize(data, options).report
+    assert (strict.rewrites, strict.warnings) == ((), ())
+    assert "--allow-approximate permits it" in strict.refused[0].reason
+    report = tflite_memopt.optimize(data, replace(options, allow_approximate=True)).report
+    assert report.after.arena_bytes < strict.after.arena_bytes
+    for verdict in report.equivalence.values():
+        assert verdict.max_lsb_diff is not None
+        assert 1 <= verdict.max_lsb_diff <= 4
+        assert 0 < verdict.differing_share < 1
+
+
+def test_real_float_sums_stay_far_within_the_tolerance() -> None:
+    report = tflite_memopt.optimize(write_model(joined(DType.FLOAT32)), replace(BOTH, objective="head")).report
+    assert loosest(use.exactness for use in report.rewrites) == "reassociates"
+    for verdict in report.equivalence.values():
+        assert verdict.max_relative_diff is not None
+        assert 0 < verdict.max_relative_diff < FLOAT_SUMS.relative / 10
+
+
+def test_the_console_states_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "rewrite", rewriting(lambda _: None, "reassociates"))
+    shown = text_of(tflite_memopt.optimize(SUM, LITERT).report)
+    assert "equal within 1e-06 + 0.0001 of the largest" in shown
+    assert "NOT equal" not in shown
+
+
+def too_many_parts() -> Model:
+    """A concatenation that TFLM refuses, and a convolution of it."""
+    b = ModelBuilder()
+    parts = [b.input(f"x{number}", (1, 4, 4, 1)) for number in range(25)]
+    return b.finish(b.conv(b.concat(parts), 4))
+
+
+def test_a_model_that_tflm_takes_only_once_rewritten_is_measured_there() -> None:
+    report = tflite_memopt.optimize(write_model(too_many_parts()), BOTH).report
+    assert report.equivalence["litert"].equal
+    assert report.equivalence["tflm"].equal is None
+    assert "the result equals the rewritten graph" in (report.equivalence["tflm"].reason or "")
+    assert "error" in report.before.tflm
+    assert report.after.tflm["head"] == report.after.arena_bytes
+
+
+def test_a_wrong_plan_is_found_where_the_runtime_refuses_the_original() -> None:
+    model = too_many_parts()
+    original = write_model(model)
+    Driver(model).apply_everywhere(CLEAN_UP)
+    rewritten = write_model(model)
+    with pytest.raises(EquivalenceError, match="order or plan change values"):
+        prove(Subject(original, rewritten, planned_at_zero(rewritten)), BOTH, quiet)

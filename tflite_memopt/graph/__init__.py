@@ -1,0 +1,1 @@
+"""What schedulers and planners share: integers only, no model."""

@@ -1,0 +1,40 @@
+"""What was done to a model, what was not and why, and how far each change may alter values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Exactness = Literal["exact", "reassociates", "approximates"]
+EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
+"""From the strictest: the same bits; the same sums in another order (float); a requantised value more (integers)."""
+BOUNDARY = "boundary"
+"""The rule of ``--io int8``, by which the model takes and gives integers."""
+
+
+@dataclass(frozen=True)
+class RewriteUse:
+    """What was applied at one place: its rules' names, joined by `` + ``, and the operators they changed.
+
+    ``exactness`` is that of the loosest; ``saved_bytes`` of the objective, 0 for what was not searched for.
+    """
+
+    rule: str
+    operators: tuple[str, ...]
+    exactness: Exactness
+    saved_bytes: int
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A rule that fits an operator, named by its first output, and was not applied."""
+
+    rule: str
+    operator: str
+    reason: str
+
+
+def loosest(found: Iterable[Exactness]) -> Exactness:
+    """The exactness of all changes together; "exact" when there is none."""
+    return max(found, key=EXACTNESS.index, default="exact")

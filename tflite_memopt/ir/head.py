@@ -1,0 +1,14 @@
+"""Which tensors TFLM places in the head of its arena."""
+
+from __future__ import annotations
+
+from .model import Tensor
+
+
+def in_head(tensor: Tensor) -> bool:
+    """Whether TFLM places a tensor in the head: constants are in the file, variables in the tail.
+
+    The handle that VAR_HANDLE gives lives in the kernel's own data (TFLM kernels/var_handle.cc).
+    """
+    is_handle = tensor.producer is not None and tensor.producer.name == "VAR_HANDLE"
+    return not (tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or is_handle)

@@ -1,0 +1,15 @@
+"""Short names for operators and tensors, for reports and for new tensors."""
+
+from __future__ import annotations
+
+from .model import Operator, Tensor
+
+
+def label(operator: Operator) -> str:
+    """How reports name an operator: by its first output."""
+    return operator.outputs[0].name if operator.outputs else operator.opcode.label
+
+
+def stem(tensor: Tensor) -> str:
+    """A tensor's name to name others after: of a fused operator's, which the converter joins by ``;``, the first."""
+    return tensor.name.partition(";")[0]

@@ -1,0 +1,1 @@
+"""The model as integers and back: lifetimes and kernels become problems, solutions become offsets and figures."""

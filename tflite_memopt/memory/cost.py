@@ -1,0 +1,79 @@
+"""What a rewritten model really costs: ordered, planned, and counted as TFLM will."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..analysis.macs import model_macs
+from ..graph.search_limit import SearchLimit
+from ..ir.model import Model
+from ..kernels.arena import arena_use
+from ..kernels.profile import KernelProfile
+from ..options import Options
+from ..schedule.methods import solve as solve_schedule
+from ..schedule.peak import order_peak
+from ..schedule.wiring import wire
+from .arrange import place_in_better_order
+from .figures import MemoryUse
+from .layout import memory_layout
+from .schedule_problem import schedule_problem
+
+
+@dataclass(frozen=True, order=True)
+class Cost:
+    """What a model costs, compared field by field: bytes of the objective, head, and then what they are paid with."""
+
+    need: int
+    head: int
+    macs: int
+    operators: int
+
+
+_SECONDS = 1.0
+"""Time for the order, and again for the plan, of one candidate of a search."""
+
+
+def cost_of(model: Model, profile: KernelProfile, options: Options, seconds: float = _SECONDS) -> Cost:
+    """The cost under the objective of ``options``, by searches of so many seconds for the order and for the plan.
+
+    The model may be left in another order.
+    """
+    quick = replace(options, time_limit=min(options.time_limit, seconds))
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    order = solve_schedule(problem, options.scheduler, SearchLimit(quick.time_limit, quick.seed)).order
+    memory = place_in_better_order(model, order, profile, quick).memory
+    return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+
+
+def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
+    """The cost if the plan met the peak of the best order found: a search can compare by it, the planner decides."""
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    peak = solve_schedule(
+        problem, options.scheduler, SearchLimit(min(options.time_limit, _SECONDS), options.seed)
+    ).peak_bytes
+    need = arena_use(model, peak, profile.requests, 32).required if options.objective == "total" else peak
+    return Cost(need, peak, model_macs(model), len(model.main.operators))
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a model needs before anything is planned; all in bytes on 32 bits, but ``macs`` and ``operators``."""
+
+    peak: int
+    tail: int
+    temporaries: int
+    macs: int
+    operators: int
+
+
+def footprint(model: Model, profile: KernelProfile) -> Footprint:
+    """The peak of the model's own order, and what TFLM keeps beside the head."""
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    peak = order_peak(wire(problem), range(len(problem.steps)))
+    use = arena_use(model, peak, profile.requests, 32)
+    return Footprint(peak, use.tail, use.temporaries, model_macs(model), len(model.main.operators))
+
+
+def needed_bytes(memory: MemoryUse, options: Options) -> int:
+    """What the objective counts: the arena that 32-bit firmware must reserve, or its head alone."""
+    return memory.required_bytes["32"] if options.objective == "total" else memory.arena_bytes

@@ -1,0 +1,85 @@
+"""The memory of a model in figures: plain data that reports show. All sizes are bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LiveTensor:
+    """A tensor that is alive at some step."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class StepUse:
+    """An operator and the working set while it runs; ``live`` is largest first."""
+
+    subgraph: int
+    index: int
+    operator: str
+    output: str
+    bytes: int
+    scratch_bytes: int
+    macs: int
+    live: tuple[LiveTensor, ...]
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """A model's need of RAM. ``required_bytes`` maps pointer width in bits to the arena to reserve;
+    ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail and total
+    as TFLM measured them, or ``error`` with the reason why not."""
+
+    operators: int
+    tensors: int
+    macs: int
+    peak_bytes: int
+    arena_bytes: int
+    tail_bytes: dict[str, int]
+    planner_temporary_bytes: dict[str, int]
+    required_bytes: dict[str, int]
+    required_is_exact: bool
+    scratch_operators: int
+    tflm: dict[str, int | str]
+    peak: StepUse | None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds on the head: by inputs and outputs, by any order, by this order."""
+
+    io: int
+    schedule: int
+    plan: int
+
+
+@dataclass(frozen=True)
+class InterfaceTensor:
+    """An input or output of a model; ``side`` says which. ``real = scale * (value - zero_point)``.
+
+    ``scale`` and ``zero_point`` are None for what is not quantised with one scale.
+    """
+
+    side: str
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    bytes: int
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
+class SharingUse:
+    """An operator whose output lies on its input in the plan; ``saved_bytes`` are the bytes that both are on."""
+
+    operator: str
+    kind: str
+    input: str
+    output: str
+    saved_bytes: int

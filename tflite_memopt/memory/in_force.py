@@ -1,0 +1,56 @@
+"""The offsets that TFLM ends up with: what is planned as it says, the rest in TFLM's own way around that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..graph.search_limit import SearchLimit
+from ..ir.model import Model, Tensor
+from ..plan.problem import Item, PlanProblem
+from ..plan.tflm_greedy import tflm_greedy
+from .layout import MemoryLayout
+
+
+def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
+    """The offsets for the file: those of a plan, or none where TFLM does better by itself.
+
+    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins are always kept.
+    """
+    planned = _plannable(model, layout, offsets)
+    if any(item.offset is not None for item in layout.items):
+        return planned
+    return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
+
+
+def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
+    """The offsets that can be written into the file: tensors only, since scratch has no name there.
+
+    TFLM looks up whether a subgraph's variable is planned at the variable's index in the *first* subgraph
+    (micro_allocator.cc, ``AllocateVariables``), and would leave it without memory if that entry were planned.
+    Those entries stay with TFLM.
+    """
+    shadowed = {index for graph in model.graphs[1:] for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
+    kept_back = {tensor for index, tensor in enumerate(model.main.tensors) if index in shadowed}
+    pairs = zip(layout.tensors, offsets, strict=False)
+    return {tensor: offset for tensor, offset in pairs if tensor not in kept_back}
+
+
+def head_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> int:
+    """TFLM's head in bytes when it places everything that is not planned around what is."""
+    return head_of(layout, offsets_in_force(layout, planned))
+
+
+def head_of(layout: MemoryLayout, offsets: Sequence[int]) -> int:
+    """TFLM's head in bytes when every item has its offset."""
+    return max((offset + item.size for offset, item in zip(offsets, layout.items, strict=True)), default=0)
+
+
+def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[int, ...]:
+    """Where TFLM puts each item: what is planned as it says, the rest in its own way around that."""
+    places = [planned.get(tensor) for tensor in layout.tensors]
+    places += [None] * (len(layout.items) - len(places))
+    items = tuple(
+        Item(item.size, item.start, item.end, item.alignment, place)
+        for item, place in zip(layout.items, places, strict=True)
+    )
+    return tflm_greedy(PlanProblem(items, layout.problem.relations), SearchLimit()).offsets

@@ -1,0 +1,60 @@
+"""Model -> problems of integers, and solutions back: the only bridge between the IR and the solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..analysis.lifetimes import Timeline, compute_timeline
+from ..graph.alignment import aligned
+from ..ir.model import Model, Operator, Tensor
+from ..kernels.profile import KernelProfile
+from ..kernels.relations.model import Share
+from ..kernels.requests.model import Word
+from ..plan.problem import Item, PlanProblem
+from .pins import Pins, pinned_offsets
+from .relations import relations_of, shares_of
+
+_WORD_OF_SCRATCH: Word = 32
+"""Scratch is counted in elements, not in pointers: its size is the same on every target."""
+
+
+@dataclass(frozen=True)
+class MemoryLayout:
+    """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in call order.
+
+    ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
+    Items of tensors that the user pinned have their offset. ``shares`` is what the kernels of the main graph permit,
+    in any order; the relations of ``problem`` are what that comes to in this one.
+    """
+
+    timeline: Timeline
+    tensors: tuple[Tensor, ...]
+    scratch: Mapping[Operator, int]
+    shares: Mapping[Operator, tuple[Share, ...]]
+    items: tuple[Item, ...]
+    returned: tuple[Tensor, ...]
+
+    @cached_property
+    def problem(self) -> PlanProblem:
+        """The offset problem. Worked out when asked for: a search for an order does without its relations."""
+        numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
+        return PlanProblem(self.items, relations_of(self.shares, self.timeline, numbers, self.returned))
+
+
+def memory_layout(model: Model, profile: KernelProfile, pins: Pins = ()) -> MemoryLayout:
+    """The offset problem of a model in its present order, the ``pins`` given. Raises UsageError for a wrong pin."""
+    timeline = compute_timeline(model)
+    places = pinned_offsets(timeline.tensors, pins)
+    items = [
+        Item(aligned(t.nbytes), life.start, life.end, offset=places.get(t)) for t, life in timeline.tensors.items()
+    ]
+    scratch: dict[Operator, int] = {}
+    for operator in (op for graph in model.graphs for op in graph.operators if op in timeline.spans):
+        span = timeline.spans[operator]
+        for size in profile.requests(operator, _WORD_OF_SCRATCH).scratch:
+            items.append(Item(aligned(size), span.start, span.end))
+            scratch[operator] = scratch.get(operator, 0) + aligned(size)
+    shares = shares_of(model.main, timeline, profile)
+    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, shares, tuple(items), model.main.outputs)

@@ -1,0 +1,74 @@
+"""The published methods side by side on one model: every scheduler, then every planner on the best order found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from ..errors import UsageError
+from ..graph.search_limit import SearchLimit
+from ..ir.check import check_model
+from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.model import Model
+from ..kernels.profiles import profile_named
+from ..memory.layout import memory_layout
+from ..memory.schedule_problem import schedule_problem
+from ..options import Options
+from ..plan.methods import STRATEGIES
+from ..plan.methods import solve as solve_plan
+from ..plan.shared_objects.methods import STRATEGIES as SHARED
+from ..plan.shared_objects.methods import solve as solve_objects
+from ..schedule.methods import METHODS
+from ..schedule.methods import solve as solve_schedule
+from .model import Comparison, MethodUse
+
+ALL = "all"
+
+
+def compare_methods(
+    model: Model,
+    name: str | None,
+    schedulers: Sequence[str],
+    planners: Sequence[str],
+    options: Options,
+    progress: Callable[[str], None],
+) -> Comparison:
+    """Run the named methods, each within the time limit; ``("all",)`` stands for the whole table.
+
+    With all planners the shared-object strategies run too.
+
+    The model is left in the order of the smallest peak, its own where none is better. Raises UsageError for an
+    unknown name.
+    """
+    orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
+    profile, limit = profile_named(options.kernels), SearchLimit(options.time_limit, options.seed)
+    check_model(model)
+    drop_dead_tensors(model)
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    schedules = []
+    for method in orders:
+        progress(f"ordering {len(problem.steps)} operators: {method}")
+        schedules.append(solve_schedule(problem, method, limit))
+    best = min((solve_schedule(problem, "as_is", limit), *schedules), key=lambda schedule: schedule.peak_bytes)
+    model.main.reorder(best.order)
+    layout = memory_layout(model, profile)
+    placed = []
+    for method in plans:
+        progress(f"planning {len(layout.problem.items)} items: {method}")
+        placed.append(solve_plan(layout.problem, method, limit))
+    objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
+    return Comparison(
+        name,
+        options.kernels,
+        len(problem.steps),
+        tuple(MethodUse(s.method, s.peak_bytes, s.lower_bound, s.optimal, s.seconds, s.states) for s in schedules),
+        best.method,
+        tuple(MethodUse(p.method, p.arena_bytes, p.lower_bound, p.optimal, p.seconds, None) for p in placed),
+        tuple(MethodUse(o.method, o.total_bytes, o.lower_bound, o.optimal, o.seconds, None) for o in objects),
+    )
+
+
+def _chosen(names: Sequence[str], table: Collection[str], kind: str) -> tuple[str, ...]:
+    unknown = [name for name in names if name != ALL and name not in table]
+    if unknown:
+        raise UsageError(f"unknown {kind} '{unknown[0]}'; choose '{ALL}' or some of {', '.join(table)}")
+    return tuple(table) if ALL in names else tuple(names)

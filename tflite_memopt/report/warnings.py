@@ -1,0 +1,67 @@
+"""What the user must know before flashing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..equivalence.verdict import Verdict
+from ..ir.change import BOUNDARY
+from ..kernels.profile import KernelProfile
+from ..options import Options
+from .model import Report
+
+_METADATA = "TFLITE_METADATA"
+
+
+def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
+    """The warnings of a report, most general first."""
+    return (*_of_kernels(report, profile), *_of_values(report), *_of_interface(report, options))
+
+
+def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[str]:
+    before, after = report.before, report.after
+    if not profile.is_portable:
+        yield f"right only with firmware that links these kernels: {profile.description}"
+    if not after.required_is_exact:
+        yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
+    head = after.tflm.get("head")
+    if not profile.in_wheel:
+        yield "TFLM was measured with its reference kernels: these kernels' scratch is not in its figures"
+    elif isinstance(head, int) and head != after.arena_bytes:
+        yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
+    if report.operators_added:
+        yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
+    if after.arena_bytes > before.arena_bytes:
+        yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
+
+
+def _of_values(report: Report) -> Iterator[str]:
+    if not any(use.exactness == "approximates" for use in report.rewrites):
+        return
+    measured = [verdict for verdict in report.equivalence.values() if verdict.equal is not None]
+    yield (
+        "--allow-approximate: integers are requantised once more, the result need NOT equal the original; "
+        f"{_measured(measured)}; check the accuracy with your own data"
+    )
+
+
+def _measured(verdicts: Sequence[Verdict]) -> str:
+    if not verdicts:
+        return "how far outputs differ was not measured"
+    steps = max((each.max_lsb_diff for each in verdicts if each.max_lsb_diff is not None), default=None)
+    farthest = max(each.max_abs_diff for each in verdicts)
+    size = f"{farthest:g}" if steps is None else f"{steps:g} LSB"
+    share = max(each.differing_share for each in verdicts)
+    if not share:
+        return f"no difference was seen over {verdicts[0].samples} samples"
+    text = f"outputs differ by up to {size}, {100 * share:.3g} % of their values, over {verdicts[0].samples} samples"
+    agreeing = [each.agreeing_argmax_share for each in verdicts if each.agreeing_argmax_share is not None]
+    return f"{text}, the largest score is the same one in {min(agreeing):.1%}" if agreeing else text
+
+
+def _of_interface(report: Report, options: Options) -> Iterator[str]:
+    if options.io == "keep":
+        return
+    for refusal in report.refused:
+        if refusal.rule == BOUNDARY:
+            yield f"--io int8: '{refusal.operator}' keeps its type: {refusal.reason}"

@@ -1,0 +1,107 @@
+"""The rewriting stage: clean up, then take apart the concatenations that cost memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+
+from ..errors import UsageError
+from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
+from ..ir.copying import copy_model
+from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.model import Model
+from ..ir.share_constants import share_constants
+from ..kernels.profile import KernelProfile
+from ..memory.cost import cost_of, estimate_of
+from ..options import IO, Options
+from .boundary import take_integers
+from .driver import Driver
+from .search import Found, SiteUse, search
+from .table import CLEAN_UP, SPLITS
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """The model to order and plan, what was done to it, and what was not for which reason."""
+
+    model: Model
+    uses: tuple[RewriteUse, ...]
+    refused: tuple[Refusal, ...]
+
+
+def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
+    """Rewrite a model; it is changed itself by the clean-up and at its boundary, and copied for what comes after."""
+    cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
+    dead = drop_dead_tensors(model)
+    dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
+    boundary = _boundary(model, options)
+    uses = (*cleaned.uses, *dropped, *boundary.uses)
+    refused = (*cleaned.refused, *boundary.refused)
+    if not options.rewrite:
+        return Rewritten(model, uses, refused)
+    progress("looking for concatenations to take apart")
+    found = _search(model, profile, options)
+    return Rewritten(
+        found.model,
+        (*uses, *(_site_use(site) for site in found.sites)),
+        (*refused, *found.refused),
+    )
+
+
+def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
+    """The sites that pay by the estimate, if they do by the planner too."""
+    found = search(
+        model,
+        SPLITS,
+        allowed(options),
+        lambda each: estimate_of(each, profile, options),
+        options.time_limit / 2,
+        _pinned(options),
+    )
+    if not found.sites:
+        return found
+    seconds = options.time_limit / 10
+    costs = [cost_of(copy_model(each), profile, options, seconds) for each in (model, found.model)]
+    if costs[1] < costs[0]:
+        return found
+    reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"
+    refused = (Refusal("search", site.concatenation, reason) for site in found.sites)
+    return Found(model, costs[0], (), (*found.refused, *refused))
+
+
+def _boundary(model: Model, options: Options) -> Rewritten:
+    if options.io not in IO:
+        raise UsageError(f"unknown io '{options.io}'; choose one of {', '.join(IO)}")
+    if options.io == "keep":
+        return Rewritten(model, (), ())
+    done = take_integers(model)
+    drop_dead_tensors(model)
+    uses = (RewriteUse(BOUNDARY, done.changed, "exact", 0),) if done.changed else ()
+    return Rewritten(model, uses, done.refused)
+
+
+def allowed(options: Options) -> tuple[Exactness, ...]:
+    """How far the options let values change."""
+    return EXACTNESS if options.allow_approximate else EXACTNESS[:2]
+
+
+def _pinned(options: Options) -> tuple[str, ...]:
+    return tuple(name for name, _ in options.pins)
+
+
+def _clean_up(model: Model, options: Options) -> Rewritten:
+    driver = Driver(model, pinned=_pinned(options))
+    driver.apply_everywhere(CLEAN_UP)
+    by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
+    uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
+    shared = share_constants(model)
+    if shared:
+        uses = (*uses, RewriteUse("share_constants", tuple(tensor.name for tensor in shared), "exact", 0))
+    return Rewritten(model, uses, tuple(driver.refused.values()))
+
+
+def _site_use(site: SiteUse) -> RewriteUse:
+    rules = " + ".join(dict.fromkeys(each.rule for each in site.applied))
+    operators = (site.concatenation, *(each.operator for each in site.applied))
+    return RewriteUse(rules, operators, loosest(each.exactness for each in site.applied), site.saved_bytes)
