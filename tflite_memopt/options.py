@@ -19,6 +19,8 @@ IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
+PROVING = ("litert", "tflm")
+"""TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,11 @@ class Options:
 
     ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
-    runtime in the equality proof; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
-    it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it.
+    runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
+    it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``require``: of these,
+    ``tflm`` where a result is refused whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
+    approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for one
+    model and in bytes of address space (None: no limit).
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
@@ -48,7 +53,11 @@ class Options:
     samples: int = 10
     inputs: str | os.PathLike[str] | None = None
     verify: bool = True
-    runtimes: tuple[str, ...] = RUNTIMES
+    runtimes: tuple[str, ...] = PROVING
+    require: tuple[str, ...] = ()
+    least_decibels: float = 20.0
+    interpreter_seconds: float = 900.0
+    interpreter_memory: int | None = 16 << 30
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .cascade.search import cascade
-from .equivalence.proof import Subject, prove
+from .equivalence.proof import Subject, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .io import offline_plan
@@ -17,6 +17,7 @@ from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import loosest
 from .ir.check import check_model
+from .ir.origin import pieces_in
 from .kernels.profiles import profile_named
 from .memory.arrange import arena_by_kernels, arrange
 from .memory.layout import memory_layout
@@ -55,6 +56,9 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
+    with clock.stage("inspect"):
+        looked_at = inspect(data, options, progress)
+
     with clock.stage("rewrite"):
         rewritten = rewrite(model, profile, options, progress)
         offline_plan.detach(rewritten.model)
@@ -78,7 +82,17 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     with clock.stage("prove"):
         exactness = loosest(use.exactness for use in rewritten.uses)
-        proof = prove(Subject(data, unplanned, written, exactness), options, progress)
+        subject = Subject(
+            data,
+            unplanned,
+            written,
+            exactness,
+            pieces_in(model.main),
+            tuple(name for use in rewritten.uses if use.exactness == "approximates" for name in use.operators),
+            required_bytes=arrangement.placement.memory.required_bytes["64"],
+            head=arrangement.placement.memory.arena_bytes,
+        )
+        proof = prove(subject, options, progress, looked_at)
 
     uses, refused = (*rewritten.uses, *cascaded.uses), (*rewritten.refused, *cascaded.refused)
     outcome = RunOutcome(arrangement, len(written), uses, refused, proof, arenas, clock.seconds())

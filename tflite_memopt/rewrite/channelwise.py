@@ -18,6 +18,7 @@ from ..ir.channels import is_per_channel
 from ..ir.dtype import DType
 from ..ir.editor import Editor
 from ..ir.model import Tensor
+from ..ir.origin import piece_of
 from .concatenation import ROLE, channel_parts
 from .pattern import Match
 
@@ -77,7 +78,8 @@ def run_on_parts(match: Match, edit: Editor, operands: Sequence[Sequence[Tensor 
     made = []
     for part in parts_of(match):
         shape = (*output.shape[:-1], part.channels * multiplier)
-        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output))
+        origin = piece_of(output, -1, part.start * multiplier)
+        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output, origin=origin))
         edit.twin(anchor, [operand[part.index] for operand in operands], made[-1:], **fields)
     edit.operator("CONCATENATION", made, (output,), "ConcatenationOptions", axis=len(output.shape) - 1)
 

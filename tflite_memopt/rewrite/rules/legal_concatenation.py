@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from ...ir.editor import Editor
 from ...ir.model import Tensor
+from ...ir.origin import piece_of
 from ..channelwise import MAX_PARTS
 from ..pattern import Match, Pattern
 from ..rule import Rule, always_exact
@@ -50,16 +51,17 @@ def _round(match: Match, edit: Editor, parts: Sequence[Tensor]) -> list[Tensor]:
     rest = list(parts)
     while len(rest) > 1 and len(joined) + len(rest) > MAX_PARTS:
         size = min(MAX_PARTS, len(joined) + len(rest) - MAX_PARTS + 1, len(rest))
-        joined.append(_join(match, edit, rest[:size]))
+        start = sum(part.shape[_axis(match)] for part in joined)
+        joined.append(_join(match, edit, rest[:size], start))
         rest = rest[size:]
     return joined + rest
 
 
-def _join(match: Match, edit: Editor, parts: Sequence[Tensor]) -> Tensor:
+def _join(match: Match, edit: Editor, parts: Sequence[Tensor], start: int) -> Tensor:
     whole, axis = match.anchor.outputs[0], _axis(match)
     shape = list(whole.shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
-    joined = edit.activation(f"{whole.name}/joined", shape, whole)
+    joined = edit.activation(f"{whole.name}/joined", shape, whole, origin=piece_of(whole, axis, start))
     edit.twin(match.anchor, parts, (joined,))
     return joined
 

@@ -39,6 +39,7 @@ from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.making import Array
 from ...ir.model import Operator, Quantization, Tensor
+from ...ir.origin import piece_of
 from ..concatenation import CONCATENATION, ROLE, channel_parts
 from ..pattern import Match, Pattern
 from ..rule import Rule
@@ -167,9 +168,9 @@ def _rewrite(match: Match, edit: Editor) -> None:
     reader, parts = _Reader(match[_READER]), tuple(match[ROLE].present_inputs())
     weights = _cut(reader.weights, [part.shape[-1] for part in parts])
     of_parts, of_sums = _quantizations(reader, weights)
-    total = _partial(reader, edit, 0, parts[0], weights[0], of_parts[0])
+    total = _partial(reader, edit, parts, 0, weights[0], of_parts[0])
     for number in range(1, len(parts)):
-        term = _partial(reader, edit, number, parts[number], weights[number], of_parts[number])
+        term = _partial(reader, edit, parts, number, weights[number], of_parts[number])
         is_last = number == len(parts) - 1
         result = reader.output if is_last else _activation(reader, edit, f"sum{number}", of_sums[number - 1])
         _add(edit, (total, term), result, reader.activation if is_last else 0)
@@ -177,14 +178,21 @@ def _rewrite(match: Match, edit: Editor) -> None:
 
 
 def _partial(
-    reader: _Reader, edit: Editor, number: int, part: Tensor, cut: Array, quantization: Quantization | None
+    reader: _Reader,
+    edit: Editor,
+    parts: Sequence[Tensor],
+    number: int,
+    cut: Array,
+    quantization: Quantization | None,
 ) -> Tensor:
-    """Write the operator for one part; its output."""
+    """Write the operator for one of the parts; its output."""
     result = _activation(reader, edit, f"part{number}", quantization)
     inputs = list(reader.operator.inputs)
-    inputs[reader.data_slot] = part
-    weights = reader.weights
-    inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{number}", cut, _without_range(weights.quantization))
+    inputs[reader.data_slot] = parts[number]
+    weights, start = reader.weights, sum(part.shape[-1] for part in parts[:number])
+    inputs[_WEIGHTS] = edit.constant(
+        f"{weights.name}/part{number}", cut, _without_range(weights.quantization), piece_of(weights, -1, start)
+    )
     if number and reader.bias is not None:
         inputs[reader.bias_slot] = _no_bias(reader.bias, edit)
     edit.twin(reader.operator, inputs, (result,), fusedActivationFunction=0)

@@ -19,6 +19,7 @@ from ...ir.constants import values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
+from ...ir.origin import piece_of
 from ..channelwise import Part, parts_of, reads_once, reason_against_parts, run_on_parts
 from ..concatenation import CONCATENATION
 from ..pattern import Match, Pattern
@@ -85,7 +86,8 @@ def _cut(tensor: Tensor | None, part: Part, multiplier: int, edit: Editor) -> Te
         return None
     start, count = part.start * multiplier, part.channels * multiplier
     quantization = quantization_of_channels(tensor.quantization, len(tensor.shape) - 1, start, count)
-    return edit.constant(f"{tensor.name}/part{part.index}", channels_of(found, start, count), quantization)
+    name, cut = f"{tensor.name}/part{part.index}", channels_of(found, start, count)
+    return edit.constant(name, cut, quantization, piece_of(tensor, -1, start))
 
 
 def _multiplier(operator: Operator) -> int:

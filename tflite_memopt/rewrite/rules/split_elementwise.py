@@ -26,6 +26,7 @@ from ...ir.constants import values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Tensor
+from ...ir.origin import piece_of
 from ..channelwise import parts_of, reason_against_parts, run_on_parts
 from ..concatenation import CONCATENATION, ROLE, channel_parts
 from ..pattern import Match, Pattern
@@ -97,7 +98,10 @@ def _cut(tensor: Tensor, match: Match, edit: Editor) -> Sequence[Tensor]:
         return ()
     return [
         edit.constant(
-            f"{tensor.name}/part{part.index}", channels_of(whole, part.start, part.channels), tensor.quantization
+            f"{tensor.name}/part{part.index}",
+            channels_of(whole, part.start, part.channels),
+            tensor.quantization,
+            piece_of(tensor, -1, part.start),
         )
         for part in parts_of(match)
     ]
@@ -111,7 +115,12 @@ def _parts_of_other(tensor: Tensor, match: Match, edit: Editor) -> Sequence[Tens
 def _split(tensor: Tensor, match: Match, edit: Editor) -> Sequence[Tensor]:
     parts = parts_of(match)
     made = [
-        edit.activation(f"{tensor.name}/part{part.index}", (*tensor.shape[:-1], part.channels), tensor)
+        edit.activation(
+            f"{tensor.name}/part{part.index}",
+            (*tensor.shape[:-1], part.channels),
+            tensor,
+            origin=piece_of(tensor, -1, part.start),
+        )
         for part in parts
     ]
     sizes = edit.constant(f"{tensor.name}/sizes", np.asarray([part.channels for part in parts], np.int32))

@@ -22,6 +22,7 @@ from ...ir.constants import values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Quantization, Tensor
+from ...ir.origin import piece_of
 from ..concatenation import CONCATENATION, ROLE, channel_parts
 from ..pattern import Match, Pattern
 from ..rule import Rule, always_exact
@@ -77,7 +78,8 @@ def _rewrite(match: Match, edit: Editor) -> None:
     results = []
     for number, (part, start, end) in enumerate(_shares(match)):
         name = f"part{number}"
-        y = edit.activation(f"{output.name}/{name}", (*output.shape[:-1], end - start), output)
+        shape, origin = (*output.shape[:-1], end - start), piece_of(output, -1, start)
+        y = edit.activation(f"{output.name}/{name}", shape, output, origin=origin)
         constants = [None if each is None else _cut(each, start, end, name, edit) for each in operator.inputs[1:]]
         edit.twin(operator, (part, *constants), (y,))
         results.append(y)
@@ -96,7 +98,8 @@ def _shares(match: Match) -> Iterator[tuple[Tensor, int, int]]:
 def _cut(constant: Tensor, start: int, end: int, name: str, edit: Editor) -> Tensor:
     found = values(constant)
     assert found is not None, "_is_cuttable has seen the values"
-    return edit.constant(f"{constant.name}/{name}", found[start:end], _cut_scales(constant.quantization, start, end))
+    scales = _cut_scales(constant.quantization, start, end)
+    return edit.constant(f"{constant.name}/{name}", found[start:end], scales, piece_of(constant, 0, start))
 
 
 def _cut_scales(quantization: Quantization | None, start: int, end: int) -> Quantization | None:
