@@ -34,7 +34,7 @@ from .report.comparison import compare_methods
 from .report.model import Analysis, BindingStep, Comparison, Report, Search
 from .report.warnings import warnings_for
 from .rewrite.stage import rewrite
-from .schedule.bounds import any_order
+from .schedule.bounds import schedule_lower_bound
 from .schedule.check import peak_of
 from .schedule.methods import solve as solve_schedule
 from .version import __version__
@@ -157,7 +157,7 @@ def analyze(source: Source, kernels: str = "portable") -> Analysis:
     check_model(model)
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
-    bounds = bounds_of(model, layout, any_order(schedule_problem(model.main, layout)))
+    bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
     return Analysis(name, kernels, len(data), memory, bounds, step_uses(model, layout, planned))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..analysis.lifetimes import Lifetime
 from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
+from ..graph.interval import intersect
 from ..ir.model import Tensor
 
 Pins = Sequence[tuple[str, int]]
@@ -28,7 +29,7 @@ def pinned_offsets(lifetimes: Mapping[Tensor, Lifetime], pins: Pins) -> dict[Ten
             raise UsageError(f"pin '{name}={offset}': the tensor is pinned at {places[tensor]} too")
         for other, place in places.items():
             apart = offset + tensor.nbytes <= place or place + other.nbytes <= offset
-            if other is not tensor and lifetimes[tensor].intersects(lifetimes[other]) and not apart:
+            if other is not tensor and intersect(lifetimes[tensor], lifetimes[other]) and not apart:
                 raise UsageError(f"pin '{name}={offset}' collides with '{other.name}={place}': both are alive at once")
         places[tensor] = offset
     return places

@@ -11,6 +11,7 @@ from itertools import combinations
 
 from ..analysis.lifetimes import Timeline
 from ..graph.alignment import aligned
+from ..graph.interval import intersect
 from ..ir.model import Graph, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations.model import Share
@@ -56,7 +57,7 @@ def _views(
     for members in by_storage.values():
         for (a_start, a), (b_start, b) in combinations(members, 2):
             overlap = a_start < b_start + aligned(b.nbytes) and b_start < a_start + aligned(a.nbytes)
-            if overlap and timeline.tensors[a].intersects(timeline.tensors[b]):
+            if overlap and intersect(timeline.tensors[a], timeline.tensors[b]):
                 yield Relation(numbers[a], numbers[b], a_start - b_start, exact=True)
 
 
