@@ -108,7 +108,7 @@ def _proof_row(name: str, result: Result) -> str:
 
 
 def _time_row(name: str, results: list[Result]) -> str:
-    stages = ("read", "plan", "write", "verify")
+    stages = ("read", "arrange", "write", "prove")
     medians = (statistics.median(result.report.seconds[stage] for result in results) for stage in stages)
     return " | ".join([name, *(f"{seconds:.3f}" for seconds in medians)])
 

@@ -18,9 +18,9 @@ from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
 from tflite_memopt.schedule.serenity.divide import divide, split
 from tflite_memopt.schedule.serenity.dynamic_programming import (
     DynamicProgram,
-    Outcome,
     PartialSchedule,
     ProgramLimits,
+    SearchOutcome,
     operator_sequence,
 )
 from tflite_memopt.schedule.serenity.method import SerenityParts, serenity, serenity_with
@@ -143,22 +143,22 @@ def test_a_part_that_another_outweighs_is_not_searched() -> None:
 @pytest.mark.parametrize(
     ("limits", "outcome"),
     [
-        (ProgramLimits(), Outcome.SOLUTION),
-        (ProgramLimits(peak=208), Outcome.SOLUTION),
-        (ProgramLimits(peak=207), Outcome.NO_SOLUTION),
-        (ProgramLimits(width=3), Outcome.TIMEOUT),
-        (ProgramLimits(states=9), Outcome.EXHAUSTED),
-        (ProgramLimits(visited=20), Outcome.EXHAUSTED),
-        (ProgramLimits(deadline=Deadline(0.0)), Outcome.EXHAUSTED),
+        (ProgramLimits(), SearchOutcome.SOLUTION),
+        (ProgramLimits(peak=208), SearchOutcome.SOLUTION),
+        (ProgramLimits(peak=207), SearchOutcome.NO_SOLUTION),
+        (ProgramLimits(width=3), SearchOutcome.TIMEOUT),
+        (ProgramLimits(states=9), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(visited=20), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(deadline=Deadline(0.0)), SearchOutcome.EXHAUSTED),
     ],
 )
-def test_how_a_search_ends(limits: ProgramLimits, outcome: Outcome) -> None:
+def test_how_a_search_ends(limits: ProgramLimits, outcome: SearchOutcome) -> None:
     problem = parallel(7)
     graph = memory_graph(problem)
     units = tuple(operator_sequence(graph, (v,)) for v in range(len(problem.steps)))
     found = DynamicProgram(units, limits).search(PartialSchedule(0, graph.alive_at_start, 0))
     assert found.outcome is outcome
-    assert bool(found.order) is (outcome is Outcome.SOLUTION)
+    assert bool(found.order) is (outcome is SearchOutcome.SOLUTION)
 
 
 def test_no_operator_at_all() -> None:

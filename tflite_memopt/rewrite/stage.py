@@ -8,7 +8,6 @@ from itertools import groupby
 
 from ..errors import UsageError
 from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
-from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.share_constants import share_constants
@@ -62,7 +61,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
     if not found.sites:
         return found
     seconds = options.time_limit / 10
-    costs = [cost_of(copy_model(each), profile, options, seconds) for each in (model, found.model)]
+    costs = [cost_of(each, profile, options, seconds) for each in (model, found.model)]
     if costs[1] < costs[0]:
         return found
     reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"

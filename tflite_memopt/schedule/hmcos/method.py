@@ -75,7 +75,7 @@ class _SequenceGroup:
         limits = dp.ProgramLimits(limit, states=self._limits.states, deadline=self._limits.deadline)
         found = dp.DynamicProgram(self._sequences, limits).search(dp.PartialSchedule(before.executed, before.alive, 0))
         self.states += found.states
-        if found.outcome is dp.Outcome.NO_SOLUTION:
+        if found.outcome is dp.SearchOutcome.NO_SOLUTION:
             self._too_little[context] = limit - before.alive
             return False
         self._best[context] = dp.operator_sequence(self._graph, found.order) if found.order else self._rpo
@@ -128,7 +128,7 @@ class _Iterations:
         Empty when out of time or states.
         """
         found = self._search(peak)
-        return self._search(math.inf).order if found.outcome is dp.Outcome.NO_SOLUTION else found.order
+        return self._search(math.inf).order if found.outcome is dp.SearchOutcome.NO_SOLUTION else found.order
 
     def _search(self, peak: float) -> dp.ProgramResult:
         limits = dp.ProgramLimits(peak, states=self._limits.states, deadline=self._limits.deadline)

@@ -105,7 +105,7 @@ class ProgramLimits:
     deadline: Deadline = NO_DEADLINE
 
 
-class Outcome(Enum):
+class SearchOutcome(Enum):
     """The paper's three flags, and EXHAUSTED: out of time or states."""
 
     SOLUTION = "solution"
@@ -118,7 +118,7 @@ class Outcome(Enum):
 class ProgramResult:
     """How a search ended, how many states it visited, and with SOLUTION an order of least peak."""
 
-    outcome: Outcome
+    outcome: SearchOutcome
     states: int
     order: tuple[int, ...] = ()
 
@@ -142,30 +142,30 @@ class DynamicProgram:
         self._level = {start.executed: start._replace(ready=ready)}
         for _ in self._units:
             outcome = self._next_level()
-            if outcome is not Outcome.SOLUTION:
+            if outcome is not SearchOutcome.SOLUTION:
                 return ProgramResult(outcome, self._visited)
         (last,) = self._level.values()
-        return ProgramResult(Outcome.SOLUTION, self._visited, _order(last.trail))
+        return ProgramResult(SearchOutcome.SOLUTION, self._visited, _order(last.trail))
 
-    def _next_level(self) -> Outcome:
+    def _next_level(self) -> SearchOutcome:
         """UnitRun one more unit from every state of the level."""
         level: dict[int, PartialSchedule] = {}
-        outcome = Outcome.SOLUTION
+        outcome = SearchOutcome.SOLUTION
         for state in self._level.values():
             self._expand(state, level)
             outcome = self._outcome(len(level))
-            if outcome is not Outcome.SOLUTION:
+            if outcome is not SearchOutcome.SOLUTION:
                 break
         self._visited += len(level)
         self._level = level
-        return outcome if level else Outcome.NO_SOLUTION
+        return outcome if level else SearchOutcome.NO_SOLUTION
 
-    def _outcome(self, width: int) -> Outcome:
+    def _outcome(self, width: int) -> SearchOutcome:
         limits = self._limits
         if width > limits.width:
-            return Outcome.TIMEOUT
+            return SearchOutcome.TIMEOUT
         full = len(self._level) + width > limits.states or self._visited + width > limits.visited
-        return Outcome.EXHAUSTED if full or limits.deadline.has_passed() else Outcome.SOLUTION
+        return SearchOutcome.EXHAUSTED if full or limits.deadline.has_passed() else SearchOutcome.SOLUTION
 
     def _expand(self, state: PartialSchedule, level: dict[int, PartialSchedule]) -> None:
         """Put every successor of a state into the level, unless the same signature is there with no higher peak."""

@@ -68,7 +68,7 @@ class _BudgetedSearch:
     def at_once(self) -> ScheduleAnswer:
         """Algorithm 1 alone."""
         found = self._program(dp.ProgramLimits(states=self._parts.states, deadline=self._deadline))
-        return self._proved(found) if found.outcome is dp.Outcome.SOLUTION else self._given_up(0)
+        return self._proved(found) if found.outcome is dp.SearchOutcome.SOLUTION else self._given_up(0)
 
     def with_budgets(self) -> ScheduleAnswer:
         """Algorithm 2: look for a soft budget that has a solution and lets each step finish within its limit.
@@ -83,11 +83,11 @@ class _BudgetedSearch:
         soft = hard
         while below + 1 < hard:
             found = self._program(dp.ProgramLimits(soft, width, self._parts.states, deadline=self._deadline))
-            if found.outcome is dp.Outcome.SOLUTION:
+            if found.outcome is dp.SearchOutcome.SOLUTION:
                 return self._proved(found)
-            if found.outcome is dp.Outcome.EXHAUSTED:
+            if found.outcome is dp.SearchOutcome.EXHAUSTED:
                 return self._given_up(below + 1)
-            if found.outcome is dp.Outcome.NO_SOLUTION:
+            if found.outcome is dp.SearchOutcome.NO_SOLUTION:
                 below = soft
             else:
                 above = soft
