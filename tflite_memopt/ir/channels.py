@@ -11,14 +11,16 @@ import numpy.typing as npt
 from .model import Extras, Quantization
 
 
-def channels_of(values: npt.NDArray[Any], start: int, count: int) -> npt.NDArray[Any]:
-    """``count`` channels of an array from ``start`` on, channels last; one that has no channels stays as it is.
+def channels_of(values: npt.NDArray[Any], start: int, count: int, axis: int = -1) -> npt.NDArray[Any]:
+    """``count`` channels of an array from ``start`` on, which are dimension ``axis``.
 
-    None: a scalar, or one value for all channels.
+    One that has no channels, a scalar or one value for all of them, stays as it is.
     """
-    if not values.shape or values.shape[-1] == 1:
+    if not values.shape or values.shape[axis] == 1:
         return values
-    return values[..., start : start + count]
+    cut = [slice(None)] * values.ndim
+    cut[axis] = slice(start, start + count)
+    return values[tuple(cut)]
 
 
 def quantization_of_channels(

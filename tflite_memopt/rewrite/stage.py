@@ -16,17 +16,25 @@ from ..memory.cost import cost_of, estimate_of
 from ..options import IO, Options
 from .boundary import take_integers
 from .driver import Driver
-from .search import Found, SiteUse, search
+from .search import SiteLimit, SiteUse, TakenApart, search
 from .table import CLEAN_UP, SPLITS
+
+
+_COSTS = 2000
+"""Costs that the search for concatenations may ask for."""
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The model to order and plan, what was done to it, and what was not for which reason."""
+    """The model to order and plan, what was done to it, and what was not for which reason.
+
+    ``out_of_time``: the clock has ended the search for concatenations, not its own limit.
+    """
 
     model: Model
     uses: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
+    out_of_time: bool = False
 
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
@@ -45,17 +53,18 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
         found.model,
         (*uses, *(_site_use(site) for site in found.sites)),
         (*refused, *found.refused),
+        found.out_of_time,
     )
 
 
-def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
+def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApart:
     """The sites that pay by the estimate, if they do by the planner too."""
     found = search(
         model,
         SPLITS,
         allowed(options),
         lambda each: estimate_of(each, profile, options),
-        options.time_limit / 2,
+        SiteLimit(_COSTS, options.time_limit / 2),
         _pinned(options),
     )
     if not found.sites:
@@ -66,7 +75,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
         return found
     reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"
     refused = (Refusal("search", site.concatenation, reason) for site in found.sites)
-    return Found(model, costs[0], (), (*found.refused, *refused))
+    return TakenApart(model, costs[0], (), (*found.refused, *refused), found.out_of_time)
 
 
 def _boundary(model: Model, options: Options) -> Rewritten:
