@@ -19,6 +19,7 @@ from .ir.change import loosest
 from .ir.check import check_model
 from .kernels.profiles import profile_named
 from .memory.arrange import arena_by_kernels, arrange
+from .memory.layout import memory_layout
 from .options import Options
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
@@ -51,6 +52,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         data, name = _load(source)
         model = read_model(data)
         check_model(model)
+        memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
     with clock.stage("rewrite"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..errors import InfeasibleError
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
@@ -17,6 +18,7 @@ from ..schedule.problem import Schedule, ScheduleProblem
 from .figures import MemoryUse, ReuseInForce
 from .in_force import offsets_to_write
 from .layout import MemoryLayout, memory_layout
+from .pins import check_pins
 from .schedule_problem import schedule_problem
 from .usage import memory_use
 
@@ -62,18 +64,27 @@ def place_in_better_order(model: Model, order: Sequence[int], profile: KernelPro
     """The placement of the smaller head: of the model in its own order, or in ``order``.
 
     Its own order wins when both are equal: a smaller peak is worth nothing that the plan cannot make use of.
+    Raises UsageError when pins collide in both.
     """
     own = tuple(range(len(order)))
-    kept = _place(model, own, profile, options)
-    if tuple(order) == own:
-        return kept
-    moved = _place(model, tuple(order), profile, options)
-    return moved if moved.memory.arena_bytes < kept.memory.arena_bytes else kept
+    orders = dict.fromkeys((own, tuple(order)))
+    placements = [found for each in orders if (found := _place(model, each, profile, options)) is not None]
+    if placements:
+        return min(placements, key=lambda placement: placement.memory.arena_bytes)
+    layout = memory_layout(model, profile, options.pins)
+    check_pins(layout.problem, layout.tensors)
+    raise InfeasibleError("the pins leave no place for the other tensors")
 
 
-def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> Placement:
+def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> Placement | None:
+    """The placement in one order; None where its pins collide."""
     layout = memory_layout(model, profile, options.pins, order)
-    plan = solve_plan(layout.problem, options.planner, SearchLimit(options.time_limit, options.seed))
+    try:
+        plan = solve_plan(layout.problem, options.planner, SearchLimit(options.time_limit, options.seed))
+    except InfeasibleError:
+        if not options.pins:
+            raise
+        return None
     offsets = offsets_to_write(model, layout, plan.offsets)
     return Placement(order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
 

@@ -14,6 +14,7 @@ from ..kernels.relations.model import Share
 from ..kernels.requests.model import Word
 from ..plan.problem import Item, PlanProblem
 from .pins import Pins, pinned_offsets
+from .plannable import unplannable_tensors
 from .relations import relations_of, shares_of
 
 _WORD_OF_SCRATCH: Word = 32
@@ -51,7 +52,7 @@ def memory_layout(
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand.
     """
     timeline = compute_timeline(model, order)
-    places = pinned_offsets(timeline.tensors, pins)
+    places = pinned_offsets(timeline.tensors, unplannable_tensors(model) if pins else (), pins)
     items = [
         Item(aligned(t.nbytes), life.start, life.end, offset=places.get(t)) for t, life in timeline.tensors.items()
     ]
