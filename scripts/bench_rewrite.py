@@ -29,6 +29,7 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.report.model import Report
 from tflite_memopt.rewrite.pattern import match_at
+from tflite_memopt.rewrite.rule import Proposal
 from tflite_memopt.rewrite.rules.subsampled_slice import SUBSAMPLED_SLICE
 from tflite_memopt.rewrite.table import SPLITS
 from tflite_memopt.schedule.methods import solve
@@ -191,7 +192,8 @@ def _patterns(model: Model, allowed: Collection[Exactness]) -> int:
 
 def _has_pattern(model: Model, operator: Operator, allowed: Collection[Exactness]) -> bool:
     matches = ((rule, match_at(rule.pattern, model.main, operator)) for rule in RULES)
-    return any(m is not None and rule.refuse(m) is None and rule.exactness(m) in allowed for rule, m in matches)
+    proposals = (rule.propose(match) for rule, match in matches if match is not None)
+    return any(isinstance(each, Proposal) and each.exactness in allowed for each in proposals)
 
 
 def _document(runs: Sequence[Run], command: str) -> Iterator[str]:

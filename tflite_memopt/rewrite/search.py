@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ir.change import Exactness, Refusal
+from ..ir.change import OUT_OF_TIME, Exactness, Refusal
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
@@ -68,14 +68,13 @@ class SiteLimit:
 class TakenApart:
     """The best model, the sites taken apart in it, and what was refused on the way.
 
-    ``out_of_time``: the clock has stopped the search, so that another machine may find another model.
+    A refusal with the reason ``OUT_OF_TIME`` is among them where the clock has stopped the search.
     """
 
     model: Model
     cost: Cost
     sites: tuple[SiteUse, ...]
     refused: tuple[Refusal, ...]
-    out_of_time: bool = False
 
 
 def search(
@@ -118,8 +117,10 @@ class _SiteSearch:
         uses = tuple(self._use(site, best, cost) for site in sorted(best))
         left = {site.position for site in candidates} - {site.position for site in best}
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
+        if self._out_of_time:
+            reasons.append(Refusal("search", "CONCATENATION", OUT_OF_TIME))
         model = self._rewritten(best, is_trial=False)[0] if best else self._model
-        return TakenApart(model, cost, uses, tuple(reasons), self._out_of_time)
+        return TakenApart(model, cost, uses, tuple(reasons))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
         """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
@@ -200,7 +201,9 @@ class _SiteSearch:
         return not self._out_of_time
 
     def _no_gain(self, position: int) -> Refusal:
-        return Refusal("search", self._names[position], "taking it apart does not lower the memory to reserve")
+        is_complete = len(self._costs) < self._limit.costs and not self._out_of_time
+        reason = "taking it apart does not lower the memory to reserve"
+        return Refusal("search", self._names[position], reason if is_complete else f"as far as was tried, {reason}")
 
 
 def _windows(candidates: Sequence[Site]) -> Iterator[Sequence[Site]]:

@@ -19,22 +19,17 @@ from .driver import Driver
 from .search import SiteLimit, SiteUse, TakenApart, search
 from .table import CLEAN_UP, SPLITS
 
-
-_COSTS = 2000
+_COSTS = 500
 """Costs that the search for concatenations may ask for."""
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The model to order and plan, what was done to it, and what was not for which reason.
-
-    ``out_of_time``: the clock has ended the search for concatenations, not its own limit.
-    """
+    """The model to order and plan, what was done to it, and what was not for which reason."""
 
     model: Model
     uses: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
-    out_of_time: bool = False
 
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
@@ -53,7 +48,6 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
         found.model,
         (*uses, *(_site_use(site) for site in found.sites)),
         (*refused, *found.refused),
-        found.out_of_time,
     )
 
 
@@ -64,7 +58,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
         SPLITS,
         allowed(options),
         lambda each: estimate_of(each, profile, options),
-        SiteLimit(_COSTS, options.time_limit / 2),
+        SiteLimit(_COSTS, options.time_limit),
         _pinned(options),
     )
     if not found.sites:
@@ -75,7 +69,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
         return found
     reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"
     refused = (Refusal("search", site.concatenation, reason) for site in found.sites)
-    return TakenApart(model, costs[0], (), (*found.refused, *refused), found.out_of_time)
+    return TakenApart(model, costs[0], (), (*found.refused, *refused))
 
 
 def _boundary(model: Model, options: Options) -> Rewritten:
