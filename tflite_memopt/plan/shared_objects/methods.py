@@ -14,9 +14,9 @@ from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
 from .greedy_by_size_improved import greedy_by_size_improved
 from .min_cost_flow import min_cost_flow
-from .problem import Assignment, Items, Strategy, object_sizes
+from .problem import Assignment, Items, ObjectStrategy, object_sizes
 
-STRATEGIES: Mapping[str, Strategy] = {
+STRATEGIES: Mapping[str, ObjectStrategy] = {
     "greedy": greedy,
     "greedy_by_breadth": greedy_by_breadth,
     "greedy_by_size": greedy_by_size,

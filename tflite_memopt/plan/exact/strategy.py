@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..graph.search_limit import SearchLimit
-from .bounds import max_breadth
-from .exact_model import Ints, Model, build, groups
-from .exact_ranks import ranking
-from .exact_search import End, Search
-from .greedy_by_size import greedy_by_size
-from .problem import Answer, Item, PlanProblem, arena_bytes
+from ...graph.search_limit import SearchLimit
+from ..bounds import max_breadth
+from ..greedy_by_size import greedy_by_size
+from ..problem import Candidate, Item, PlanProblem, arena_bytes
+from .group import Group, Ints, build, groups
+from .plain_tree import PlainTree, TreeEnd
+from .ranks import ranking
 
 if TYPE_CHECKING:
-    from .exact_compiled import CompiledSearch
+    from .compiled_tree import CompiledTree
 
 _HALF_WAY_EVERY = 5
 """No multiple of the number of rankings, so that each of them gets its turn at the bound."""
@@ -37,7 +37,7 @@ _COMPILE_AFTER = 1.0
 
 
 @dataclass
-class _Best:
+class _BestPlacement:
     """Best placement of one group, in units, and the proved bound."""
 
     offsets: Ints
@@ -45,7 +45,7 @@ class _Best:
     bound: int
 
 
-def exact(problem: PlanProblem, limit: SearchLimit) -> Answer:
+def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets in bytes, with a proved lower bound; optimal unless the limit's time limit ended the search.
 
     Relations are left unused (all items disjoint). What the search proves then says nothing about plans that
@@ -69,7 +69,7 @@ def exact(problem: PlanProblem, limit: SearchLimit) -> Answer:
             offsets[index] = int(offset) * models[k].unit
         bound = max(bound, best.bound * models[k].unit)
     provable = not problem.relations and all(item.start < item.end for item in items)
-    found = Answer(tuple(offsets), max(bound, max_breadth(problem)) if provable else max_breadth(problem))
+    found = Candidate(tuple(offsets), max(bound, max_breadth(problem)) if provable else max_breadth(problem))
     if arena_bytes(problem, found.offsets) <= found.lower_bound:
         return found
     # Out of time on a large problem the search may not have got as far as the simplest strategy.
@@ -82,11 +82,11 @@ def _alive(item: Item) -> Item:
     return item if item.start < item.end else Item(item.size, item.start, item.start + 1, item.alignment, item.offset)
 
 
-def _minimise(model: Model, enough: int, deadline: float, seed: int) -> _Best:
+def _minimise(model: Group, enough: int, deadline: float, seed: int) -> _BestPlacement:
     """Lowest placement of a group; nothing below ``enough`` bytes is of use to the whole plan."""
     rng = np.random.default_rng(seed)
-    plain = Search(model, deadline)
-    search: Search | CompiledSearch = plain
+    plain = PlainTree(model, deadline)
+    search: PlainTree | CompiledTree = plain
     patience = time.perf_counter() + _COMPILE_AFTER
     best = _start(model, plain, enough // model.unit)
     turn = 0
@@ -99,38 +99,38 @@ def _minimise(model: Model, enough: int, deadline: float, seed: int) -> _Best:
         outcome = search.run(capacity, rank, search.unit_nodes * _luby(turn // _TURNS_A_LIMIT + 1))
         if outcome.offsets is not None:
             best.offsets, best.top = outcome.offsets, _top(model, outcome.offsets)
-        elif outcome.end is End.NONE:
+        elif outcome.end is TreeEnd.NONE:
             best.bound = capacity + 1
         turn += 1
     return best
 
 
-def _compiled(model: Model, deadline: float) -> CompiledSearch | None:
+def _compiled(model: Group, deadline: float) -> CompiledTree | None:
     """The faster search, where numba is installed (extra ``fast``), has a place for its cache, and memory is enough."""
     try:
-        from .exact_compiled import CompiledSearch
+        from .compiled_tree import CompiledTree
     except (ImportError, RuntimeError):
         return None
-    return CompiledSearch(model, deadline) if CompiledSearch.bytes_needed(model) <= _STATE_BYTES else None
+    return CompiledTree(model, deadline) if CompiledTree.bytes_needed(model) <= _STATE_BYTES else None
 
 
-def _start(model: Model, search: Search, bound: int) -> _Best:
+def _start(model: Group, search: PlainTree, bound: int) -> _BestPlacement:
     """The search's first dive; if time is up at once, all free items piled above the fixed ones."""
     given = model.fixed >= 0
     base = int((model.fixed + model.padded)[given].max(initial=0))
     room = model.padded + model.alignment
     pile = -(-(base + np.cumsum(room) - room) // model.alignment) * model.alignment
     pile = np.where(given, model.fixed, pile)
-    best = _Best(pile, _top(model, pile), max(bound, model.lower_bound))
+    best = _BestPlacement(pile, _top(model, pile), max(bound, model.lower_bound))
     outcome = search.run(best.top, ranking(model, search.failures, 0, np.random.default_rng(0)), _DIVE_NODES)
     if outcome.offsets is not None:
         best.offsets, best.top = outcome.offsets, _top(model, outcome.offsets)
-    elif outcome.end is End.NONE:
+    elif outcome.end is TreeEnd.NONE:
         best.bound = best.top  # the fixed items share bytes among themselves: there is nothing to search
     return best
 
 
-def _top(model: Model, offsets: Ints) -> int:
+def _top(model: Group, offsets: Ints) -> int:
     return int((offsets + model.size).max())
 
 

@@ -1,6 +1,6 @@
 """The exact search compiled by numba (extra ``fast``): a tree without repeats, on arrays that change in place.
 
-As in ``exact_search`` a node is a set of placed items, and the one with the lowest least offset comes next. Its
+As in ``plain_tree`` a node is a set of placed items, and the one with the lowest least offset comes next. Its
 two branches: it is placed there, or it rests on an item that is still to come. In the second it waits, and its
 least offset is the lowest end of those it may rest on, until one of them is placed. An item that waits is never
 placed, so that no set of placed items is reached twice, and each placement rests on something.
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import compiled
-from .exact_model import Ints, Model
-from .exact_search import End, Outcome
+from .group import Group, Ints
+from .plain_tree import TreeEnd, TreeOutcome
 
 _PLACED = 1 << 60
 """Least offset of an item that has its place: above everything, so that minima skip it."""
@@ -30,7 +30,7 @@ _FOUND, _NONE, _LIMIT = 0, 1, 2
 
 
 class _Tables(NamedTuple):
-    """What stays as it is during a search: ``Model`` with its lists of arrays laid end to end."""
+    """What stays as it is during a search: ``Group`` with its lists of arrays laid end to end."""
 
     size: Ints
     padded: Ints
@@ -56,12 +56,12 @@ class _States(NamedTuple):
     left: Ints
 
 
-class CompiledSearch:
-    """As ``exact_search.Search``, some ten times as fast once numba has compiled it."""
+class CompiledTree:
+    """As ``plain_tree.PlainTree``, some ten times as fast once numba has compiled it."""
 
     unit_nodes = 2_000
 
-    def __init__(self, model: Model, deadline: float) -> None:
+    def __init__(self, model: Group, deadline: float) -> None:
         self.failures = np.zeros(len(model.load))
         self._model = model
         self._deadline = deadline
@@ -71,11 +71,11 @@ class CompiledSearch:
         self._others = np.concatenate(model.meets).astype(np.int64)
 
     @staticmethod
-    def bytes_needed(model: Model) -> int:
+    def bytes_needed(model: Group) -> int:
         """Memory of the states: a row for each depth."""
         return 16 * (len(model.size) + 1) * (len(model.size) + len(model.load))
 
-    def run(self, capacity: int, rank: Ints, limit: int) -> Outcome:
+    def run(self, capacity: int, rank: Ints, limit: int) -> TreeOutcome:
         """Look for a placement of at most ``capacity`` units; items that tie go by ``rank``, lowest first."""
         tables, states = self._tables(capacity, rank), self._states
         chosen = np.zeros(len(rank), dtype=np.int64)
@@ -89,8 +89,8 @@ class CompiledSearch:
         if end == _FOUND:
             offsets = np.zeros(len(rank), dtype=np.int64)
             offsets[chosen] = states.least[np.arange(len(rank)), chosen]
-            return Outcome(End.FOUND, offsets, nodes)
-        return Outcome(End.NONE if end == _NONE else End.LIMIT, None, nodes)
+            return TreeOutcome(TreeEnd.FOUND, offsets, nodes)
+        return TreeOutcome(TreeEnd.NONE if end == _NONE else TreeEnd.LIMIT, None, nodes)
 
     def _tables(self, capacity: int, rank: Ints) -> _Tables:
         model = self._model

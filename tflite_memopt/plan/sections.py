@@ -1,4 +1,4 @@
-"""Which items are alive together: the scopes that matter, by a sweep over births and deaths."""
+"""Which items are alive together: sections of time, by a sweep over births and deaths."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from .problem import Item
 
 
-def crowded_scopes(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """(scope, bytes alive) wherever a death follows a birth; what lives in any other scope is a part of these."""
+def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
+    """(first scope, bytes alive) of each maximal section: what is alive at any other time is a part of one."""
     changes: dict[int, tuple[int, int]] = {}
     for item in items:
         born, gone = changes.get(item.start, (0, 0))

@@ -19,14 +19,14 @@ from enum import Enum
 
 import numpy as np
 
-from .exact_model import Ints, Model
+from .group import Group, Ints
 
 _PLACED = 1 << 60
 """Least offset of an item that has its place: above everything, so that minima skip it."""
 _CLOCK_EVERY = 64
 
 
-class End(Enum):
+class TreeEnd(Enum):
     """Why a search stopped."""
 
     FOUND = "found"
@@ -35,10 +35,10 @@ class End(Enum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TreeOutcome:
     """``offsets`` in units when FOUND; NONE is a proof that the capacity is too small."""
 
-    end: End
+    end: TreeEnd
     offsets: Ints | None
     nodes: int
 
@@ -54,25 +54,25 @@ class _Frame:
     placed: tuple[int, int] = (-1, 0)
 
 
-class Search:
+class PlainTree:
     """Searches of one model, one for each ranking; ``failures`` counts per section what ended branches."""
 
     unit_nodes = 250
     """Nodes of the shortest restart: some hundredths of a second."""
 
-    def __init__(self, model: Model, deadline: float) -> None:
+    def __init__(self, model: Group, deadline: float) -> None:
         self.failures = np.zeros(len(model.load))
         self._model = model
         self._deadline = deadline
         self._aligns = bool((model.alignment > 1).any())
         self._fixes = bool((model.fixed >= 0).any())
 
-    def run(self, capacity: int, rank: Ints, limit: int) -> Outcome:
+    def run(self, capacity: int, rank: Ints, limit: int) -> TreeOutcome:
         """Look for a placement of at most ``capacity`` units; items that tie go by ``rank``, lowest first."""
         model = self._model
         least = np.maximum(model.fixed, 0)
         if not self._is_open(least, model.load, capacity):
-            return Outcome(End.NONE, None, 0)
+            return TreeOutcome(TreeEnd.NONE, None, 0)
         stack = [_Frame(least, model.load, self._children(least, model.load, rank, capacity))]
         nodes = 0
         while stack:
@@ -81,15 +81,15 @@ class Search:
                 stack.pop()
                 continue
             if nodes >= limit or (nodes % _CLOCK_EVERY == 0 and time.perf_counter() > self._deadline):
-                return Outcome(End.LIMIT, None, nodes)
+                return TreeOutcome(TreeEnd.LIMIT, None, nodes)
             nodes += 1
             child = self._place(frame, rank, capacity)
             if child is None:
                 continue
             stack.append(child)
             if len(stack) > len(model.size):
-                return Outcome(End.FOUND, _offsets(stack), nodes)
-        return Outcome(End.NONE, None, nodes)
+                return TreeOutcome(TreeEnd.FOUND, _offsets(stack), nodes)
+        return TreeOutcome(TreeEnd.NONE, None, nodes)
 
     def _children(self, least: Ints, left: Ints, rank: Ints, capacity: int) -> Ints:
         """Items that may come next, lowest first.
@@ -134,7 +134,8 @@ class Search:
 
     def _raise(self, least: Ints, items: Ints, floor: Ints) -> None:
         if self._aligns:
-            floor = -(-floor // self._model.alignment[items]) * self._model.alignment[items]
+            step = self._model.alignment[items]
+            floor = -(-floor // step) * step
         least[items] = np.maximum(least[items], floor)
 
     def _is_open(self, least: Ints, left: Ints, capacity: int) -> bool:

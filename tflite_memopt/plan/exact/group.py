@@ -14,13 +14,13 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Item
+from ..problem import Item
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Model:
+class Group:
     """Items that must be placed together. All sizes and offsets are multiples of ``unit`` bytes.
 
     ``padded`` rounds sizes up to the alignment that all items share: nothing can start inside the padding, but
@@ -50,7 +50,7 @@ class Model:
         return max(int((self.load - self.spare).max()), highest, int(self.size.max()))
 
 
-def build(items: Sequence[Item]) -> Model:
+def build(items: Sequence[Item]) -> Group:
     """Arrays for a group of items with positive sizes and lifetimes. O(n^2)."""
     unit, alignment = _unit_and_alignment(items)
     common = gcd(*(int(a) for a in alignment))
@@ -62,7 +62,7 @@ def build(items: Sequence[Item]) -> Model:
     last = np.array([rank[item.end] for item in items], dtype=np.int64)
     alive = [np.flatnonzero((first <= s) & (last > s)) for s in range(len(times) - 1)]
     overlaps = [np.flatnonzero((first < last[i]) & (first[i] < last)) for i in range(len(items))]
-    return Model(
+    return Group(
         unit=unit,
         size=size,
         padded=padded,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .exact_model import Ints, Model
+from .group import Group, Ints
 
 _KINDS = 4
 _FIRM = 1e6
@@ -16,7 +16,7 @@ _FIRM = 1e6
 _NOISE = 0.4
 
 
-def ranking(model: Model, failures: NDArray[np.float64], turn: int, rng: np.random.Generator) -> Ints:
+def ranking(model: Group, failures: NDArray[np.float64], turn: int, rng: np.random.Generator) -> Ints:
     """A permutation: ``rank[i]`` is the turn of item i among equals. The first four turns are free of noise."""
     sections = (model.last - model.first).astype(np.float64)
     kind, noise = turn % _KINDS, (0.0 if turn < _KINDS else _NOISE)
@@ -35,13 +35,13 @@ def ranking(model: Model, failures: NDArray[np.float64], turn: int, rng: np.rand
     return rank
 
 
-def _tight_sections(model: Model) -> NDArray[np.float64]:
+def _tight_sections(model: Group) -> NDArray[np.float64]:
     """For each item how many sections of the largest load it is alive in: there no byte may be wasted."""
     before = np.concatenate(([0.0], np.cumsum(model.load == model.load.max())))
     return np.asarray(before[model.last] - before[model.first])
 
 
-def _learned(model: Model, failures: NDArray[np.float64]) -> NDArray[np.float64]:
+def _learned(model: Group, failures: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weight of the sections that ended branches so far, summed over the item's life; 1 when there are none."""
     share = failures / max(float(failures.sum()), 1.0) * len(failures)
     sums = np.concatenate(([0.0], np.cumsum(share)))
