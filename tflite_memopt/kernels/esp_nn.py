@@ -16,7 +16,7 @@ from ..ir.dtype import DType
 from ..ir.model import Operator
 from .profile import KernelProfile
 from .reference import reference_relations
-from .relations.model import Share
+from .relations.model import KernelReuse
 from .requests.model import Requests, Word
 from .requests.table import requests_of
 
@@ -71,7 +71,7 @@ class _Window:
         return self.out_width * self.stride_wide + self.taps_wide - 1 - self.in_width
 
 
-def relations(operator: Operator) -> tuple[Share, ...]:
+def relations(operator: Operator) -> tuple[KernelReuse, ...]:
     """The reference rules for kernels that esp-nn leaves alone; nothing for its own."""
     return () if operator.name in REPLACED else reference_relations(operator)
 

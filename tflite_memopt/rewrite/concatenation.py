@@ -9,7 +9,7 @@ from itertools import accumulate
 from ..ir.model import Operator, Tensor
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import axis_of
-from ..kernels.relations.views import view_shares
+from ..kernels.relations.views import view_reuses
 from .pattern import Pattern
 
 ROLE = "concatenation"
@@ -62,7 +62,7 @@ def _is_free(operator: Operator) -> bool:
     Not where a tensor is joined twice: it cannot be in two places.
     """
     inputs = {id(tensor) for tensor in operator.present_inputs() if not tensor.is_constant}
-    return len(inputs) == len(operator.inputs) == len(view_shares(operator))
+    return len(inputs) == len(operator.inputs) == len(view_reuses(operator))
 
 
 def _against(operator: Operator, parts: Sequence[Tensor]) -> str | None:

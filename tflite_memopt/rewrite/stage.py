@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..errors import UsageError
 from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.cost import cost_of, estimate_of
-from ..options import IO, Options
+from ..options import Options
 from .boundary import take_integers
 from .driver import Driver
 from .search import SiteLimit, SiteUse, TakenApart, search
@@ -73,8 +72,6 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
 
 
 def _boundary(model: Model, options: Options) -> Rewritten:
-    if options.io not in IO:
-        raise UsageError(f"unknown io '{options.io}'; choose one of {', '.join(IO)}")
     if options.io == "keep":
         return Rewritten(model, (), ())
     done = take_integers(model)

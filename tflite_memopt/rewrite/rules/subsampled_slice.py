@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...kernels.relations.shapes import Grid, operands, strided_slice_grid
-from ...kernels.relations.views import view_shares
+from ...kernels.relations.views import view_reuses
 from ..pattern import Match, Pattern
 from ..rule import Rule
 from ..slicing import write_slice
@@ -39,7 +39,7 @@ def _check(match: Match) -> Subsampled | str | None:
     between, grid, source = cut.outputs[0], strided_slice_grid(cut), cut.inputs[0]
     if len(between.uses) > 1 or match.is_returned(between):
         return f"'{between.name}' is needed by others too"
-    if view_shares(cut):
+    if view_reuses(cut):
         return "the slice is free: it is a view of its input"
     if grid is None or grid.count != between.shape:
         return "what the slice takes is computed, or of another rank than its input"
