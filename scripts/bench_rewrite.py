@@ -182,7 +182,7 @@ def _ordered(model: Model, options: Options) -> Ordered:
 
 
 def _heads(models: Mapping[str, bytes], largest: Model) -> dict[str, Head]:
-    """TFLM's own word on those that it loads; nothing is run."""
+    """TFLM's own figures of those that it loads; nothing is run."""
     found = run_models("tflm", models, [], 2 * arena_for(largest))
     return {name: Head(run.facts["head"], True) for name, run in found.items() if run.ran}
 

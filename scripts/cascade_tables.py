@@ -159,7 +159,7 @@ def _chains(chains: Measured) -> Iterator[str]:
     yield "The zoo's float networks, 224x224x3, with the head as objective. The initial peak is"
     yield "that of TFLM's own plan. The input alone is 602,112 bytes: 37.5 % of the initial peak of `mobilenet_like`,"
     yield "1,605,632 bytes, and no static plan goes below it. One invocation of `vgg_like` takes a minute on TFLM's"
-    yield "reference kernels: plans that are not bold were not run. At most 10 % more MACs, as above. What binds: in"
+    yield "reference kernels: plans that are not bold were not run. At most 10 % more MACs. What binds: in"
     yield "`mobilenet_like` the input; in `vgg_like` the first pool's output, 112x112x64 in 3,211,264 bytes, with the"
     yield "stripes before or behind it.\n"
     yield from (f"{name}: {runs[0].how}" for name, runs in chains.items())

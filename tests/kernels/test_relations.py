@@ -1,4 +1,4 @@
-"""What the profiles permit: TFLM computes the right bytes at exactly that distance, and refusals refuse."""
+"""What the profiles permit: TFLM computes the right bytes at exactly that distance; what is refused breaks."""
 
 from __future__ import annotations
 

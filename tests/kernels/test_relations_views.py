@@ -20,7 +20,7 @@ from tflite_memopt.kernels.relations.views import SHARED_CODE, view_reuses
 
 
 def whole(name: str, after: tuple[int, ...], dtype: DType = I8, **options: Any) -> Case:
-    """RESHAPE and its like of a (1, 4, 16)."""
+    """RESHAPE, SQUEEZE or EXPAND_DIMS of a (1, 4, 16)."""
 
     def case(b: ModelBuilder) -> Operator:
         extra = {"RESHAPE": [ints(*after)], "EXPAND_DIMS": [ints(1)]}.get(name, [])

@@ -1,4 +1,4 @@
-"""Concatenations that can be taken apart along channels, and what speaks against it whatever reads them."""
+"""Concatenations that can be taken apart along channels, and the reasons against it that hold for every reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a constant for some of the channels: of its values and of its quantisation."""
+"""The part of a constant that some of the channels need: of its values and of its quantisation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_per_channel(quantization: Quantization | None) -> bool:
 
 
 def _extras_of_channels(extras: Extras, size: int, cut: slice) -> Mapping[str, Any]:
-    """The range that the converter saw is cut with the channels; one of another length is for other channels."""
+    """The range that the converter saw is cut with the channels; one of another length is left out."""
     kept = dict(extras)
     for name in ("min", "max"):
         found = kept.get(name)

@@ -1,4 +1,4 @@
-"""New constants and operators: what the builder of whole models and the editor of given ones have in common."""
+"""Makes constants and operators: what the builder of new models and the editor of given ones share."""
 
 from __future__ import annotations
 

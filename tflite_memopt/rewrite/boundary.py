@@ -1,4 +1,4 @@
-r"""The model takes and gives integers itself: QUANTIZE after inputs and DEQUANTIZE before outputs go.
+r"""The model takes and gives integers itself: QUANTIZE after inputs and DEQUANTIZE before outputs are removed.
 
     x (float32) --> QUANTIZE --> q (int8) --> op        =>   x (int8) --> op
     op --> q (int8) --> DEQUANTIZE --> y (float32)      =>   op --> y (int8)
@@ -96,8 +96,8 @@ def _at_input(graph: Graph, outer: Tensor) -> _Conversion | str:
 def _at_output(graph: Graph, outer: Tensor) -> _Conversion | str:
     writer = outer.producer
     if writer is None or writer.name not in ("DEQUANTIZE", "QUANTIZE"):
-        whence = "no operator" if writer is None else _named(writer)
-        return f"it comes from {whence}, not from DEQUANTIZE"
+        source = "no operator" if writer is None else _named(writer)
+        return f"it comes from {source}, not from DEQUANTIZE"
     if outer.uses:
         return f"{_named(outer.uses[0].operator)} reads it as {outer.dtype.label}"
     inner = writer.inputs[0]

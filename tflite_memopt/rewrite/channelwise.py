@@ -4,7 +4,8 @@
         +-- CONCATENATION -- op  =>             +-- CONCATENATION
     b --+                             b -- op --+
 
-True of operators whose output channels come each from input channels of their own. Channels are the last dimension.
+This holds for operators whose output channels depend each on input channels of their own. Channels are the last
+dimension.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
 
 
 def _reason_against_joining(output: Tensor) -> str | None:
-    """Of parts whose type the operator has made."""
+    """Why TFLM cannot join parts of the output's type, which is not that of the concatenation."""
     if output.dtype not in _JOINED_TYPES:
         return f"TFLM does not join tensors of type {output.dtype.label}"
     quantization = output.quantization

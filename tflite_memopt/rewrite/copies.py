@@ -1,4 +1,4 @@
-"""Copies that need not be: when an operator may read what was copied in place of the copy."""
+"""Copies that can be left out: when an operator may read what was copied in place of the copy."""
 
 from __future__ import annotations
 

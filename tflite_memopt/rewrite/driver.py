@@ -50,7 +50,7 @@ class Driver:
         check_model(self.model)
 
     def apply_below(self, rules: Sequence[AnyRule], graph: Graph, operator: Operator) -> None:
-        """Apply the rules to the readers of an operator, then to the readers of what that put in its place."""
+        """Apply the rules to the readers of an operator, then to the readers of each new operator, and so on."""
         waiting = [operator]
         while waiting:
             for reader in _readers(waiting.pop()):
@@ -79,7 +79,7 @@ class Driver:
         return False
 
     def _check(self) -> None:
-        # It takes as long as the model is large: after each of many rewrites, nearly all of the time.
+        # A check looks at the whole model. After each of many rewrites it would take nearly all of the time.
         if not self._is_trial and len(self.model.main.operators) <= _MOST_CHECKED:
             check_model(self.model)
 

@@ -37,7 +37,7 @@ class Site:
 
 
 Sites = frozenset[Site]
-"""At most one for each position."""
+"""At most one site for each position."""
 
 
 CostOf = Callable[[Model], Cost]
@@ -137,7 +137,7 @@ class _SiteSearch:
         return (sites[:1] if is_one_way else sites), refused.values()
 
     def _rewritten(self, sites: Sites, is_trial: bool = True) -> tuple[Model, dict[Site, Driver]]:
-        """A copy with these sites taken apart, last one first: what is below is in pieces before the one above.
+        """A copy with these sites taken apart, last one first: what a concatenation feeds is in parts before it is.
 
         It has no dead tensors, which TFLM would place in the arena.
         """
@@ -178,7 +178,7 @@ class _SiteSearch:
         return sites
 
     def _toggled(self, best: Sites, candidates: Sequence[Site]) -> Sites:
-        """Put in what is out and take out what is in, for windows of neighbours, until a whole pass gains nothing."""
+        """Add the sites that are out, drop those that are in, window by window, until a whole pass gains nothing."""
         before = None
         while best != before and self._may_go_on():
             before = best

@@ -1,4 +1,4 @@
-"""Writes a STRIDED_SLICE anew, with plain limits: what the rules about slices share."""
+"""Writes a new STRIDED_SLICE without masks: what the rules about slices share."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Rewritten:
 
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
-    """Rewrite a model; it is changed itself by the clean-up and at its boundary, and copied for what comes after."""
+    """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies."""
     cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
@@ -51,7 +51,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
 
 
 def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApart:
-    """The sites that pay by the estimate, if they do by the planner too."""
+    """The sites that lower the estimated cost, if they lower the planner's too."""
     found = search(
         model,
         SPLITS,

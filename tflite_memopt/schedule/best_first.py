@@ -34,7 +34,7 @@ _SEARCH_SHARE = 0.9
 _TURN = 16
 """States that one direction visits before the other goes on."""
 _LEAD = 5
-"""So many turns for one has the direction that was the last to raise the bound."""
+"""Turns of the direction that last raised the bound for each turn of the other one."""
 
 
 def best_first(problem: ScheduleProblem, limit: SearchLimit) -> Answer:

@@ -81,7 +81,7 @@ def _moved(operator: Operator) -> list[Array] | None:
         return None
     try:
         moved = move(operator, arrays)
-    except ValueError:  # numpy's word for operands that do not fit each other
+    except ValueError:  # what numpy raises when operands do not fit each other
         return None
     return moved if [each.shape for each in moved] == [tensor.shape for tensor in operator.outputs] else None
 
@@ -156,7 +156,7 @@ def _tiled(operator: Operator, arrays: list[Array]) -> list[Array]:
 
 
 def _padded(operator: Operator, arrays: list[Array]) -> list[Array]:
-    """Zeros around: of a quantised tensor, its zero point."""
+    """Zeros around the values; for a quantised tensor, its zero point."""
     quantization = operator.outputs[0].quantization
     zero = quantization.zero_point[:1] if quantization is not None and quantization.zero_point.size else 0
     return [np.pad(arrays[0], _operand(operator, 1).reshape(-1, 2).tolist(), constant_values=zero)]

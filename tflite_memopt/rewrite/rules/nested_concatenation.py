@@ -76,7 +76,7 @@ def _inner_ones(outer: Operator) -> list[Operator]:
 
 
 def _inputs(outer: Operator, merged: list[Operator]) -> list[Tensor | None]:
-    """The inputs in order; those of a merged one as often as its output is joined."""
+    """The inputs in order; those of a merged concatenation wherever its output was joined."""
     of_inner = {inner.outputs[0]: inner.inputs for inner in merged}
     pieces = ((tensor,) if tensor is None else of_inner.get(tensor, (tensor,)) for tensor in outer.inputs)
     return [tensor for piece in pieces for tensor in piece]

@@ -233,7 +233,7 @@ def _without_range(quantization: Quantization | None) -> Quantization | None:
 def _quantizations(
     found: PartialSums, weights: Sequence[Array]
 ) -> tuple[Sequence[Quantization | None], Sequence[Quantization | None]]:
-    """For the parts, and for the running sums but the last; none for float32."""
+    """Quantisations of the parts, and of the running sums but the last; None each for float32."""
     integers = found.integers
     if integers is None:
         return [None] * len(weights), [None] * len(weights)

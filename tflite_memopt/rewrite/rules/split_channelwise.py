@@ -52,7 +52,7 @@ _RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _SLICES = ("SLICE", "STRIDED_SLICE")
 
 _SPLIT_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32)
-"""Of micro/kernels/split_v.cc."""
+"""Types that TFLM's SPLIT_V takes (micro/kernels/split_v.cc)."""
 _SLICE_MASKS = ("shrinkAxisMask", "ellipsisMask", "newAxisMask", "offset")
 """With one of these, input and output dimensions are not the same ones."""
 

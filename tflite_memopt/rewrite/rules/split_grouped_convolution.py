@@ -27,7 +27,7 @@ _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 def _check(match: Match) -> ChannelSplit | str | None:
     x, weights = (*match.anchor.inputs, None)[:2]
     if x is None or weights is None or weights.shape[-1:] == x.shape[-1:]:
-        return None  # Its filters see all channels: that is a sum over all parts, and another rule's.
+        return None  # Its filters see all channels, so that it sums over all parts: partial_convolution.py.
     reader = channel_reader(match, multiplier=None)
     if isinstance(reader, str):
         return reader

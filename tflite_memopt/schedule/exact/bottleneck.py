@@ -95,7 +95,7 @@ class Search:
         return None
 
     def raise_floor(self, floor: int) -> None:
-        """Take over that every order reaches ``floor`` bytes: what lies below it is no longer worth telling apart."""
+        """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer told apart."""
         if floor <= self.reached:
             return
         self.reached = floor

@@ -99,11 +99,11 @@ class Forward:
         return union(1 << b for b, (grow, dies) in enumerate(zip(states.grow, most, strict=True)) if grow <= dies)
 
     def cost(self, state: int, b: int) -> tuple[int, int]:
-        """As in ``States``."""
+        """See :meth:`States.cost`."""
         return self.states.cost(state, b)
 
     def in_order(self, moves: Sequence[int]) -> tuple[int, ...]:
-        """As they are."""
+        """The moves themselves: they are in the order of running."""
         return tuple(moves)
 
 
