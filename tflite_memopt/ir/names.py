@@ -11,5 +11,5 @@ def label(operator: Operator) -> str:
 
 
 def stem(tensor: Tensor) -> str:
-    """A short name to build others from: the first, where the converter has joined those of fused operators by ``;``."""
+    """A short name to build others from: the first, where the converter has joined several by ``;``."""
     return tensor.name.partition(";")[0]

@@ -2,8 +2,8 @@
 
 Sources, tflite-micro commit 90b983c2b3f1, tensorflow/lite/kernels/internal/reference:
 pad.h writes the output from its first element to its last and reads the input in the same order, one element for
-each one copied; slice.h does so element by element; strided_slice.h by memcpy of runs along the last dimension when its stride is 1.
-A memcpy between ranges that overlap is not defined, so that a run must be clear of its own source.
+each one copied; slice.h does so element by element; strided_slice.h by memcpy of runs along the last dimension when
+its stride is 1. A memcpy between ranges that overlap is not defined, so that a run must be clear of its own source.
 """
 
 from __future__ import annotations

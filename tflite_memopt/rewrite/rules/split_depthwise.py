@@ -23,7 +23,7 @@ from ..pattern import Match, Pattern
 from ..rule import Rule
 
 _WEIGHT_TYPES = {DType.FLOAT32: DType.FLOAT32, DType.INT8: DType.INT8, DType.INT16: DType.INT8}
-"""The weights' type by the input's. Not float with int8: such inputs are quantised by the largest value of all channels."""
+"""The weights' type by the input's. Not float with int8: such inputs are quantised by the largest of all channels."""
 
 
 def _check(match: Match) -> ChannelSplit | str:
