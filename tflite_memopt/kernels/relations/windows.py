@@ -30,7 +30,7 @@ _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _KernelAxis:
     """A window along one axis: sizes in pixels, ``taps`` of the kernel ``dilation`` apart."""
 
     size: int
@@ -97,9 +97,9 @@ def _is_plain(source: Tensor, output: Tensor) -> bool:
     return four and source.dtype in _TYPES and source.dtype is output.dtype and min(*source.shape, *output.shape) > 0
 
 
-def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> _Axis:
+def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> _KernelAxis:
     letter = "HW"[axis - 1]
-    return _Axis(
+    return _KernelAxis(
         source.shape[axis],
         output.shape[axis],
         taps,
