@@ -81,7 +81,7 @@ def _working_sets(model: Model, layout: MemoryLayout, offsets: Sequence[int]) ->
 
 
 def step_use(each: WorkingSet) -> StepUse:
-    """A working set in the report's words."""
+    """A working set as the report shows it."""
     live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
     operator = each.operator
     output = operator.outputs[0].name if operator.outputs else ""

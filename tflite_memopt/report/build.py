@@ -26,7 +26,7 @@ from .warnings import warnings_for
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the report says of the model as it came. It is taken down first: later stages change the model."""
+    """What the report says of the model as it came. It is recorded first, since later stages change the model."""
 
     name: str | None
     file_bytes: int

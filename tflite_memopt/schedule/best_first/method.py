@@ -32,7 +32,7 @@ _SEARCH_SHARE = 0.9
 _TURN = 16
 """States that one direction visits before the other goes on."""
 _LEAD = 5
-"""How many turns the direction that was the last to raise the bound has for one of the other."""
+"""Turns of the direction that last raised the bound for each turn of the other one."""
 
 
 def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:

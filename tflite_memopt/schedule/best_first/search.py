@@ -95,7 +95,7 @@ class BottleneckSearch:
         return None
 
     def raise_floor(self, floor: int) -> None:
-        """Make use of a proof that every order needs ``floor`` bytes: states that need less are all as good as that."""
+        """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer told apart."""
         if floor <= self.reached:
             return
         self.reached = floor

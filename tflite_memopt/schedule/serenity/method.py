@@ -1,7 +1,7 @@
 """Serenity: dynamic programming, divide and conquer, adaptive soft budgeting.
 
 Source: Ahn et al., "Ordering Chaos: Memory-Aware Scheduling of Irregularly Wired Neural Networks for Edge Devices"
-(MLSys 2020), sections 3.1 and 3.2. Its graph rewriting (3.3) is no matter of scheduling.
+(MLSys 2020), sections 3.1 and 3.2. Its graph rewriting (3.3) is not about scheduling.
 """
 
 from __future__ import annotations
