@@ -29,11 +29,11 @@ class Options:
 
     ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
-    runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
-    it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``require``: of these,
-    ``tflm`` where a result is refused whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
-    approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for one
-    model and in bytes of address space (None: no limit).
+    runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
+    without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``require``:
+    ``("tflm",)`` refuses a result whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
+    approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
+    one model and in bytes of address space (None: no limit).
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are

@@ -48,7 +48,15 @@ def _scores(
 
 
 def _row(score: Score) -> str:
-    cells = (score.model, score.kind, score.tried, score.visible, score.caught, score.by_values, "; ".join(score.missed))
+    cells = (
+        score.model,
+        score.kind,
+        score.tried,
+        score.visible,
+        score.caught,
+        score.by_values,
+        "; ".join(score.missed),
+    )
     return f"| {' | '.join(map(str, cells))} |"
 
 

@@ -85,8 +85,9 @@ def _moved_weights(model: Model) -> Iterator[Change]:
 def _moved_biases(model: Model) -> Iterator[Change]:
     for step, operator in _weights(model):
         slot = len(operator.inputs) - 1
-        if slot > _WEIGHTED[operator.name] and operator.inputs[slot] is not None and values(_input(operator, slot)) is not None:
-            for place in range(_input(operator, slot).elements):
+        bias = operator.inputs[slot] if slot > _WEIGHTED[operator.name] else None
+        if bias is not None and values(bias) is not None:
+            for place in range(bias.elements):
                 yield lambda other, step=step, slot=slot, place=place: _move(other, step, slot, place)  # type: ignore[misc]
 
 

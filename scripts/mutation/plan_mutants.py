@@ -78,7 +78,7 @@ def _swapped_operators(model: Model) -> Iterator[Change]:
     for step in range(len(operators) - 1):
         outputs = set(operators[step].outputs)
         if any(tensor in outputs for tensor in operators[step + 1].present_inputs()):
-            yield lambda other, plan, step=step: _exchange(other, step)  # type: ignore[misc]
+            yield lambda other, _, step=step: _exchange(other, step)  # type: ignore[misc]
 
 
 def _exchange(model: Model, step: int) -> str:

@@ -50,7 +50,10 @@ def graph_scores(
     for mutant in graph_mutants(data, per_kind, seed):
         score = scores.setdefault(mutant.kind, Score(name, mutant.kind))
         score.tried += 1
-        in_file, in_values = _is_stored_differently(original, mutant), _computes_otherwise(original, mutant, interpreters)
+        in_file, in_values = (
+            _is_stored_differently(original, mutant),
+            _computes_otherwise(original, mutant, interpreters),
+        )
         if in_values or long_run.shows(mutant):
             score.visible += 1
             score.caught += in_file or in_values

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
 
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
 from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
@@ -16,7 +17,6 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Quantization, Tensor
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
 
 
 def depthwise(branch: Branch) -> None:
@@ -121,6 +121,18 @@ def as_weights(b: ModelBuilder) -> None:
     b.graph.set_input(operator, 1, operator.inputs[0])
 
 
+def computed_extra(b: ModelBuilder) -> None:
+    """A computed input behind the bias: it was left out of the parts, without a word."""
+    operator = b.graph.operators[1]
+    extra = b.input("extra", (6,))
+    b.graph.remove_operator(operator)
+    b.graph.add_operator(replace(operator, inputs=(*operator.inputs, extra)))
+
+
+def computed_bias(b: ModelBuilder) -> None:
+    b.graph.set_input(b.graph.operators[1], 2, b.input("bias", (6,), DType.INT32))
+
+
 def int4(b: ModelBuilder) -> None:
     weights = b.graph.operators[1].inputs[1]
     assert weights is not None
@@ -147,6 +159,8 @@ NOT_PLAIN = "its weights or bias are computed, sparse, of a packed type, or quan
     ("change", "reason"),
     [
         (computed, NOT_PLAIN),
+        (computed_bias, NOT_PLAIN),
+        (computed_extra, "it has more inputs than data, weights and bias"),
         (int4, NOT_PLAIN),
         (sparse, NOT_PLAIN),
         (custom, NOT_PLAIN),

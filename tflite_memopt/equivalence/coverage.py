@@ -1,4 +1,4 @@
-"""What the inputs excited: tensors and channels that changed, values that were saturated, outputs that were distinct."""
+"""What the inputs excited: tensors and channels that changed, values that were saturated, distinct outputs."""
 
 from __future__ import annotations
 

@@ -108,7 +108,8 @@ def _halved(a: Array, b: Array, found: InputRange, stream: Stream) -> Array:
     flat = a.reshape(-1).copy()
     cut = stream.integer(0, flat.size)
     flat[cut:] = b.reshape(-1)[cut:]
-    return flat.reshape(a.shape)
+    halved: Array = flat.reshape(a.shape)
+    return halved
 
 
 _CHANGES = (_mixed, _inverted, _scaled, _shifted, _halved)

@@ -14,8 +14,8 @@ from ..graph.alignment import aligned
 from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
+from ..ir.editor import Editor
 from ..ir.head import in_head
-from ..ir.making import new_operator
 from ..ir.model import Graph, Model, Operator, Tensor
 from .trace import computed_tensors
 
@@ -84,9 +84,9 @@ def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
         tensor = graph.tensors[index]
         if tensor in graph.outputs or tensor not in readers:
             continue
-        copy = graph.add_tensor(Tensor(f"snapshot{index}", tensor.shape, tensor.dtype, model.buffers[0]))
-        operator = new_operator(model, "RESHAPE", (tensor,), (copy,), None, {})
-        graph.add_operator(operator, graph.operators.index(readers[tensor]))
+        edit = Editor(model, graph, graph.operators.index(readers[tensor]))
+        copy = edit.activation(f"snapshot{index}", tensor.shape, tensor)
+        edit.operator("RESHAPE", (tensor,), (copy,))
         planned[copy], top = top, aligned(top + tensor.nbytes)
         shown[len(graph.outputs)] = index
         graph.outputs = (*graph.outputs, copy)

@@ -42,14 +42,14 @@ def steps(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
     for axis in axes:
         cut = stream.integer(0, shape[axis] - 1)
         side = (np.arange(shape[axis]) >= cut).astype(np.int64)
-        grid = np.take(grid, np.minimum(side, grid.shape[axis] - 1), axis=axis)
+        grid = grid.take(np.minimum(side, grid.shape[axis] - 1), axis=axis)
     return grid
 
 
 def constants(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
     """One random level for each channel, or for all of a vector."""
     if len(shape) > 2:
-        return np.broadcast_to(stream.integers(0, _TOP, shape[-1:]), tuple(shape)).copy()
+        return stream.integers(0, _TOP, shape[-1:]) + np.zeros(tuple(shape), np.int64)
     return np.full(tuple(shape), stream.integer(0, _TOP), np.int64)
 
 
@@ -65,7 +65,7 @@ def extremes(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
 
 def noisy_image(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
     """An image with noise on it."""
-    return np.clip(image(shape, zero, stream) + noise(shape, zero, stream) // 4 - LEVELS // 8, 0, _TOP)
+    return (image(shape, zero, stream) + noise(shape, zero, stream) // 4 - LEVELS // 8).clip(0, _TOP)
 
 
 def impulses(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
@@ -125,10 +125,11 @@ def _stretched(grid: Integers, axis: int, size: int) -> Integers:
     at = np.arange(size) * intervals
     first = np.minimum(at // steps_between, intervals - 1 if intervals else 0)
     weight = (at - first * steps_between).reshape([-1 if each == axis else 1 for each in range(grid.ndim)])
-    left, right = (np.take(grid, np.minimum(first + step, intervals), axis=axis) for step in (0, 1))
-    return (left * (steps_between - weight) + right * weight) // steps_between
+    left, right = (grid.take(np.minimum(first + step, intervals), axis=axis) for step in (0, 1))
+    stretched: Integers = (left * (steps_between - weight) + right * weight) // steps_between
+    return stretched
 
 
 def _around(center: int, levels: Integers, bits: int) -> Integers:
     """The levels, weaker by a power of two, around another one."""
-    return np.clip(center + ((levels - LEVELS // 2) >> bits), 0, _TOP)
+    return (center + ((levels - LEVELS // 2) >> bits)).clip(0, _TOP)

@@ -25,12 +25,12 @@ def _findings(model: Model, litert: Trace | None, tflm: Trace | None, is_sound: 
         where, said, inferred = shape
         yield (
             f"TFLM itself computes this model wrongly, from {where} on: the file says shape {said}, its operands make "
-            f"{inferred}; LiteRT works that out, TFLM believes the file. Convert the model again with a fixed batch size"
+            f"{inferred}; LiteRT works that out, TFLM believes the file. Convert it again with a fixed batch size"
         )
     if not is_sound:
         yield (
-            "TFLM itself does not give the same outputs twice for this model, with the samples in another order and its "
-            "arena filled with another pattern: an operator reads memory that nobody wrote"
+            "TFLM itself does not give the same outputs twice for this model, with the samples in another order and "
+            "its arena filled with another pattern: an operator reads memory that nobody wrote"
         )
     elif shape is None and litert is not None and tflm is not None:
         yield from _far_apart(model, litert, tflm)

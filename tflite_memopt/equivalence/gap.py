@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def gap_between(before: Outputs, after: Outputs, steps: Mapping[int, float]) -> 
     return _union(
         _gap(a, b, steps.get(output))
         for output, wanted in before.items()
-        for a, b in zip(wanted, after.get(output) or [None] * len(wanted), strict=True)
+        for a, b in zip_longest(wanted, after.get(output, ())[: len(wanted)])
     )
 
 

@@ -99,7 +99,7 @@ def _glide(tensor: Tensor, found: InputRange, at: int, number: int, seed: int) -
     """Between two neighbours of the plain sequence."""
     turn, phase = divmod(number, _GLIDE)
     start, end = (_levels(tensor, found, at, each, seed) for each in (turn, turn + 1))
-    return np.clip((start * (_GLIDE - phase) + end * phase) // _GLIDE, 0, LEVELS - 1)
+    return ((start * (_GLIDE - phase) + end * phase) // _GLIDE).clip(0, LEVELS - 1)
 
 
 def _scaled(values: Array, number: int, seed: int) -> Array:

@@ -215,13 +215,14 @@ def _text(model: Model, outer: OutputDifference | None, inner: InnerDifference |
         return None
     if outer is None and inner is not None:
         return (
-            f"tensor '{inner.tensor}' differs by up to {inner.max_abs_diff:g}, first in sample {inner.sample}; the outputs "
-            "are the same for these inputs"
+            f"tensor '{inner.tensor}' differs by up to {inner.max_abs_diff:g}, first in sample {inner.sample}; the "
+            "outputs are the same for these inputs"
         )
     assert outer is not None
     first = f"the first tensor that differs is '{inner.tensor}'" if inner else "no inner tensor differs"
     name = model.main.outputs[outer.output].name
-    return f"output {outer.output} '{name}' differs by up to {outer.max_abs_diff:g}, first in sample {outer.sample}; {first}"
+    size = f"differs by up to {outer.max_abs_diff:g}, first in sample {outer.sample}"
+    return f"output {outer.output} '{name}' {size}; {first}"
 
 
 def _silent(ground: Ground, reason: str | None = None) -> Verdict:

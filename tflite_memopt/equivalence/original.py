@@ -119,7 +119,8 @@ class _Look:
         self.grounds[runtime] = Ground(None, "; ".join(reasons))
 
     def _ground(self, runtime: str, kernels: str) -> Ground:
-        interpreter, wanted, reasons = self.interpreters[runtime], computed_tensors(self.model.main), []
+        interpreter, wanted = self.interpreters[runtime], computed_tensors(self.model.main)
+        reasons: list[str | None] = []
 
         def run(samples: list[Sample]) -> Trace | None:
             done = interpreter.run(Job(self.data, samples, 0, wanted, kernels))

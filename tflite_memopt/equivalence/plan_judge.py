@@ -1,4 +1,4 @@
-"""TFLM as the judge of a plan: every tensor, at its last use, must be what the same graph makes with no memory shared."""
+"""TFLM as the judge of a plan: every tensor, at its last use, must be what the graph makes with no memory shared."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ FILE = "file"
 class Subject:
     """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
 
-    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of the
-    optimised model's tensors by name, ``approximated`` the original's tensors that an approximation computes.
+    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
+    the optimised model's tensors by name, ``approximated`` the original's tensors that an approximation computes.
     ``required_bytes``: the arena that the 64-bit TFLM must accept; ``head``: the plan's; None where nobody says so.
     """
 

@@ -30,7 +30,7 @@ class Tolerance:
         """The largest difference from these values of one tensor that is tolerated, one for all or one a channel."""
         if not samples or samples[0].dtype.kind not in "fc":
             return np.asarray(self.lsb)
-        return self.absolute + self.relative * largest_magnitudes(samples)
+        return np.asarray(self.absolute + self.relative * largest_magnitudes(samples))
 
 
 EXACT = Tolerance()
@@ -54,7 +54,7 @@ def largest_magnitudes(samples: Sequence[Array]) -> npt.NDArray[np.float64]:
     """The largest finite magnitude of each channel over all samples, or of everything where there are no channels."""
     arrays = [np.abs(np.where(np.isfinite(each), each, 0)).astype(np.float64) for each in samples]
     axes = tuple(range(arrays[0].ndim - 1)) if arrays[0].ndim >= _LEAST_RANK_WITH_CHANNELS else None
-    return np.max([each.max(axis=axes, initial=0.0) for each in arrays], axis=0)
+    return np.asarray(np.max([each.max(axis=axes, initial=0.0) for each in arrays], axis=0))
 
 
 def arrays_agree(

@@ -9,7 +9,7 @@ from .coverage import Coverage
 
 @dataclass(frozen=True)
 class Verdict:
-    """One runtime's word on equality; ``equal`` is None when it could not judge, for ``reason``.
+    """What one runtime says of equality; ``equal`` is None when it could not judge, for ``reason``.
 
     ``equal`` means: outputs and ``inner_tensors`` inner tensors are the same to the bit when ``exactness`` is "exact";
     within ``tolerance`` when it is "reassociates"; when it is "approximates", that stripes, order and plan change
@@ -17,7 +17,7 @@ class Verdict:
     The differences are those of outputs from the original's: the largest, in units of the output; of float outputs, as
     a share of the largest magnitude in the tensor; of integer outputs, in steps; and the share of values that differ.
     ``agreeing_argmax_share``: how often the largest of a row of scores is the same (None: no such output).
-    ``signal_to_noise``: in dB, of an approximation. ``kernels``: which of the runtime's were used, where it has several.
+    ``signal_to_noise``: in dB, of an approximation. ``kernels``: which of the runtime's were used, of several.
     ``unproved_outputs``: names of float outputs, or channels of them, too small to say anything within the tolerance.
     """
 
