@@ -55,7 +55,7 @@ class Options:
     verify: bool = True
     runtimes: tuple[str, ...] = PROVING
     require: tuple[str, ...] = ()
-    least_decibels: float = 20.0
+    least_decibels: float = 10.0
     interpreter_seconds: float = 900.0
     interpreter_memory: int | None = 16 << 30
     objective: Objective = "total"

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from scripts.mutation.scoring import Score, graph_scores, plan_scores
-from tflite_memopt.equivalence.limits import Limits
+from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.pool import open_interpreters
 
 
@@ -39,7 +39,7 @@ def _scores(
 ) -> Iterator[Score]:
     for path in models:
         started, data = time.monotonic(), path.read_bytes()
-        with open_interpreters(("litert", "tflm"), Limits()) as interpreters:
+        with open_interpreters(("litert", "tflm"), ProcessLimits()) as interpreters:
             if plans:
                 yield from plan_scores(path.stem, data, kernels, per_kind, samples, interpreters, seed)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -195,13 +196,14 @@ def _input(operator: Operator, slot: int) -> Tensor:
     return tensor
 
 
-def _read(tensor: Tensor) -> npt.NDArray[np.generic]:
+def _read(tensor: Tensor) -> npt.NDArray[Any]:
     found = values(tensor)
     assert found is not None
-    return found.copy()
+    copied: npt.NDArray[Any] = found.copy()
+    return copied
 
 
-def _write(tensor: Tensor, changed: npt.NDArray[np.generic]) -> str:
+def _write(tensor: Tensor, changed: npt.NDArray[Any]) -> str:
     """Other tensors may share the buffer: they change too, as in a file that is damaged there."""
     tensor.buffer.data = np.frombuffer(changed.tobytes(), np.uint8)
     return tensor.name

@@ -6,15 +6,14 @@ say no more. Where an operator cannot be run alone, the whole model is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from scripts.mutation.mutant import Mutant
-from tflite_memopt.equivalence.adapter import REFERENCE, Job
+from tflite_memopt.equivalence.adapter import REFERENCE, InterpreterJob
 from tflite_memopt.equivalence.inputs import Sample, has_state, is_exchanged, seeded_inputs
 from tflite_memopt.equivalence.original import arena_for, run_exposed
 from tflite_memopt.equivalence.pool import Interpreters
+from tflite_memopt.equivalence.tolerance import Array
 from tflite_memopt.equivalence.trace import Trace, computed_tensors, trace_of
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -56,7 +55,8 @@ class LongRun:
         if self.runtime == "tflm":
             found = run_exposed(self._interpreters["tflm"], data, samples, 2 * arena_for(model))
             return found if isinstance(found, Trace) else None
-        run = self._interpreters["litert"].run(Job(data, samples, 0, computed_tensors(model.main), REFERENCE))
+        job = InterpreterJob(data, samples, 0, computed_tensors(model.main), REFERENCE)
+        run = self._interpreters["litert"].run(job)
         return trace_of(run.arrays, len(samples)) if run.ran else None
 
     def _shows_alone(self, mutant: Mutant, step: int) -> bool | None:
@@ -69,7 +69,7 @@ class LongRun:
             if before is None or any(index not in before.tensors for index in (*inputs, *outputs)):
                 return None
             samples = [list(row) for row in zip(*(before.tensors[index] for index in inputs), strict=True)]
-            run = self._interpreters["litert"].run(Job(data, samples, 0, (), REFERENCE))
+            run = self._interpreters["litert"].run(InterpreterJob(data, samples, 0, (), REFERENCE))
             if not run.ran:
                 return True  # it runs in the original
             found = trace_of(run.arrays, len(samples)).outputs
@@ -99,7 +99,7 @@ def _differ(before: Trace | None, after: Trace | None) -> bool:
     return _arrays_differ(before.tensors, after.tensors) or _arrays_differ(before.outputs, after.outputs)
 
 
-def _arrays_differ(before: dict[int, list[np.ndarray]], after: dict[int, list[np.ndarray]]) -> bool:  # type: ignore[type-arg]
+def _arrays_differ(before: Mapping[int, list[Array]], after: Mapping[int, list[Array]]) -> bool:
     return any(
         at not in after or any(a.tobytes() != b.tobytes() for a, b in zip(values, after[at], strict=True))
         for at, values in before.items()

@@ -10,7 +10,7 @@ from scripts.mutation.mutant import Mutant
 from scripts.mutation.plan_mutants import plan_mutants
 from scripts.mutation.reference import LongRun
 from tflite_memopt.equivalence.interface import SAME
-from tflite_memopt.equivalence.judge import Candidate, judge_graph, judge_on_tflm
+from tflite_memopt.equivalence.judge import Claim, judge_graph, judge_on_tflm
 from tflite_memopt.equivalence.original import Original, arena_for, look_at
 from tflite_memopt.equivalence.plan_judge import judge_plan
 from tflite_memopt.equivalence.pool import Interpreters
@@ -93,34 +93,32 @@ def _is_stored_differently(original: Original, mutant: Mutant) -> bool:
 def _computes_otherwise(original: Original, mutant: Mutant, interpreters: Interpreters) -> bool:
     """As ``verify`` judges it."""
     try:
-        candidate = _candidate(original, mutant)
+        claim = _claim(original, mutant)
     except MemoptError:
         return True
     verdicts = [
-        judge_graph(runtime, original, candidate, interpreters).verdict.equal
+        judge_graph(runtime, original, claim, interpreters).verdict.equal
         for runtime in original.grounds
         if runtime != "tflm"
     ]
-    return False in verdicts or judge_on_tflm(original, candidate, interpreters).verdict.equal is False
+    return False in verdicts or judge_on_tflm(original, claim, interpreters).verdict.equal is False
 
 
 def _spoils(original: Original, mutant: Mutant, interpreters: Interpreters) -> bool:
     """Whether TFLM, as the judge of the plan, finds anything."""
     try:
-        candidate = _candidate(original, mutant)
+        claim = _claim(original, mutant)
     except MemoptError:
         return True
-    found = judge_plan(
-        interpreters["tflm"], mutant.data, candidate.model.main, original.samples, candidate.arena_bytes, None
-    )
+    found = judge_plan(interpreters["tflm"], mutant.data, claim.model.main, original.samples, claim.arena_bytes, None)
     return found.reason is not None or found.difference is not None
 
 
-def _candidate(original: Original, mutant: Mutant) -> Candidate:
+def _claim(original: Original, mutant: Mutant) -> Claim:
     """Raises MemoptError where the tool refuses the model."""
     model = read_model(mutant.data)
     check_model(model)
     arena = 2 * max(arena_for(original.model), arena_for(model))
-    return Candidate(
+    return Claim(
         mutant.data, model, None, None, "exact", (), {}, SAME, original.samples, arena, None, None, least_decibels=0.0
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
 
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
 from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
@@ -17,6 +16,7 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Quantization, Tensor
 from tflite_memopt.rewrite.driver import Driver
+from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
 
 
 def depthwise(branch: Branch) -> None:

@@ -34,7 +34,7 @@ class OutputDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairVerdict:
     """Two models on one runtime. ``equal`` is None when the first of them did not run, for ``reason``."""
 
     equal: bool | None
@@ -92,7 +92,7 @@ def compare_models(
     arena_bytes: int,
     tolerance: Tolerance = EXACT,
     kernels: str = REFERENCE,
-) -> Comparison:
+) -> PairVerdict:
     """Run two models of one interface on ``runtime`` over the same samples and compare all outputs."""
     models = {"original": original, "optimised": optimised}
     runs = run_models(runtime, models, samples, arena_bytes, kernels=kernels)
@@ -100,12 +100,12 @@ def compare_models(
         if not run.ran:
             why = run.missing or run.error
             failed = f"the {label} model fails where the original runs: {why}" if label == "optimised" else why
-            return Comparison(False if label == "optimised" else None, 0.0, failed)
+            return PairVerdict(False if label == "optimised" else None, 0.0, failed)
     before, after = (trace_of(run.arrays, len(samples)).outputs for run in runs.values())
     found = first_output_difference(before, after, tolerance)
     reason = None if found is None else f"outputs differ by up to {found.max_abs_diff:g}"
     distances = [max_abs_diff(a, b) for at, each in before.items() for a, b in zip(each, after[at], strict=True)]
-    return Comparison(found is None, max(distances, default=0.0), reason)
+    return PairVerdict(found is None, max(distances, default=0.0), reason)
 
 
 def _order_of_execution(graph: Graph) -> dict[int, int]:

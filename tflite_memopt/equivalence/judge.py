@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.change import Exactness
 from ..ir.model import Model
-from .adapter import REFERENCE, Job
+from .adapter import REFERENCE, InterpreterJob
 from .approximation import untouched_links
 from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
 from .correspondence import Link, Pieces, links_between
@@ -28,7 +28,7 @@ TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLO
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Claim:
     """An optimised model to be judged, and what is claimed of it.
 
     ``rewritten``: its graph before stripes, order and plan, as bytes; judged against where values may differ from the
@@ -67,7 +67,7 @@ class Judgement:
     reason: str | None = None
 
 
-def judge_graph(runtime: str, original: Original, candidate: Candidate, interpreters: Interpreters) -> Judgement:
+def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: Interpreters) -> Judgement:
     """On LiteRT or TensorFlow, which plan for themselves: outputs and inner tensors."""
     ground, interpreter = original.grounds[runtime], interpreters[runtime]
     if ground.trace is None:
@@ -76,23 +76,23 @@ def judge_graph(runtime: str, original: Original, candidate: Candidate, interpre
 
     def traced(data: bytes, model: Model) -> Trace | Run:
         wanted = computed_tensors(model.main)
-        run = interpreter.run(Job(data, candidate.samples, 0, wanted, kernels))
-        return trace_of(run.arrays, len(candidate.samples)) if run.ran else run
+        run = interpreter.run(InterpreterJob(data, claim.samples, 0, wanted, kernels))
+        return trace_of(run.arrays, len(claim.samples)) if run.ran else run
 
-    found = traced(candidate.data, candidate.model)
+    found = traced(claim.data, claim.model)
     if isinstance(found, Run):
         return Judgement(_refused(original, "optimised", found), {})
-    return Judgement(_compared(original, ground, candidate, found, found.outputs, traced), {})
+    return Judgement(_compared(original, ground, claim, found, found.outputs, traced), {})
 
 
-def judge_on_tflm(original: Original, candidate: Candidate, interpreters: Interpreters) -> Judgement:
+def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters) -> Judgement:
     """On TFLM, which executes the plan: the plan tensor by tensor first, then the graph."""
     ground, interpreter = original.grounds["tflm"], interpreters["tflm"]
-    graph, samples, arena = candidate.model.main, candidate.samples, candidate.arena_bytes
+    graph, samples, arena = claim.model.main, claim.samples, claim.arena_bytes
     if not samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    planned = judge_plan(interpreter, candidate.data, graph, samples, arena, candidate.required_bytes)
-    wrong = _against_plan(planned, candidate)
+    planned = judge_plan(interpreter, claim.data, graph, samples, arena, claim.required_bytes)
+    wrong = _against_plan(planned, claim)
     if not planned.run.ran and ground.trace is None:
         return Judgement(_silent(ground), {}, False, ground.reason)
     if wrong is not None:
@@ -105,9 +105,9 @@ def judge_on_tflm(original: Original, candidate: Candidate, interpreters: Interp
         return run_exposed(interpreter, data, samples, arena)
 
     if ground.trace is None or not ground.is_sound:
-        verdict = _without_ground(ground, original, candidate, apart, traced)
+        verdict = _without_ground(ground, original, claim, apart, traced)
     else:
-        verdict = _compared(original, ground, candidate, apart, planned.outputs, traced)
+        verdict = _compared(original, ground, claim, apart, planned.outputs, traced)
     return Judgement(verdict, planned.run.facts, ground.is_sound, None if ground.is_sound else _UNSOUND)
 
 
@@ -116,17 +116,13 @@ Traced = Callable[[bytes, Model], "Trace | Run"]
 """Runs another model over the same samples."""
 
 
-def _against_plan(planned: Planned, candidate: Candidate) -> str | None:
+def _against_plan(planned: Planned, claim: Claim) -> str | None:
     """What speaks against the plan by itself, whatever the original computes."""
     if not planned.run.ran:
         return f"the optimised model fails: {planned.reason}"
     head = planned.run.facts.get("head")
-    if (
-        candidate.head is not None
-        and head is not None
-        and -(-candidate.head // ARENA_ALIGNMENT) != -(-head // ARENA_ALIGNMENT)
-    ):
-        return f"TFLM's head is {head} bytes, and the plan says {candidate.head}"
+    if claim.head is not None and head is not None and -(-claim.head // ARENA_ALIGNMENT) != -(-head // ARENA_ALIGNMENT):
+        return f"TFLM's head is {head} bytes, and the plan says {claim.head}"
     found = planned.difference
     if found is None:
         return None
@@ -139,70 +135,66 @@ def _against_plan(planned: Planned, candidate: Candidate) -> str | None:
 def _compared(
     original: Original,
     ground: Ground,
-    candidate: Candidate,
+    claim: Claim,
     found: Trace,
     outputs: dict[int, list[Array]],
     traced: Traced,
 ) -> Verdict:
     """``found``: the optimised model's inner values; ``outputs``: what it gives."""
     assert ground.trace is not None
-    against_stage = _against_rewritten(candidate, found, outputs, traced)
+    against_stage = _against_rewritten(claim, found, outputs, traced)
     if isinstance(against_stage, Run):
         return _refused(original, "rewritten", against_stage)
     if against_stage is not None:
         return _differing(original, f"stripes, order or plan change values: {against_stage}")
-    links = links_between(original.model.main, candidate.model.main, candidate.pieces)
-    inner = _inner_difference(original, candidate, links, ground.trace, found)
-    restored = candidate.interface.restored_outputs(outputs)
-    outer = first_output_difference(ground.trace.outputs, restored, candidate.tolerance)
-    gap = gap_between(ground.trace.outputs, restored, candidate.interface.steps)
+    links = links_between(original.model.main, claim.model.main, claim.pieces)
+    inner = _inner_difference(original, claim, links, ground.trace, found)
+    restored = claim.interface.restored_outputs(outputs)
+    outer = first_output_difference(ground.trace.outputs, restored, claim.tolerance)
+    gap = gap_between(ground.trace.outputs, restored, claim.interface.steps)
     reason = _text(original.model, outer, inner)
     noise = None
-    if candidate.exactness == "approximates":
+    if claim.exactness == "approximates":
         noise = signal_to_noise(ground.trace.outputs, restored)
-        if reason is None and noise < candidate.least_decibels:
-            reason = (
-                f"the approximation leaves {noise:.1f} dB of signal to noise, {candidate.least_decibels:g} are wanted"
-            )
+        if reason is None and noise < claim.least_decibels:
+            reason = f"the approximation leaves {noise:.1f} dB of signal to noise, {claim.least_decibels:g} are wanted"
     compared = sum(link.before in ground.trace.tensors and link.after in found.tensors for link in links)
-    return _verdict(original, ground, candidate, gap, reason, noise, compared)
+    return _verdict(original, ground, claim, gap, reason, noise, compared)
 
 
-def _against_rewritten(
-    candidate: Candidate, found: Trace, outputs: dict[int, list[Array]], traced: Traced
-) -> str | Run | None:
+def _against_rewritten(claim: Claim, found: Trace, outputs: dict[int, list[Array]], traced: Traced) -> str | Run | None:
     """How the optimised model differs from its own graph before stripes, order and plan, where that is a question."""
-    if candidate.tolerance == EXACT or candidate.rewritten is None or candidate.rewritten_model is None:
+    if claim.tolerance == EXACT or claim.rewritten is None or claim.rewritten_model is None:
         return None
-    stage = traced(candidate.rewritten, candidate.rewritten_model)
+    stage = traced(claim.rewritten, claim.rewritten_model)
     if isinstance(stage, Run):
         return stage
-    links = links_between(candidate.rewritten_model.main, candidate.model.main, candidate.pieces)
-    inner = first_inner_difference(links, stage, found, candidate.model.main)
-    return _text(candidate.rewritten_model, first_output_difference(stage.outputs, outputs), inner)
+    links = links_between(claim.rewritten_model.main, claim.model.main, claim.pieces)
+    inner = first_inner_difference(links, stage, found, claim.model.main)
+    return _text(claim.rewritten_model, first_output_difference(stage.outputs, outputs), inner)
 
 
 def _inner_difference(
-    original: Original, candidate: Candidate, links: Sequence[Link], before: Trace, after: Trace
+    original: Original, claim: Claim, links: Sequence[Link], before: Trace, after: Trace
 ) -> InnerDifference | None:
-    graph = candidate.model.main
-    if candidate.exactness == "approximates":
-        exact = untouched_links(links, original.model.main, candidate.approximated)
+    graph = claim.model.main
+    if claim.exactness == "approximates":
+        exact = untouched_links(links, original.model.main, claim.approximated)
         return first_inner_difference(exact, before, after, graph)
-    return first_inner_difference(links, before, after, graph, candidate.tolerance)
+    return first_inner_difference(links, before, after, graph, claim.tolerance)
 
 
-def _without_ground(ground: Ground, original: Original, candidate: Candidate, apart: Trace, traced: Traced) -> Verdict:
+def _without_ground(ground: Ground, original: Original, claim: Claim, apart: Trace, traced: Traced) -> Verdict:
     """No verdict on the original, but on what never changes a value, where the runtime can say that much."""
     silent = _silent(ground, None if ground.is_sound else _UNSOUND)
-    if candidate.rewritten is None or candidate.rewritten_model is None or not ground.is_sound:
+    if claim.rewritten is None or claim.rewritten_model is None or not ground.is_sound:
         return silent
-    stage = traced(candidate.rewritten, candidate.rewritten_model)
+    stage = traced(claim.rewritten, claim.rewritten_model)
     if isinstance(stage, Run):
         return silent
-    links = links_between(candidate.rewritten_model.main, candidate.model.main, candidate.pieces)
-    inner = first_inner_difference(links, stage, apart, candidate.model.main)
-    text = _text(candidate.rewritten_model, first_output_difference(stage.outputs, apart.outputs), inner)
+    links = links_between(claim.rewritten_model.main, claim.model.main, claim.pieces)
+    inner = first_inner_difference(links, stage, apart, claim.model.main)
+    text = _text(claim.rewritten_model, first_output_difference(stage.outputs, apart.outputs), inner)
     if text is not None:
         return _differing(original, f"stripes, order or plan change values: {text}")
     said = f"{ground.reason}; the result equals the rewritten graph before its order and plan"
@@ -241,20 +233,20 @@ def _differing(original: Original, reason: str) -> Verdict:
 def _verdict(
     original: Original,
     ground: Ground,
-    candidate: Candidate,
+    claim: Claim,
     gap: Gap,
     reason: str | None,
     noise: float | None,
     compared: int,
 ) -> Verdict:
     assert ground.trace is not None
-    is_tolerant = candidate.exactness == "reassociates"
+    is_tolerant = claim.exactness == "reassociates"
     return Verdict(
         samples=len(original.samples),
         equal=reason is None,
         max_abs_diff=gap.max_abs_diff,
         reason=reason or ground.reason,
-        exactness=candidate.exactness,
+        exactness=claim.exactness,
         tolerance=asdict(FLOAT_SUMS) if is_tolerant else None,
         max_relative_diff=gap.max_relative_diff,
         max_lsb_diff=gap.max_lsb_diff,

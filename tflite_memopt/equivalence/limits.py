@@ -13,7 +13,7 @@ _DIE_WITH_PARENT = 1
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProcessLimits:
     """For each interpreter process: ``seconds`` for one job, ``memory_bytes`` of address space (None: no limit)."""
 
     seconds: float = 900.0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from .limits import Limits
+from .limits import ProcessLimits
 from .runner import Interpreter
 
 
 class Interpreters:
     """One process for each runtime, started when it is first asked for."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ProcessLimits) -> None:
         self._limits = limits
         self._running: dict[str, Interpreter] = {}
 
@@ -28,7 +28,7 @@ class Interpreters:
 
 
 @contextmanager
-def open_interpreters(runtimes: Sequence[str], limits: Limits) -> Iterator[Interpreters]:
+def open_interpreters(runtimes: Sequence[str], limits: ProcessLimits) -> Iterator[Interpreters]:
     """Processes for these runtimes, starting side by side; all are gone at the end, whatever happens."""
     interpreters = Interpreters(limits)
     try:

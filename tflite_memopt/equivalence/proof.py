@@ -16,8 +16,8 @@ from ..options import Options
 from .coverage import Coverage
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
-from .judge import Candidate, Judgement, judge_graph, judge_on_tflm
-from .limits import Limits
+from .judge import Claim, Judgement, judge_graph, judge_on_tflm
+from .limits import ProcessLimits
 from .original import Original, arena_for, look_at
 from .pool import Interpreters, open_interpreters
 from .stored import first_stored_difference, interface_differences
@@ -89,9 +89,9 @@ def prove(subject: Subject, options: Options, progress: Progress, original: Orig
         stored = first_stored_difference(original.model, optimised, subject.pieces)
         if stored is not None:
             raise EquivalenceError(f"not equal: {stored}")
-        candidate = _candidate(subject, original, optimised, interface, options)
+        claim = _claim(subject, original, optimised, interface, options)
         progress(f"proving equality on {', '.join(original.grounds)}: {len(original.samples)} samples")
-        judgements = _judge(original, candidate, interpreters)
+        judgements = _judge(original, claim, interpreters)
     return _proof(original, judgements, options)
 
 
@@ -107,18 +107,18 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
         progress(f"looking at the first model on {', '.join(options.runtimes)}")
         original = look_at(first, models[0], options, interpreters)
-        candidate = _candidate(Subject(first, second, second), original, models[1], SAME, options)
+        claim = _claim(Subject(first, second, second), original, models[1], SAME, options)
         progress(f"comparing on {', '.join(original.grounds)}: {len(original.samples)} samples")
-        judgements = _judge(original, candidate, interpreters)
+        judgements = _judge(original, claim, interpreters)
     stored = first_stored_difference(models[0], models[1], {})
     differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
     return {FILE: in_file, **{runtime: each.verdict for runtime, each in judgements.items()}}
 
 
-def limits_of(options: Options) -> Limits:
+def limits_of(options: Options) -> ProcessLimits:
     """The limits of interpreter processes that the options set."""
-    return Limits(options.interpreter_seconds, options.interpreter_memory)
+    return ProcessLimits(options.interpreter_seconds, options.interpreter_memory)
 
 
 def _in_integers(
@@ -130,10 +130,8 @@ def _in_integers(
     return look_at(original.data, original.model, options, interpreters, given)
 
 
-def _candidate(
-    subject: Subject, original: Original, optimised: Model, interface: Interface, options: Options
-) -> Candidate:
-    return Candidate(
+def _claim(subject: Subject, original: Original, optimised: Model, interface: Interface, options: Options) -> Claim:
+    return Claim(
         data=subject.optimised,
         model=optimised,
         rewritten=subject.rewritten,
@@ -150,13 +148,13 @@ def _candidate(
     )
 
 
-def _judge(original: Original, candidate: Candidate, interpreters: Interpreters) -> dict[str, Judgement]:
+def _judge(original: Original, claim: Claim, interpreters: Interpreters) -> dict[str, Judgement]:
     """By runtime, side by side in their processes."""
 
     def judge(runtime: str) -> Judgement:
         if runtime == "tflm":
-            return judge_on_tflm(original, candidate, interpreters)
-        return judge_graph(runtime, original, candidate, interpreters)
+            return judge_on_tflm(original, claim, interpreters)
+        return judge_graph(runtime, original, claim, interpreters)
 
     runtimes = list(original.grounds)
     with ThreadPoolExecutor(max_workers=len(runtimes)) as pool:

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import wire
-from .adapter import REFERENCE, Job
+from .adapter import REFERENCE, InterpreterJob
 from .inputs import Sample
-from .limits import Limits
+from .limits import ProcessLimits
 
 RUNTIMES = ("litert", "tensorflow", "tflm")
 _LOG_BYTES = 4096
@@ -50,7 +50,7 @@ class Interpreter:
     Start it in a thread that outlives it: Linux ends the process with the thread that started it.
     """
 
-    def __init__(self, runtime: str, limits: Limits = Limits()) -> None:
+    def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
         self.runtime, self._limits = runtime, limits
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._process = self._start()
@@ -60,7 +60,7 @@ class Interpreter:
         self._end()
         self._log.close()
 
-    def run(self, job: Job) -> Run:
+    def run(self, job: InterpreterJob) -> Run:
         """Run one model; never raises for what the model does to the interpreter."""
         if self._process.poll() is not None:
             self._process = self._start()
@@ -78,7 +78,7 @@ class Interpreter:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, bufsize=-1)
 
-    def _exchange(self, job: Job) -> wire.Message | None:
+    def _exchange(self, job: InterpreterJob) -> wire.Message | None:
         head = {
             "samples": len(job.samples),
             "inputs": len(job.samples[0]) if job.samples else 0,
@@ -141,16 +141,15 @@ def run_models(
     models: Mapping[str, bytes],
     samples: list[Sample] | Mapping[str, list[Sample]],
     arena_bytes: int,
-    tensors: Mapping[str, tuple[int, ...]] | None = None,
     kernels: str = REFERENCE,
 ) -> dict[str, Run]:
     """Run each model (label -> bytes) over all samples in a process of its own making; a crash ends only that one.
 
-    ``samples`` are the same for all models, or by label. ``tensors``: by label, as in :class:`.adapter.Job`.
+    ``samples`` are the same for all models, or by label.
     """
     given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
     with contextlib.closing(Interpreter(runtime)) as interpreter:
         return {
-            label: interpreter.run(Job(model, given[label], arena_bytes, (tensors or {}).get(label, ()), kernels))
+            label: interpreter.run(InterpreterJob(model, given[label], arena_bytes, kernels=kernels))
             for label, model in models.items()
         }

@@ -88,6 +88,7 @@ def build_report(
         operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
         arena_by_kernels=dict(outcome.arenas),
         equivalence=proof.verdicts,
+        basis=proof.basis,
         file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
         seconds=outcome.seconds,
         warnings=(),

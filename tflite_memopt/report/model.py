@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..equivalence.verdict import Verdict
+from ..equivalence.verdict import Basis, Verdict
 from ..ir.change import Refusal, RewriteUse
 from ..memory.figures import Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 
@@ -72,6 +72,7 @@ class Report:
     operators_added: tuple[str, ...]
     arena_by_kernels: dict[str, int]
     equivalence: dict[str, Verdict]
+    basis: Basis
     file_bytes: dict[str, int]
     seconds: dict[str, float]
     warnings: tuple[str, ...]

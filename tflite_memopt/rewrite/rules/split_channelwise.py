@@ -179,7 +179,7 @@ def _reshape(reader: ChannelReader) -> ChannelSplit | str:
     if operator.name != "RESHAPE":
         return reader.split_data()
     shapes = [
-        (f"{output.name}/part{part.index}/shape", np.asarray((*output.shape[:-1], part.channels), np.int32), None)
+        (f"{output.name}/part{part.index}/shape", np.asarray((*output.shape[:-1], part.channels), np.int32), None, None)
         for part in reader.parts
     ]
     # The operand says the shape; the field that may say it too would say that of the whole.
