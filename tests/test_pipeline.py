@@ -187,7 +187,8 @@ def test_variables_of_a_second_subgraph_keep_their_memory() -> None:
 
 
 def test_a_wrong_plan_is_caught_by_tflm_and_the_tensor_is_named() -> None:
-    from tflite_memopt.equivalence.proof import Subject, prove
+    from tflite_memopt.equivalence.failure import Subject
+    from tflite_memopt.equivalence.proof import prove
 
     original = write_model(mobile_chain())
     model = read_model(original)

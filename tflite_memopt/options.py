@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from .errors import UsageError
@@ -19,6 +19,7 @@ IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
+REQUIRABLE = ("tflm",)
 PROVING = ("litert", "tflm")
 """TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
@@ -42,6 +43,8 @@ class Options:
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
     multiply-accumulates, as a fraction of the model's from 0 to 1, and ``max_extra_operators`` more operators (None:
     any number).
+    ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
+    interruption ends the search and not the run.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     """
 
@@ -58,6 +61,8 @@ class Options:
     least_decibels: float = 10.0
     interpreter_seconds: float = 900.0
     interpreter_memory: int | None = 16 << 30
+    keep_failures: str | os.PathLike[str] | None = None
+    keep_best: bool = False
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()
@@ -81,17 +86,41 @@ class Options:
         for field, known in (*names, ("objective", OBJECTIVES), ("io", IO)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
-        for field, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
+        required = (("require", REQUIRABLE),) if self.require else ()
+        for field, known in (("runtimes", RUNTIMES), ("halos", HALOS), *required):
             if not _is_choice(getattr(self, field), known):
                 yield field, f"choose one or more of {', '.join(known)}"
-        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1)):
+        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("interpreter_seconds", 1)):
             if not least <= getattr(self, field) < math.inf:
                 yield field, f"must be a number from {least}"
-        for field, least in (("budget", 1), ("max_extra_operators", 0)):
+        for field, least in (("budget", 1), ("max_extra_operators", 0), ("interpreter_memory", 1 << 28)):
             if getattr(self, field) is not None and getattr(self, field) < least:
                 yield field, f"must be None or a number from {least}"
         if not 0 <= self.max_extra_macs <= 1:
             yield "max_extra_macs", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+
+
+_HURRY_SECONDS = 1.0
+"""For each search that is left after an interruption."""
+
+
+def as_it_stands(options: Options) -> Options:
+    """The options of what remains to be done after an interruption: no search that is not needed, and a short one."""
+    return replace(options, rewrite=False, cascade=False, time_limit=min(options.time_limit, _HURRY_SECONDS))
+
+
+def without_one_step_after_another(options: Options) -> Iterator[tuple[str, Options]]:
+    """The options, and then with ever fewer steps; each time with the step that is left out when that fails."""
+    fewer = options
+    if fewer.cascade:
+        yield "stripes", fewer
+        fewer = replace(fewer, cascade=False)
+    if fewer.rewrite:
+        yield "rewrites", fewer
+        fewer = replace(fewer, rewrite=False)
+    yield "order and plan", fewer
+    if (fewer.scheduler, fewer.planner) != ("as_is", "tflm_greedy"):
+        yield "the plan of TFLM itself", replace(fewer, scheduler="as_is", planner="tflm_greedy")
 
 
 def _is_choice(names: Collection[str], known: Collection[str]) -> bool:

@@ -17,7 +17,8 @@ from rich.console import Console
 import tflite_memopt
 from tests.models import float_sum, mobile_chain, quantised_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, pipeline
-from tflite_memopt.equivalence.proof import Subject, prove
+from tflite_memopt.equivalence.failure import Subject
+from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.equivalence.tolerance import FLOAT_SUMS
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model

@@ -66,7 +66,8 @@ def test_the_whole_run_on_every_runtime() -> None:
 
 
 def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
-    from tflite_memopt.equivalence.proof import Subject, prove
+    from tflite_memopt.equivalence.failure import Subject
+    from tflite_memopt.equivalence.proof import prove
 
     original, changed = write_model(quantised_at_the_boundary()), quantised_at_the_boundary()
     take_integers(changed)

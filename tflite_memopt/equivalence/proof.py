@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
-from ..ir.change import Exactness
 from ..ir.check import check_model
 from ..ir.model import Graph, Model, Tensor
-from ..ir.origin import Origin
 from ..options import Options
 from .coverage import Coverage
+from .failure import FailedProofError, Subject
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
 from .judge import Claim, Judgement, judge_graph, judge_on_tflm
@@ -26,25 +25,6 @@ from .verdict import Basis, Verdict
 Progress = Callable[[str], None]
 FILE = "file"
 """The verdict of what needs no run."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
-
-    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
-    the optimised model's tensors by name, ``approximated`` the original's tensors that an approximation computes.
-    ``required_bytes``: the arena that the 64-bit TFLM must accept; ``head``: the plan's; None where nobody says so.
-    """
-
-    original: bytes
-    rewritten: bytes
-    optimised: bytes
-    exactness: Exactness = "exact"
-    pieces: Mapping[str, Origin] = field(default_factory=dict)
-    approximated: tuple[str, ...] = ()
-    required_bytes: int | None = None
-    head: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,9 +49,9 @@ def inspect(data: bytes, options: Options, progress: Progress) -> Original | Non
 def prove(subject: Subject, options: Options, progress: Progress, original: Original | None = None) -> Proof:
     """Compare the optimised model with the original, and with the rewritten one if that is not exact.
 
-    ``original`` is what :func:`inspect` found, if it was called. Raises EquivalenceError when something differs that
-    must not, when no interpreter runs the original, since then nothing is proved, and when ``options.require`` names
-    TFLM and it did not execute the plan.
+    ``original`` is what :func:`inspect` found, if it was called. Raises FailedProofError when something differs that
+    must not; EquivalenceError when no interpreter runs the original, since then nothing is proved, and when
+    ``options.require`` names TFLM and it did not execute the plan.
     """
     if not options.verify:
         unmeasured: dict[str, int | str] = {"error": "not measured: verification is off"}
@@ -88,11 +68,11 @@ def prove(subject: Subject, options: Options, progress: Progress, original: Orig
             original = _in_integers(original, optimised, interface, options, interpreters)
         stored = first_stored_difference(original.model, optimised, subject.pieces)
         if stored is not None:
-            raise EquivalenceError(f"not equal: {stored}")
+            raise FailedProofError(f"not equal: {stored}", subject)
         claim = _claim(subject, original, optimised, interface, options)
         progress(f"proving equality on {', '.join(original.grounds)}: {len(original.samples)} samples")
         judgements = _judge(original, claim, interpreters)
-    return _proof(original, judgements, options)
+    return _proof(subject, original, judgements, options)
 
 
 def verify(first: bytes, second: bytes, options: Options, progress: Progress) -> dict[str, Verdict]:
@@ -161,11 +141,11 @@ def _judge(original: Original, claim: Claim, interpreters: Interpreters) -> dict
         return dict(zip(runtimes, pool.map(judge, runtimes), strict=True))
 
 
-def _proof(original: Original, judgements: Mapping[str, Judgement], options: Options) -> Proof:
+def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgement], options: Options) -> Proof:
     verdicts = {runtime: each.verdict for runtime, each in judgements.items()}
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
-            raise EquivalenceError(f"not equal on {runtime}: {verdict.reason}")
+            raise FailedProofError(f"not equal on {runtime}: {verdict.reason}", subject)
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
         raise EquivalenceError(f"equality cannot be proved, no interpreter runs the original model ({reasons})")
