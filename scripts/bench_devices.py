@@ -29,7 +29,7 @@ _HEADER = (
 
 @dataclass(frozen=True)
 class Measured:
-    """One model on one build. ``promised`` is the report's ``required_bytes``; ``at_promised`` the run in that arena."""
+    """One model on one build. ``promised`` is the report's ``required_bytes``, ``at_promised`` a run in just that."""
 
     name: str
     stock: ExternalRun
@@ -40,8 +40,9 @@ class Measured:
     @property
     def differing(self) -> int:
         """How many outputs, of all samples, are not the stock model's, in the largest arena or in the promised one."""
-        runs = (self.ours, self.at_promised)
-        return max(sum(not np.array_equal(run.arrays.get(k), v) for k, v in self.stock.arrays.items()) for run in runs)
+        wanted = self.stock.arrays
+        runs = [run.arrays for run in (self.ours, self.at_promised) if run.ran]
+        return max(sum(not np.array_equal(found[name], array) for name, array in wanted.items()) for found in runs)
 
     @property
     def cells(self) -> list[str]:
@@ -65,7 +66,9 @@ class Measured:
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
-@click.option("--build", "builds", multiple=True, type=click.Choice(tuple(BUILDS)), help="Default: all that can be built.")
+@click.option(
+    "--build", "builds", multiple=True, type=click.Choice(tuple(BUILDS)), help="Default: all that can be built."
+)
 @click.option("--kernels", help="A kernel profile in place of the one that matches the build, such as portable.")
 @click.option("--model", "models", multiple=True, help="Only files whose name contains this.")
 @click.option("--samples", default=10, show_default=True, help="Inputs for each model.")
@@ -111,9 +114,9 @@ def devices(
 def _head(command: str) -> Iterator[str]:
     yield "# Devices\n"
     yield f"Made by `{command}` with {VARIABLE} set."
-    yield "Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`: `required_bytes`"
-    yield "against it. `outputs`: against the stock model's on the same build, in the largest arena and in one of exactly"
-    yield "`required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together.\n"
+    yield "Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:"
+    yield "`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and"
+    yield "in one of exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together.\n"
 
 
 def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:

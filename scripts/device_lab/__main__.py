@@ -29,7 +29,9 @@ def show() -> None:
 
 @cli.command()
 @click.argument("names", nargs=-1, type=click.Choice(tuple(BUILDS)))
-@click.option("--tflm", type=click.Path(exists=True, path_type=Path), help=f"Folder or archive of sources; else {VARIABLE}.")
+@click.option(
+    "--tflm", type=click.Path(exists=True, path_type=Path), help=f"Folder or archive of sources; else {VARIABLE}."
+)
 @click.option("--cache", type=click.Path(path_type=Path), default=default_cache, help="Folder of everything built.")
 @click.option("--jobs", default=2, show_default=True, help="Compilers at a time.")
 def build(names: tuple[str, ...], tflm: Path | None, cache: Path, jobs: int) -> None:

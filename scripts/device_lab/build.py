@@ -52,7 +52,9 @@ def build_runner(name: str, build: Build, sources: Sources, cache: Path, jobs: i
     absent = sources.missing(build.library)
     if problem or absent:
         raise UsageError(f"cannot build {name}: {problem or 'no sources of ' + ', '.join(absent)}")
-    library = _key(sources.key, (NATIVE / "Makefile").read_text(), (NATIVE / "precompiled.h").read_text(), _compiler(build))
+    library = _key(
+        sources.key, (NATIVE / "Makefile").read_text(), (NATIVE / "precompiled.h").read_text(), _compiler(build)
+    )
     folder = cache / f"{name}-{_key(library, *_own_sources(), _QEMU, sources.commit(build.library))}"
     runner = folder / "runner"
     if runner.exists():
@@ -80,7 +82,11 @@ def _make(name: str, build: Build, sources: Sources, objects: Path, program: Pat
     }
     words = [f"{key}={value}" for key, value in variables.items()]
     done = subprocess.run(
-        ["make", "-f", str(NATIVE / "Makefile"), f"-j{jobs}", *words], cwd=NATIVE, capture_output=True, text=True, check=False
+        ["make", "-f", str(NATIVE / "Makefile"), f"-j{jobs}", *words],
+        cwd=NATIVE,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     (program.parent / "build.log").write_text(done.stdout + done.stderr)
     if done.returncode:

@@ -98,26 +98,36 @@ def run_external_jobs(
     """
     with tempfile.TemporaryDirectory(prefix="tflite_memopt_") as name:
         folder = Path(name)
-        (folder / _REQUESTS).write_text("".join(_write_request(folder, n, j, search) for n, j in enumerate(jobs.values())))
+        inputs = _write_inputs(folder, jobs.values())
+        lines = [_write_request(folder, n, job, inputs, search) for n, job in enumerate(jobs.values())]
+        (folder / _REQUESTS).write_text("".join(lines))
         said, ended = _call(command, folder, timeout)
         blocks = _blocks(said)
         runs = {}
         for number, (label, job) in enumerate(jobs.items()):
-            lines = blocks.get(f"model{number}.tflite")
-            runs[label] = ExternalRun(error=ended) if lines is None else _run(folder, number, job, lines, ended)
+            answer = blocks.get(f"model{number}.tflite")
+            runs[label] = ExternalRun(error=ended) if answer is None else _run(folder, number, job, answer, ended)
         return runs
 
 
-def _write_request(folder: Path, number: int, job: Job, search: bool) -> str:
-    """Write the files of one job; returns its line."""
-    (folder / f"model{number}.tflite").write_bytes(job.model)
-    inputs = f"inputs{number}.bin"
-    with (folder / inputs).open("wb") as file:
-        for sample in job.samples:
-            for array in sample:
+def _write_inputs(folder: Path, jobs: Iterable[Job]) -> dict[int, str]:
+    """One file for each list of samples, however many jobs share it; returns the list's id -> file name."""
+    names: dict[int, str] = {}
+    for job in jobs:
+        if id(job.samples) in names:
+            continue
+        names[id(job.samples)] = f"inputs{len(names)}.bin"
+        with (folder / names[id(job.samples)]).open("wb") as file:
+            for array in (array for sample in job.samples for array in sample):
                 file.write(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
-    outputs = f"outputs{number}.bin"
-    return f"model{number}.tflite {inputs} {outputs} {job.arena_bytes} {len(job.samples)} {int(search)}\n"
+    return names
+
+
+def _write_request(folder: Path, number: int, job: Job, inputs: Mapping[int, str], search: bool) -> str:
+    """Write the model of one job; returns the job's line."""
+    (folder / f"model{number}.tflite").write_bytes(job.model)
+    files = f"model{number}.tflite {inputs[id(job.samples)]} outputs{number}.bin"
+    return f"{files} {job.arena_bytes} {len(job.samples)} {int(search)}\n"
 
 
 def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, str]:
