@@ -17,7 +17,7 @@ from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import loosest
 from .ir.check import check_model
-from .kernels.profiles import profile_named
+from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import arena_by_kernels, arrange
 from .memory.layout import memory_layout
 from .options import Options
@@ -45,7 +45,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError when the
     result is not equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, profile = StageClock(), profile_named(options.kernels)
+    clock, profile = StageClock(), options.profile
 
     with clock.stage("read"):
         progress("reading")
@@ -85,9 +85,9 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
     return Result(written, build_report(original, model, outcome, profile, options))
 
 
-def analyze(source: Source, kernels: str = "portable") -> Analysis:
+def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`."""
-    profile = profile_named(kernels)
+    profile = profile_for(target, kernels)
     data, name = _load(source)
     model = read_model(data)
     check_model(model)

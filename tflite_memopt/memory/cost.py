@@ -70,5 +70,5 @@ def footprint(model: Model, profile: KernelProfile) -> Footprint:
 
 
 def needed_bytes(memory: MemoryUse, options: Options) -> int:
-    """What the objective counts: the arena that 32-bit firmware must reserve, or its head alone."""
-    return memory.required_bytes["32"] if options.objective == "total" else memory.arena_bytes
+    """What the objective counts: the arena that firmware for the target must reserve, or its head alone."""
+    return memory.required_for_target if options.objective == "total" else memory.arena_bytes

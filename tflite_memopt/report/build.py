@@ -70,7 +70,8 @@ def build_report(
     report = Report(
         version=__version__,
         model=original.name,
-        kernels=options.kernels,
+        target=profile.target,
+        kernels=profile.name,
         objective=options.objective,
         budget=options.budget,
         within_budget=fits,
@@ -100,7 +101,7 @@ def build_analysis(model: Model, name: str | None, file_bytes: int, profile: Ker
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     bounds = bounds_of(model, layout, any_order(schedule_problem(model.main, layout)))
-    return Analysis(name, profile.name, file_bytes, memory, bounds, step_uses(model, layout, planned))
+    return Analysis(name, profile.target, profile.name, file_bytes, memory, bounds, step_uses(model, layout, planned))
 
 
 def _searches(arrangement: Arrangement) -> tuple[SearchUse, SearchUse]:

@@ -36,6 +36,7 @@ class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set."""
 
     model: str | None
+    target: str | None
     kernels: str
     file_bytes: int
     memory: MemoryUse
@@ -55,6 +56,7 @@ class Report:
 
     version: str
     model: str | None
+    target: str | None
     kernels: str
     objective: str
     budget: int | None

@@ -120,7 +120,9 @@ def _transpose_convolution(operator: Operator, found: Requests, build: Build) ->
     activation, filters, output = needed(operator, IN2), needed(operator, IN1), needed(operator, OUT0)
     if activation.dtype is not DType.INT8:
         return found
-    return replace(found, scratch=scratch.transpose_s8(_transposed_window(operator, activation, filters, output), build))
+    return replace(
+        found, scratch=scratch.transpose_s8(_transposed_window(operator, activation, filters, output), build)
+    )
 
 
 def _transposed_window(operator: Operator, activation: Tensor, filters: Tensor, output: Tensor) -> Window:

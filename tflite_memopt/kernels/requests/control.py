@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...ir.model import Model, Operator
-from .model import RequestRule, Requests, Size, Abi
+from .model import Abi, RequestRule, Requests, Size
 from .plain import Plain
 from .slots import IN0, IN1, held, needed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
-from .model import Requests, Size, Abi
+from .model import Abi, Requests, Size
 from .slots import IN0, IN1, IN2, IN3, OUT0, held, needed
 
 _INT32 = 4

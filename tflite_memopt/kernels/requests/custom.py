@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ...errors import UnsupportedModelError
 from ...ir.model import Operator, Tensor
 from .custom_options import custom_options
-from .model import Requests, Size, Abi
+from .model import Abi, Requests, Size
 from .plain import Plain
 from .slots import IN0, IN1, TERNARY, UNARY, Slot, held, needed
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...ir.dtype import DType
 from ...ir.model import Operator
-from .model import Requests, Size, Abi
+from .model import Abi, Requests, Size
 from .slots import BINARY, IN0, OUT0, UNARY, held, inputs, needed
 
 _POINTER = Size(4, 8)

@@ -7,7 +7,7 @@ embedding_lookup.cc.
 from __future__ import annotations
 
 from ...ir.model import Operator
-from .model import Requests, Size, Abi
+from .model import Abi, Requests, Size
 from .plain import shape_bytes
 from .slots import BINARY, IN0, OUT0, UNARY, held, inputs, needed
 

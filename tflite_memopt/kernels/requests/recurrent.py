@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...ir.dtype import DType
 from ...ir.model import Operator
-from .model import Requests, Size, Abi
+from .model import Abi, Requests, Size
 from .slots import IN0, IN1, OUT0, Slot, held, inputs, needed
 
 _INT32 = 4

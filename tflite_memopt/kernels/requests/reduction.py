@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...ir.dtype import DType
 from ...ir.model import Operator
-from .model import Requests, Size, Abi
+from .model import Abi, Requests, Size
 from .slots import IN0, IN1, OUT0, Slot, held, needed
 
 _INT = 4

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...errors import UnsupportedModelError
 from ...ir.model import Operator, Tensor
 from .custom_options import whole_number
-from .model import RequestRule, Requests, Size, Abi
+from .model import Abi, RequestRule, Requests, Size
 from .plain import Plain
 from .slots import BINARY, IN0, IN1, IN2, IN3, IN4, IN5, OUT0, OUT1, TERNARY, UNARY, held, needed
 

@@ -13,7 +13,7 @@ from ...ir.check import misfit
 from ...ir.model import Model, Operator
 from . import convolution, custom, dense, elementwise, moves, recurrent, reduction, signal
 from .control import CONTROL, assign_variable, repeated_assignments, var_handle
-from .model import RequestRule, Requests, Size, Abi
+from .model import Abi, RequestRule, Requests, Size
 from .signal import SIGNAL
 from .simple import SIMPLE
 
