@@ -77,12 +77,11 @@ class Options:
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong field with what it may be."""
-        names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
+        targets = (None,) if self.target is None else tuple(TARGETS)
+        names = (("target", targets), ("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
         for field, known in (*names, ("objective", OBJECTIVES), ("io", IO)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
-        if self.target is not None and self.target not in TARGETS:
-            yield "target", f"choose one of {', '.join(TARGETS)}"
         for field, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
             if not _is_choice(getattr(self, field), known):
                 yield field, f"choose one or more of {', '.join(known)}"

@@ -1,10 +1,11 @@
 """The default profile: nothing but what holds for any kernel library. Views do: no library replaces their code.
 
-Offsets are planned with the scratch of the reference kernels, which is what any firmware asks for at least, but for a few
-requests. Another library's scratch finds its place at run time: TFLM puts it into the first gap among the fixed offsets.
-Reserving the largest scratch of all libraries in the plan would make every firmware pay for one: with Helium a depthwise
-3x3 asks for 4,464 bytes whatever its channels, on the ESP32-S3 for a copy of its input. So a plan is kept only where it
-makes the arena no larger under any of ``libraries`` than TFLM's own planner would, and the report says what each needs.
+Offsets are planned with the scratch of the reference kernels, which is what any firmware asks for at least, but for a
+few requests. Another library's scratch finds its place at run time: TFLM puts it into the first gap among the fixed
+offsets. Reserving the largest scratch of all libraries in the plan would make every firmware pay for one: with Helium a
+depthwise 3x3 asks for 4,464 bytes whatever its channels, on the ESP32-S3 for a copy of its input. So a plan is kept
+only where it makes the arena no larger under any of ``libraries`` than TFLM's own planner would, and the report says
+what each needs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The table of targets: what a core or a chip means for kernels and for the layout of structures.
 
 Cores and their kernels: CMSIS-NN commit 4ab83cc3, Include/arm_nn_math_types.h (ARM_MATH_DSP, ARM_MATH_MVEI, from the
-compiler's __ARM_FEATURE_DSP and __ARM_FEATURE_MVE); esp-nn commit d45b843c, include/esp_nn.h. Short enums: the default of
-GCC and Arm Compiler for bare-metal Arm; Xtensa and RISC-V take 4 bytes.
+compiler's __ARM_FEATURE_DSP and __ARM_FEATURE_MVE); esp-nn commit d45b843c, include/esp_nn.h. Short enums: the default
+of GCC and Arm Compiler for bare-metal Arm; Xtensa and RISC-V take 4 bytes.
 """
 
 from __future__ import annotations

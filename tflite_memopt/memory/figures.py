@@ -32,7 +32,8 @@ class StepUse:
 @dataclass(frozen=True)
 class MemoryUse:
     """A model's need of RAM. ``required_bytes`` maps pointer width in bits, and "target" when one is named, to the
-    arena to reserve; ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail
+    arena to reserve; ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head,
+    tail
     and total as TFLM measured them, or ``error`` with the reason why not."""
 
     operators: int

@@ -25,12 +25,12 @@ class LibraryNeed:
 def needs_by_library(
     model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, order: Sequence[int] | None = None
 ) -> dict[str, LibraryNeed]:
-    """What the model needs under each library of the profile, ``planned`` in force; by profile name.
+    """What the model needs under each library of the profile, or under its own, ``planned`` in force; by profile name.
 
     TFLM places each library's scratch around the same offsets. ``order`` as for ``memory_layout``.
     """
     found = {}
-    for library in profile.libraries:
+    for library in profile.libraries or (profile,):
         head = head_in_force(memory_layout(model, library, order=order), planned)
         required = arena_use(model, head, library.requests, profile.abi).required
         found[library.name] = LibraryNeed(head, required, library.measured_at is not None)

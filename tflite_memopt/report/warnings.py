@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY
 from ..kernels.profile import KernelProfile
+from ..memory.libraries import worse_under
 from ..options import Options
 from .model import Report
 
@@ -15,13 +16,18 @@ _METADATA = "TFLITE_METADATA"
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """The warnings of a report, most general first."""
-    return (*_of_kernels(report, profile), *_of_values(report), *_of_interface(report, options))
+    return (*_of_kernels(report, profile, options), *_of_values(report), *_of_interface(report, options))
 
 
-def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[str]:
+def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
-    if not profile.is_portable:
-        yield f"right only with firmware that links these kernels: {profile.description}"
+    if any(use.kind != "view" for use in report.sharing):
+        yield f"outputs lie on inputs: WRONG with firmware that does not link these kernels: {profile.description}"
+    elif not profile.is_portable:
+        yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
+    for name in worse_under(report.libraries["before"], report.libraries["after"], options.objective):
+        need = report.libraries["after"][name].required
+        yield f"needs more than before with {name} kernels: {report.libraries['before'][name].required} -> {need} bytes"
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head = after.tflm.get("head")

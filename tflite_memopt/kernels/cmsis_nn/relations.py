@@ -1,8 +1,8 @@
 """Where CMSIS-NN's kernels let an output lie on the input that they still read.
 
 Each rule was probed on the library itself: called with overlapping buffers on Cortex-M3, M7 and M55 at the bound and
-above it, in 145,000 random cases without a wrong byte; docs/targets.md has the table. Where nothing was probed, or where
-something was wrong, nothing is permitted: int16 and 4-bit kernels, several batches, groups.
+above it, in 145,000 random cases without a wrong byte; docs/targets.md has the table. Where nothing was probed, or
+where something was wrong, nothing is permitted: int16 and 4-bit kernels, several batches, groups.
 
 Source: CMSIS-NN commit 4ab83cc3, files of Source/ named below; who is called for which type: tflite-micro commit
 90b983c2b3f1, tensorflow/lite/micro/kernels/cmsis_nn.

@@ -1,9 +1,9 @@
 """Where esp-nn's kernels let an output lie on the input that they still read.
 
-The generic C code was probed on the host: convolution, depthwise convolution, pooling, ADD, MUL and SOFTMAX need no more
-distance than the reference kernels, in 31,236 random cases without a wrong byte, and plans for the reference kernels
-computed the same bytes on all ten models that were run. The wrappers call the reference loops where taps are dilated or
-where ADD and MUL broadcast. The code of the ESP32-S3 and P4 was not run, and nothing is permitted there.
+The generic C code was probed on the host: convolution, depthwise convolution, pooling, ADD, MUL and SOFTMAX need no
+more distance than the reference kernels, in 31,236 random cases without a wrong byte, and plans for the reference
+kernels computed the same bytes on all ten models that were run. The wrappers call the reference loops where taps are
+dilated or where ADD and MUL broadcast. The code of the ESP32-S3 and P4 was not run, and nothing is permitted there.
 
 Source: esp-nn commit d45b843c, src/*/*_opt.c and *_ansi.c; esp-tflite-micro commit 99f49e14, kernels/esp_nn.
 """

@@ -1,7 +1,7 @@
 """What esp-nn's kernels take from TFLM's arena.
 
-Source: esp-tflite-micro commit 99f49e14, tensorflow/lite/micro/kernels/esp_nn, whose wrappers add an index to the OpData
-of three operators and ask for scratch when the data is int8.
+Source: esp-tflite-micro commit 99f49e14, tensorflow/lite/micro/kernels/esp_nn, whose wrappers add an index to the
+OpData of three operators and ask for scratch when the data is int8.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def requests(operator: Operator, abi: Abi, chip: Chip) -> Requests:
 def _softmax(operator: Operator) -> int:
     """``esp_nn_get_softmax_scratch_size``: four bytes for each of what the wrapper takes for the width, dimension 1.
 
-    The wrapper reads past a shape of one dimension. Source: src/softmax/esp_nn_softmax_opt.c, kernels/esp_nn/softmax.cc.
+    The wrapper reads past a shape of one dimension. Source: src/softmax/esp_nn_softmax_opt.c,
+    kernels/esp_nn/softmax.cc.
     """
     return _INT32 * needed(operator, IN0).shape[1]
 
