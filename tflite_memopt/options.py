@@ -77,9 +77,9 @@ class Options:
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong field with what it may be."""
-        targets = (None,) if self.target is None else tuple(TARGETS)
-        names = (("target", targets), ("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        for field, known in (*names, ("objective", OBJECTIVES), ("io", IO)):
+        names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
+        targets = () if self.target is None else (("target", TARGETS),)
+        for field, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
         for field, known in (("runtimes", RUNTIMES), ("halos", HALOS)):

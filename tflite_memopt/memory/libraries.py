@@ -40,8 +40,12 @@ def needs_by_library(
 def worse_under(
     before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed], objective: Objective
 ) -> Iterator[str]:
-    """Libraries that need more after than before: a larger head or, for the total, a larger arena."""
+    """Libraries that need more after than before: a larger head or, for the total, a larger arena.
+
+    Of a library that was only read the head counts alone: its scratch can exceed all activations, and the structures of
+    stripes would then weigh more than what they save elsewhere.
+    """
     for name, need in after.items():
-        larger_arena = objective == "total" and need.required > before[name].required
-        if need.head > before[name].head or larger_arena:
+        counts_arena = objective == "total" and need.measured
+        if need.head > before[name].head or (counts_arena and need.required > before[name].required):
             yield name
