@@ -149,7 +149,7 @@ def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, st
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # the runner may have started an emulator
         out, _ = process.communicate()
-        ended = f"the runner did not finish within {timeout:.0f} s"
+        ended = f"the runner did not finish within {timeout:g} s"
     return out.decode("utf-8", "replace"), ended
 
 

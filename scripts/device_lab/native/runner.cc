@@ -14,6 +14,7 @@
 #include <new>
 
 #include "counter.h"
+#include "faults.h"
 #include "operators.h"
 #include "tensorflow/lite/micro/arena_allocator/single_arena_buffer_allocator.h"
 #include "tensorflow/lite/micro/debug_log.h"
@@ -46,6 +47,7 @@ BIG_RAM uint8_t memory[kMostArenaBytes + 2 * kGuardBytes];
 uint8_t* const arena = memory + kGuardBytes;
 Resolver resolver;
 bool quiet = false;
+bool lacks_memory = false;  // a message said so: some kernels do not look whether they got what they asked for
 
 struct Request {
   char model[kNameBytes], inputs[kNameBytes], outputs[kNameBytes];
@@ -98,6 +100,7 @@ class Session {
     if (interpreter != nullptr) interpreter->~MicroInterpreter();
     interpreter = nullptr;
   }
+  void Forget() { interpreter = nullptr; }
 
  private:
   alignas(16) uint8_t place_[sizeof(tflite::MicroInterpreter)];
@@ -106,15 +109,19 @@ class Session {
 Session session;
 
 bool Accepts(const tflite::Model* model, size_t size) {
-  const bool accepted = session.Open(model, size);
-  session.Close();
-  return accepted;
+  bool accepted = false;
+  lacks_memory = false;
+  const bool came_back = ComesBack([&] {
+    accepted = session.Open(model, size);
+    session.Close();
+  });
+  if (!came_back) session.Forget();
+  return came_back && accepted && !lacks_memory;
 }
 
-// The smallest arena, a multiple of 16 bytes, that AllocateTensors accepts; 0 if none. Searched upwards from what is in
-// use in the end: with less, kernels that do not check AllocatePersistentBuffer write through a null pointer.
+// The smallest arena, a multiple of 16 bytes, that AllocateTensors accepts; 0 if none. Nothing below what is in use in
+// the end can do.
 size_t SmallestArena(const tflite::Model* model, size_t used) {
-  quiet = true;
   size_t low = (used + 15) / 16 - 1, high = low + 1;
   for (size_t step = 1; !Accepts(model, high * 16); step *= 2) {
     low = high;
@@ -125,7 +132,6 @@ size_t SmallestArena(const tflite::Model* model, size_t used) {
     const size_t middle = low + (high - low) / 2;
     (Accepts(model, middle * 16) ? high : low) = middle;
   }
-  quiet = false;
   return high * 16;
 }
 
@@ -182,31 +188,54 @@ void Tell(const char* key, uint64_t value) {
   printf("%s %s\n", key, at);
 }
 
-// Returns what went wrong, or null.
-const char* Answer(const Request& request) {
-  printf("model %s\nkernels %s\ncommit %s\n", request.model, TEXT(RUNNER_KERNELS), TEXT(RUNNER_COMMIT));
-  Tell("pointer_bits", 8 * sizeof(void*));
-  const size_t arena_bytes = request.arena_bytes == 0 ? kMostArenaBytes : request.arena_bytes;
-  if (arena_bytes > kMostArenaBytes) return "this runner has no arena of that size";
-  if (!ReadModel(request.model)) return "cannot read the model, or it is too large for this runner";
-  memset(memory, kGuard, arena_bytes + 2 * kGuardBytes);
-  const tflite::Model* const model = tflite::GetModel(model_bytes);
-  if (!session.Open(model, arena_bytes)) return "AllocateTensors failed";
-  const size_t used = session.interpreter->arena_used_bytes();
+// Returns what went wrong, or null. `used` is what the arena holds in the end.
+const char* RunModel(const Request& request, size_t arena_bytes, size_t* used) {
+  if (!session.Open(tflite::GetModel(model_bytes), arena_bytes)) return "AllocateTensors failed";
+  *used = session.interpreter->arena_used_bytes();
   Tell("head", session.allocator->GetNonPersistentUsedBytes());
   Tell("tail", session.allocator->GetPersistentUsedBytes());
   uint64_t instructions = 0;
   const char* const problem = InvokeWithFiles(request, &instructions);
   if (problem != nullptr) return problem;
   if (!GuardsAreWhole(arena_bytes)) return "bytes outside the arena were written";
-  session.Close();
   if (instructions > 0) Tell("instructions", instructions);
-  if (request.search != 0) {
-    const size_t smallest = SmallestArena(model, used);
-    if (smallest == 0) return "no arena of this runner is large enough";
-    Tell("smallest_arena", smallest);
-  }
   return nullptr;
+}
+
+const char* TellSmallestArena(size_t used) {
+  quiet = true;
+  const size_t smallest = SmallestArena(tflite::GetModel(model_bytes), used);
+  quiet = false;
+  if (smallest == 0) return "no arena of this runner is large enough";
+  Tell("smallest_arena", smallest);
+  return nullptr;
+}
+
+const char* Prepare(const Request& request, size_t arena_bytes) {
+  if (arena_bytes > kMostArenaBytes) return "this runner has no arena of that size";
+  if (!ReadModel(request.model)) return "cannot read the model, or it is too large for this runner";
+  memset(memory, kGuard, arena_bytes + 2 * kGuardBytes);
+  return nullptr;
+}
+
+// Prints the answer; false if the runner cannot go on.
+bool Answer(const Request& request) {
+  printf("model %s\nkernels %s\ncommit %s\n", request.model, TEXT(RUNNER_KERNELS), TEXT(RUNNER_COMMIT));
+  Tell("pointer_bits", 8 * sizeof(void*));
+  const size_t arena_bytes = request.arena_bytes == 0 ? kMostArenaBytes : request.arena_bytes;
+  bool came_back = true;
+  const char* problem = Prepare(request, arena_bytes);
+  if (problem == nullptr) {
+    size_t used = 0;
+    came_back = ComesBack([&] { problem = RunModel(request, arena_bytes, &used); });
+    if (!came_back) problem = "a fault: memory was read or written that may not be";
+    if (came_back) session.Close();
+    if (problem == nullptr && request.search != 0) problem = TellSmallestArena(used);
+  }
+  if (problem != nullptr) printf("error %s\n", problem);
+  else printf("done\n");
+  fflush(stdout);
+  return came_back;
 }
 
 int AnswerAll(const char* name) {
@@ -219,12 +248,7 @@ int AnswerAll(const char* name) {
   static_assert(kNameBytes == 64, "the widths below");
   while (fscanf(requests, "%63s %63s %63s %lu %lu %d", request.model, request.inputs, request.outputs,
                 &request.arena_bytes, &request.samples, &request.search) == 6) {
-    const char* const problem = Answer(request);
-    session.Close();
-    quiet = false;
-    if (problem != nullptr) printf("error %s\n", problem);
-    else printf("done\n");
-    fflush(stdout);
+    if (!Answer(request)) return 3;
   }
   fclose(requests);
   return 0;
@@ -234,6 +258,7 @@ int AnswerAll(const char* name) {
 
 // TFLM ends each message by a piece of its own, "\r\n".
 extern "C" void DebugLog(const char* format, va_list args) {
+  lacks_memory = lacks_memory || strncmp(format, "Failed to ", 10) == 0;
   if (quiet) return;
   if (strcmp(format, "\r\n") == 0) {
     printf("\n");
@@ -252,6 +277,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   AddOperators(resolver);
+  CatchFaults();
   StartCounter();
   return AnswerAll(argv[1]);
 }
