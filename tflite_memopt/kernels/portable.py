@@ -14,14 +14,14 @@ from .cmsis_nn.profiles import DSP, MVE, SCALAR
 from .esp_nn.profiles import ESP_NN, ESP_NN_P4, ESP_NN_S3
 from .profile import KernelProfile
 from .reference import REFERENCE
-from .relations.views import view_shares
+from .relations.views import view_reuses
 from .requests.table import requests_of
 
 PORTABLE = KernelProfile(
     name="portable",
     description="any kernel library: only views share bytes; planned with the scratch of TFLM's reference kernels",
     requests=requests_of,
-    relations=view_shares,
+    relations=view_reuses,
     measured_at=REFERENCE.measured_at,
     libraries=(REFERENCE, SCALAR, DSP, MVE, ESP_NN, ESP_NN_S3, ESP_NN_P4),
 )

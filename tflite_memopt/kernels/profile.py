@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir.model import Operator
-from .relations.model import Rule, no_sharing
+from .relations.model import ReuseRule, no_reuse
 from .requests.model import ILP32, Abi, Requests
 
 
@@ -25,7 +25,7 @@ class KernelProfile:
     name: str
     description: str
     requests: Callable[[Operator, Abi], Requests]
-    relations: Rule = no_sharing
+    relations: ReuseRule = no_reuse
     is_portable: bool = True
     in_wheel: bool = True
     measured_at: str | None = None

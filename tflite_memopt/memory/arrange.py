@@ -93,15 +93,15 @@ def reuse_in_force(placement: Placement) -> tuple[ReuseInForce, ...]:
     """What the plan makes of the kernels' permissions, largest saving first."""
     offsets = dict(zip(placement.layout.tensors, placement.plan.offsets, strict=False)) if placement.offsets else {}
     found = []
-    for operator, shares in placement.layout.shares.items():
-        for share in shares:
-            if share.input not in offsets or share.output not in offsets:
+    for operator, reuses in placement.layout.reuses.items():
+        for reuse in reuses:
+            if reuse.input not in offsets or reuse.output not in offsets:
                 continue
-            first, second = offsets[share.input], offsets[share.output]
-            both = min(first + share.input.nbytes, second + share.output.nbytes) - max(first, second)
+            first, second = offsets[reuse.input], offsets[reuse.output]
+            both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
             if both > 0:
                 label = operator.opcode.label
-                found.append(ReuseInForce(label, share.kind, share.input.name, share.output.name, both))
+                found.append(ReuseInForce(label, reuse.kind, reuse.input.name, reuse.output.name, both))
     return tuple(sorted(found, key=lambda use: -use.saved_bytes))
 
 

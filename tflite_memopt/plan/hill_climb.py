@@ -61,7 +61,7 @@ def _first_orders(problem: PlanProblem, free: list[int]) -> Iterator[list[int]]:
 
 
 def _pick_pair(placement: OrderedPlacement, free: list[int], rng: random.Random) -> tuple[int, int]:
-    """An item at the top, and one that it or a neighbour of its meets; now and then any two."""
+    """An item at the top of the arena, and one that is alive with it or with such an item; now and then any two."""
     if rng.random() < _STRAY:
         return rng.choice(free), rng.choice(free)
     first = rng.choice([i for i in free if placement.ends[i] == placement.top] or free)

@@ -18,7 +18,7 @@ from ..memory.libraries import LibraryNeed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
-from ..schedule.bounds import any_order
+from ..schedule.bounds import schedule_lower_bound
 from ..schedule.check import peak_of
 from ..version import __version__
 from .model import Analysis, BindingStep, Report, SearchUse
@@ -27,7 +27,7 @@ from .warnings import warnings_for
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the report says of the model as it came. It is taken down first: later stages change the model."""
+    """What the report says of the model as it came. It is recorded first, since later stages change the model."""
 
     name: str | None
     file_bytes: int
@@ -105,7 +105,7 @@ def build_analysis(model: Model, name: str | None, file_bytes: int, profile: Ker
     """What ``analyze`` says of a model as it stands, its plan in force if it has one."""
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
-    bounds = bounds_of(model, layout, any_order(schedule_problem(model.main, layout)))
+    bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     return Analysis(name, profile.target, profile.name, file_bytes, label, memory, needs, bounds, steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..equivalence.verdict import Verdict
-from ..ir.change import BOUNDARY
+from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..kernels.profile import KernelProfile
 from ..memory.libraries import worse_under
 from ..options import Options
@@ -16,7 +16,12 @@ _METADATA = "TFLITE_METADATA"
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """The warnings of a report, most general first."""
-    return (*_of_kernels(report, profile, options), *_of_values(report), *_of_interface(report, options))
+    return (
+        *_of_kernels(report, profile, options),
+        *_of_values(report),
+        *_of_time(report),
+        *_of_interface(report, options),
+    )
 
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
@@ -49,6 +54,11 @@ def _of_values(report: Report) -> Iterator[str]:
         "--allow-approximate: integers are requantised once more, the result need NOT equal the original; "
         f"{_measured(measured)}; check the accuracy with your own data"
     )
+
+
+def _of_time(report: Report) -> Iterator[str]:
+    for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.reason == OUT_OF_TIME):
+        yield f"{rule}: {OUT_OF_TIME}"
 
 
 def _measured(verdicts: Sequence[Verdict]) -> str:

@@ -19,10 +19,10 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.model import Operator
 from ..reference import reference_relations
-from ..relations.in_place import in_place_shares
-from ..relations.model import Rule, Share
-from ..relations.moves import pad_shares
-from ..relations.windows import row_shares, window_shares
+from ..relations.in_place import in_place_reuses
+from ..relations.model import KernelReuse, ReuseRule
+from ..relations.moves import pad_reuses
+from ..relations.windows import row_reuses, window_reuses
 from ..window import Window, window_of
 from .paths import Build, convolution_path, depthwise_path
 
@@ -31,7 +31,7 @@ _PIXELS_AT_ONCE = 4
 """Pixels that Helium's matrix multiplication reads before it writes the first: ``arm_nn_mat_mult_nt_t_s8``."""
 
 
-def relations(operator: Operator, build: Build) -> tuple[Share, ...]:
+def relations(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """The reference rules for kernels that CMSIS-NN leaves alone, its own for those that were probed, or nothing."""
     if operator.name not in REPLACED:
         return reference_relations(operator)
@@ -45,7 +45,7 @@ def relations(operator: Operator, build: Build) -> tuple[Share, ...]:
     return ()
 
 
-def _convolution(operator: Operator, build: Build) -> tuple[Share, ...]:
+def _convolution(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """CONV_2D int8.
 
     1x1 fast, scalar and DSP: arm_nn_mat_mult_nt_t_s8.c goes over all pixels for two channels, then for the next two.
@@ -62,10 +62,10 @@ def _convolution(operator: Operator, build: Build) -> tuple[Share, ...]:
         return _in_blocks(operator, window)
     if path == "1x1 fast":
         return ()
-    return row_shares(operator) if path == "1x1" else window_shares(operator)
+    return row_reuses(operator) if path == "1x1" else window_reuses(operator)
 
 
-def _depthwise(operator: Operator, build: Build) -> tuple[Share, ...]:
+def _depthwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """DEPTHWISE_CONV_2D int8: pixel by pixel in arm_depthwise_conv_3x3_s8.c, arm_depthwise_conv_s8_opt.c and
     arm_depthwise_conv_s8.c; with Helium over all pixels for 124 channels, then for the next."""
     if not _is_plain(operator):
@@ -75,14 +75,14 @@ def _depthwise(operator: Operator, build: Build) -> tuple[Share, ...]:
         return _in_blocks(operator, window)
     if build == "mve" and window.out_depth > _MVE_BLOCK:
         return ()
-    return window_shares(operator)
+    return window_reuses(operator)
 
 
-def _in_blocks(operator: Operator, window: Window) -> tuple[Share, ...]:
+def _in_blocks(operator: Operator, window: Window) -> tuple[KernelReuse, ...]:
     """Helium: 1x1 and one-row convolutions write a pixel when the next three have been read from the input itself."""
     direct = window.taps == 1 or window.in_height == window.taps_high == 1
     further = (_PIXELS_AT_ONCE - 1) * window.out_depth if direct else 0
-    return tuple(replace(share, distance=share.distance + further) for share in window_shares(operator))
+    return tuple(replace(share, distance=share.distance + further) for share in window_reuses(operator))
 
 
 def _is_plain(operator: Operator) -> bool:
@@ -93,25 +93,25 @@ def _is_plain(operator: Operator) -> bool:
     return filters.dtype is DType.INT8 and source.shape[0] == 1
 
 
-def _pooling(operator: Operator, build: Build) -> tuple[Share, ...]:
+def _pooling(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """AVERAGE_POOL_2D and MAX_POOL_2D int8: arm_avgpool_s8.c, arm_max_pool_s8.c, pixel by pixel."""
     source = operator.inputs[0]
-    return window_shares(operator) if source is not None and source.shape[:1] == (1,) else ()
+    return window_reuses(operator) if source is not None and source.shape[:1] == (1,) else ()
 
 
-def _elementwise(operator: Operator, build: Build) -> tuple[Share, ...]:
+def _elementwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """ADD, MUL, SOFTMAX int8: arm_elementwise_add_s8.c, arm_elementwise_mul_s8.c, arm_nn_softmax_common_s8.c; an ADD or
     MUL that broadcasts runs in the reference loops."""
-    return in_place_shares(operator)
+    return in_place_reuses(operator)
 
 
-def _extreme(operator: Operator, build: Build) -> tuple[Share, ...]:
+def _extreme(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """MAXIMUM and MINIMUM int8: arm_maximum_s8.c, arm_minimum_s8.c, whose own broadcasting was not probed."""
     shapes = {tensor.shape for tensor in (*operator.present_inputs(), *operator.outputs)}
-    return in_place_shares(operator) if len(shapes) == 1 else ()
+    return in_place_reuses(operator) if len(shapes) == 1 else ()
 
 
-def _pad(operator: Operator, build: Build) -> tuple[Share, ...]:
+def _pad(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     """PAD and PADV2 int8: arm_pad_s8.c copies row by row by memcpy, which is not defined for ranges that overlap.
 
     The reference's distance, and a run more: the probe found the reference's to do, which holds for that memcpy only.
@@ -121,14 +121,14 @@ def _pad(operator: Operator, build: Build) -> tuple[Share, ...]:
         return ()
     whole_rows = source.shape[-1] == output.shape[-1]
     run = int(np.prod(source.shape[-2:])) if whole_rows else source.shape[-1]
-    return tuple(replace(share, distance=share.distance + run) for share in pad_shares(operator))
+    return tuple(replace(share, distance=share.distance + run) for share in pad_reuses(operator))
 
 
 _NEVER = frozenset(
     {"BATCH_MATMUL", "FULLY_CONNECTED", "SVDF", "TRANSPOSE", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
 )
 _REFERENCE_UNLESS_INT8 = frozenset({"MAXIMUM", "MINIMUM", "PAD", "PADV2"})
-_INT8: Mapping[str, Callable[[Operator, Build], tuple[Share, ...]]] = {
+_INT8: Mapping[str, Callable[[Operator, Build], tuple[KernelReuse, ...]]] = {
     "ADD": _elementwise,
     "AVERAGE_POOL_2D": _pooling,
     "CONV_2D": _convolution,
@@ -145,6 +145,6 @@ REPLACED = _NEVER | frozenset(_INT8)
 """Operators that have a file in kernels/cmsis_nn."""
 
 
-def rule_for(build: Build) -> Rule:
+def rule_for(build: Build) -> ReuseRule:
     """The rule of one build."""
     return partial(relations, build=build)

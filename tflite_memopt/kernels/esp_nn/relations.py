@@ -15,7 +15,7 @@ from functools import partial
 from ...ir.dtype import DType
 from ...ir.model import Operator
 from ..reference import reference_relations
-from ..relations.model import Rule, Share
+from ..relations.model import KernelReuse, ReuseRule
 from .chips import Chip
 
 REPLACED = frozenset(
@@ -36,7 +36,7 @@ _REPLACED_ELSEWHERE = frozenset({"HARD_SWISH", "LOGISTIC", "MEAN", "RELU6"})
 _WINDOWS = frozenset({"AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D"})
 
 
-def relations(operator: Operator, chip: Chip) -> tuple[Share, ...]:
+def relations(operator: Operator, chip: Chip) -> tuple[KernelReuse, ...]:
     """The reference rules, but for what was not probed: vector code, groups, 4-bit filters, several batches."""
     if chip != "generic" and operator.name in REPLACED | _REPLACED_ELSEWHERE:
         return ()
@@ -60,6 +60,6 @@ def _was_probed(operator: Operator) -> bool:
     return source.shape[0] == 1 and not grouped
 
 
-def rule_for(chip: Chip) -> Rule:
+def rule_for(chip: Chip) -> ReuseRule:
     """The rule of one kind of chip."""
     return partial(relations, chip=chip)

@@ -1,4 +1,4 @@
-"""Typed door to numba, which is optional and has no types of its own. Import only where numba is present."""
+"""Typed access to numba, which is optional and has no types of its own. Import only where numba is present."""
 
 from __future__ import annotations
 
