@@ -10,7 +10,7 @@ _VALID = 1
 
 
 @dataclass(frozen=True)
-class Window:
+class KernelWindow:
     """Sizes in pixels and channels; ``pad`` is what goes before the first row and column.
 
     ``taps_depth`` is the depth of the filter: less than ``in_depth`` where a convolution has groups.
@@ -54,7 +54,7 @@ class Window:
         return self.out_width * self.stride_wide + self.taps_wide - 1 - self.in_width
 
 
-def window_of(operator: Operator) -> Window:
+def window_of(operator: Operator) -> KernelWindow:
     """The window of a CONV_2D or DEPTHWISE_CONV_2D. Raises IndexError for a tensor that has not four dimensions."""
     source, filters, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
     assert source is not None  # the structure check has counted the inputs
@@ -66,7 +66,7 @@ def window_of(operator: Operator) -> Window:
         reach = (filters.shape[axis] - 1) * dilation + 1
         total = max(0, (output.shape[axis] - 1) * stride + reach - source.shape[axis])
         pads.append(0 if operator.option("padding", 0) == _VALID else total // 2)
-    return Window(
+    return KernelWindow(
         batches=source.shape[0],
         in_height=source.shape[1],
         in_width=source.shape[2],

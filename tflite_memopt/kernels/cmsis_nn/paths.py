@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ..window import Window
+from ..window import KernelWindow
 
 Build = Literal["scalar", "dsp", "mve"]
 ConvolutionPath = Literal["1x1 fast", "1x1", "1xn", "im2col"]
 DepthwisePath = Literal["3x3", "opt", "generic", "convolution"]
 
 
-def convolution_path(window: Window) -> ConvolutionPath:
+def convolution_path(window: KernelWindow) -> ConvolutionPath:
     """The kernel of an int8 or int4 CONV_2D: by filter, stride, dilation, padding, groups and, for 1xn, the input."""
     grouped = window.in_depth != window.taps_depth
     unpadded = not (window.pad_high or window.pad_wide)
@@ -28,7 +28,7 @@ def convolution_path(window: Window) -> ConvolutionPath:
     return "im2col"
 
 
-def depthwise_path(window: Window, build: Build) -> DepthwisePath:
+def depthwise_path(window: KernelWindow, build: Build) -> DepthwisePath:
     """The kernel of an int8 DEPTHWISE_CONV_2D; with Helium one input channel is run as a convolution."""
     if build == "mve" and window.in_depth == 1 and window.out_depth > 1:
         return "convolution"

@@ -23,7 +23,7 @@ from ..relations.in_place import in_place_reuses
 from ..relations.model import KernelReuse, ReuseRule
 from ..relations.moves import pad_reuses
 from ..relations.windows import row_reuses, window_reuses
-from ..window import Window, window_of
+from ..window import KernelWindow, window_of
 from .paths import Build, convolution_path, depthwise_path
 
 _MVE_BLOCK = 124
@@ -78,7 +78,7 @@ def _depthwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     return window_reuses(operator)
 
 
-def _in_blocks(operator: Operator, window: Window) -> tuple[KernelReuse, ...]:
+def _in_blocks(operator: Operator, window: KernelWindow) -> tuple[KernelReuse, ...]:
     """Helium: 1x1 and one-row convolutions write a pixel when the next three have been read from the input itself."""
     direct = window.taps == 1 or window.in_height == window.taps_high == 1
     further = (_PIXELS_AT_ONCE - 1) * window.out_depth if direct else 0

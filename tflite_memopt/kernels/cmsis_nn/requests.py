@@ -15,7 +15,7 @@ from ...ir.model import Operator, Tensor
 from ..requests.model import Abi, Requests, Size
 from ..requests.slots import IN0, IN1, IN2, OUT0, UNARY, Slot, held, needed
 from ..requests.table import requests_of
-from ..window import Window, window_of
+from ..window import KernelWindow, window_of
 from . import scratch
 from .paths import Build
 
@@ -125,8 +125,8 @@ def _transpose_convolution(operator: Operator, found: Requests, build: Build) ->
     )
 
 
-def _transposed_window(operator: Operator, activation: Tensor, filters: Tensor, output: Tensor) -> Window:
-    return Window(
+def _transposed_window(operator: Operator, activation: Tensor, filters: Tensor, output: Tensor) -> KernelWindow:
+    return KernelWindow(
         batches=activation.shape[0],
         in_height=activation.shape[1],
         in_width=activation.shape[2],

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import fmod
 
-from ..window import Window
+from ..window import KernelWindow
 from .paths import Build, convolution_path, depthwise_path
 
 _MVE_BLOCK = 124
@@ -19,7 +19,7 @@ _REVERSED_ABOVE = 16
 """``REVERSE_TCOL_EFFICIENT_THRESHOLD``: with more input channels a transposed convolution is run as a convolution."""
 
 
-def convolution_s8(window: Window, build: Build) -> int:
+def convolution_s8(window: KernelWindow, build: Build) -> int:
     """``arm_convolve_wrapper_s8_get_buffer_size``, which TFLM asks for 4-bit filters as well."""
     path = convolution_path(window)
     if path in ("1x1 fast", "1x1"):
@@ -29,13 +29,13 @@ def convolution_s8(window: Window, build: Build) -> int:
     return _im2col_s8(window.taps * window.in_depth, build)
 
 
-def convolution_s16(window: Window, build: Build) -> int:
+def convolution_s16(window: KernelWindow, build: Build) -> int:
     """``arm_convolve_s16_get_buffer_size``."""
     column = window.taps * window.in_depth
     return 4 * _up(column, 8) * 2 if build == "mve" else 2 * column * 2
 
 
-def depthwise_s8(window: Window, build: Build) -> int:
+def depthwise_s8(window: KernelWindow, build: Build) -> int:
     """``arm_depthwise_conv_wrapper_s8_get_buffer_size``."""
     path = depthwise_path(window, build)
     if path == "convolution":
@@ -45,14 +45,14 @@ def depthwise_s8(window: Window, build: Build) -> int:
     return 0
 
 
-def depthwise_s4(window: Window, build: Build) -> int:
+def depthwise_s4(window: KernelWindow, build: Build) -> int:
     """``arm_depthwise_conv_wrapper_s4_get_buffer_size``, in which the scalar build asks for what DSP needs."""
     if window.in_depth != window.out_depth or window.batches != 1 or window.is_dilated:
         return 0
     return _depthwise_opt(window, build)
 
 
-def transpose_s8(window: Window, build: Build) -> tuple[int, int]:
+def transpose_s8(window: KernelWindow, build: Build) -> tuple[int, int]:
     """``arm_transpose_conv_s8_get_buffer_size`` and ``..._get_reverse_conv_buffer_size``; TFLM asks for both, 0 or not.
 
     ``window`` is in TRANSPOSE_CONV's own terms: ``in`` is the activation.
@@ -65,7 +65,7 @@ def transpose_s8(window: Window, build: Build) -> tuple[int, int]:
     return wide * window.out_depth * max(window.taps_high, window.stride_high) * 4, 0
 
 
-def _depthwise_opt(window: Window, build: Build) -> int:
+def _depthwise_opt(window: KernelWindow, build: Build) -> int:
     return 4 * _MVE_BLOCK * window.taps if build == "mve" else 2 * window.in_depth * window.taps
 
 
@@ -73,7 +73,7 @@ def _im2col_s8(column: int, build: Build) -> int:
     return 4 * _up(column, 16) if build == "mve" else 4 * _up(column, 4)
 
 
-def _as_convolution_mve(window: Window) -> int:
+def _as_convolution_mve(window: KernelWindow) -> int:
     """A convolution over the transposed filter, and room for that.
 
     TFLM does not set the stride that decides whether the 1xn path is taken (cmsis_nn/depthwise_conv.cc, Prepare); the
@@ -86,7 +86,7 @@ def _as_convolution_mve(window: Window) -> int:
     return found + window.out_depth * window.taps
 
 
-def _one_row_mve(window: Window) -> int:
+def _one_row_mve(window: KernelWindow) -> int:
     """``arm_convolve_1_x_n_s8_get_buffer_size_mve``."""
     stride, pad, depth = window.stride_wide, window.pad_wide, window.in_depth
     # The remainder of C, which has the sign of the dividend.

@@ -6,7 +6,7 @@ depthwise convolution asks for none (esp_nn_depthwise_conv_esp32p4.c).
 
 from __future__ import annotations
 
-from ..window import Window
+from ..window import KernelWindow
 
 _ALIGNMENT_ROOM = 32
 _CACHE = 32_768
@@ -14,7 +14,7 @@ _CACHE = 32_768
 _LANES = 16
 
 
-def convolution(w: Window) -> int:
+def convolution(w: KernelWindow) -> int:
     """Scratch of an int8 CONV_2D."""
     padded = bool(w.pad_high or w.pad_wide)
     if w.taps == 1 and w.stride_high == w.stride_wide == 1 and not padded:
@@ -30,7 +30,7 @@ def convolution(w: Window) -> int:
     return sums + _padded_input(w)
 
 
-def _pointwise(w: Window) -> int:
+def _pointwise(w: KernelWindow) -> int:
     if w.in_depth < _LANES:
         return 4 * w.out_depth + 16 * w.out_depth + 32 + _ALIGNMENT_ROOM
     depth, pixels = _up(w.in_depth, 8), w.in_width * w.in_height
@@ -39,7 +39,7 @@ def _pointwise(w: Window) -> int:
     return copied + depth * w.out_depth + turned + _ALIGNMENT_ROOM
 
 
-def _padded_input(w: Window) -> int:
+def _padded_input(w: KernelWindow) -> int:
     """A copy of the padded input and the filter; in tiles where the copy is larger than the cache."""
     wide = w.in_width + 2 * w.pad_wide
     whole = wide * (w.in_height + 2 * w.pad_high) * w.in_depth
@@ -56,7 +56,7 @@ def _padded_input(w: Window) -> int:
     return ((tall - 1) * w.stride_high + w.taps_high + 2 * w.pad_high) * row + filters
 
 
-def _padded_depth(w: Window) -> int:
+def _padded_depth(w: KernelWindow) -> int:
     return _up((_LANES + w.taps_wide - 1) // w.taps_wide, 16)
 
 

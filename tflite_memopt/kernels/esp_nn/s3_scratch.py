@@ -9,13 +9,13 @@ include/esp_nn_esp32s3.h.
 
 from __future__ import annotations
 
-from ..window import Window
+from ..window import KernelWindow
 
 _FULL_INPUT = 40 * 1024
 _FULL_COPY = 48 * 1024
 
 
-def convolution(w: Window) -> int:
+def convolution(w: KernelWindow) -> int:
     """``esp_nn_get_conv_scratch_size_esp32s3``."""
     margin = 64
     if w.taps_high == w.taps_wide == w.stride_high == w.stride_wide == 1 and not (w.pad_high or w.pad_wide):
@@ -36,7 +36,7 @@ def convolution(w: Window) -> int:
     return padded + filters + lines + border + margin + 4 * w.out_depth
 
 
-def depthwise(w: Window) -> int:
+def depthwise(w: KernelWindow) -> int:
     """``esp_nn_get_depthwise_conv_scratch_size_esp32s3``."""
     multiplier, filters = w.out_depth // w.in_depth, w.taps_wide * w.taps_high * w.out_depth
     copied = w.in_width * w.in_height * w.in_depth
@@ -55,7 +55,7 @@ def depthwise(w: Window) -> int:
     return 2 * (filters + copied) + 32 if multiplier % 4 == 0 else 32
 
 
-def _depthwise_3x3(w: Window, filters: int, copied: int) -> int:
+def _depthwise_3x3(w: KernelWindow, filters: int, copied: int) -> int:
     if w.in_depth % 16 == 0:
         wide, high = (2 * w.pad_wide, 2 * w.pad_high) if w.pad_wide or w.pad_high else (w.missing_wide, w.missing_high)
         if not (wide or high):
