@@ -128,7 +128,7 @@ def test_softmax_of_esp_nn_asks_for_its_width(chip: KernelProfile) -> None:
 def test_kernels_that_were_only_read_share_nothing(profile: KernelProfile) -> None:
     for name in ("conv 3x3", "conv 1x1", "depthwise 3x3", "pool", "dense", "add"):
         assert profile.relations(operator(name)) == ()
-    assert [share.kind for share in profile.relations(operator("reshape"))] == ["view"]
+    assert [reuse.kind for reuse in profile.relations(operator("reshape"))] == ["view"]
     assert profile.measured_at is None
 
 
@@ -203,7 +203,7 @@ def test_no_distance_is_below_what_was_measured(row: tuple[Operator, int | None,
     for build, safe in zip(BUILDS, row[1:], strict=True):
         shares = CMSIS[build].relations(row[0])
         assert bool(shares) == (safe is not None)
-        assert all(share.kind == "overlap" and safe is not None and share.distance >= safe for share in shares)
+        assert all(reuse.kind == "overlap" and safe is not None and reuse.distance >= safe for reuse in shares)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_elementwise_kernels_work_in_place(shape: tuple[int, ...]) -> None:
         case = b.operator(name, (x, z), (y,), kind)
         broadcasts = shape != x.shape
         expected = [] if broadcasts and name in ("MAXIMUM", "MINIMUM") else [x] if broadcasts else [x, z]
-        assert [share.input for share in DSP.relations(case)] == expected
+        assert [reuse.input for reuse in DSP.relations(case)] == expected
 
 
 def test_a_copied_row_of_pad_is_clear_of_its_source() -> None:
@@ -247,7 +247,7 @@ def test_a_copied_row_of_pad_is_clear_of_its_source() -> None:
         b = ModelBuilder()
         x, y = b.input("x", (1, 4, 4, 8)), b.tensor("y", (1, 6, 6, 8))
         b.operator("PAD", (x, b.constant("p", np.asarray([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))), (y,))
-        return [share.distance for share in profile.relations(b.finish(y).main.operators[0])]
+        return [reuse.distance for reuse in profile.relations(b.finish(y).main.operators[0])]
 
     assert shares(DSP) == [distance + 4 * 8 for distance in shares(REFERENCE)]
 
@@ -268,9 +268,9 @@ def windows(draw: st.DrawFn) -> Operator:
 def test_a_library_never_allows_less_distance_than_the_reference(case: Operator) -> None:
     (least,) = REFERENCE.relations(case)
     for profile in (*CMSIS.values(), ESP_NN):
-        for share in profile.relations(case):
-            assert (share.input, share.output, share.kind) == (least.input, least.output, least.kind)
-            assert share.distance >= least.distance
+        for reuse in profile.relations(case):
+            assert (reuse.input, reuse.output, reuse.kind) == (least.input, least.output, least.kind)
+            assert reuse.distance >= least.distance
 
 
 @given(windows())

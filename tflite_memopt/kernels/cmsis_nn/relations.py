@@ -82,7 +82,7 @@ def _in_blocks(operator: Operator, window: KernelWindow) -> tuple[KernelReuse, .
     """Helium: 1x1 and one-row convolutions write a pixel when the next three have been read from the input itself."""
     direct = window.taps == 1 or window.in_height == window.taps_high == 1
     further = (_PIXELS_AT_ONCE - 1) * window.out_depth if direct else 0
-    return tuple(replace(share, distance=share.distance + further) for share in window_reuses(operator))
+    return tuple(replace(reuse, distance=reuse.distance + further) for reuse in window_reuses(operator))
 
 
 def _is_plain(operator: Operator) -> bool:
@@ -121,7 +121,7 @@ def _pad(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
         return ()
     whole_rows = source.shape[-1] == output.shape[-1]
     run = int(np.prod(source.shape[-2:])) if whole_rows else source.shape[-1]
-    return tuple(replace(share, distance=share.distance + run) for share in pad_reuses(operator))
+    return tuple(replace(reuse, distance=reuse.distance + run) for reuse in pad_reuses(operator))
 
 
 _NEVER = frozenset(
