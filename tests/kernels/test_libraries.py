@@ -215,8 +215,9 @@ def test_no_distance_is_below_what_was_measured(row: tuple[Operator, int | None,
         (window(CONV, dtype=DType.INT16), BUILDS),
         (window(DEPTHWISE, dtype=DType.INT16), BUILDS),
         (window(CONV, batches=2), BUILDS),
+        (window(CONV, (1, 28, 4), 21, (1, 2), stride=3, padding=VALID), ("mve",)),
     ],
-    ids=["groups", "over 124 channels", "int4", "int16", "int16 depthwise", "batches"],
+    ids=["groups", "over 124 channels", "int4", "int16", "int16 depthwise", "batches", "refused by the library"],
 )
 def test_what_was_not_probed_is_not_permitted(case: Operator, builds: tuple[str, ...]) -> None:
     for build in builds:

@@ -7,6 +7,7 @@ arm_depthwise_conv_wrapper_s8.c.
 
 from __future__ import annotations
 
+from math import fmod
 from typing import Literal
 
 from ..window import KernelWindow
@@ -26,6 +27,18 @@ def convolution_path(window: KernelWindow) -> ConvolutionPath:
     if one_row and window.stride_wide * window.in_depth % 4 == 0 and not grouped:
         return "1xn"
     return "im2col"
+
+
+def is_refused(window: KernelWindow, build: Build) -> bool:
+    """Whether Helium's one-row kernel refuses the operator, so that its output is never written.
+
+    It does where the windows leave out two columns or more at the end; TFLM looks at its status in debug builds only.
+    Source: Source/ConvolutionFunctions/arm_convolve_1_x_n_s8.c.
+    """
+    if build != "mve" or convolution_path(window) != "1xn":
+        return False
+    total = (window.out_width - 1) * window.stride_wide + window.taps_wide - window.in_width
+    return 2 * window.pad_wide + int(fmod(total, 2)) != total
 
 
 def depthwise_path(window: KernelWindow, build: Build) -> DepthwisePath:

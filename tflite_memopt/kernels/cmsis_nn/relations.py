@@ -24,7 +24,7 @@ from ..relations.model import KernelReuse, ReuseRule
 from ..relations.moves import pad_reuses
 from ..relations.windows import row_reuses, window_reuses
 from ..window import KernelWindow, window_of
-from .paths import Build, convolution_path, depthwise_path
+from .paths import Build, convolution_path, depthwise_path, is_refused
 
 _MVE_BLOCK = 124
 _PIXELS_AT_ONCE = 4
@@ -72,7 +72,7 @@ def _depthwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
         return ()
     window = window_of(operator)
     if depthwise_path(window, build) == "convolution":
-        return _in_blocks(operator, window)
+        return _in_blocks(operator, replace(window, taps_depth=1))
     if build == "mve" and window.out_depth > _MVE_BLOCK:
         return ()
     return window_reuses(operator)
@@ -80,6 +80,8 @@ def _depthwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
 
 def _in_blocks(operator: Operator, window: KernelWindow) -> tuple[KernelReuse, ...]:
     """Helium: 1x1 and one-row convolutions write a pixel when the next three have been read from the input itself."""
+    if is_refused(window, "mve"):
+        return ()
     direct = window.taps == 1 or window.in_height == window.taps_high == 1
     further = (_PIXELS_AT_ONCE - 1) * window.out_depth if direct else 0
     return tuple(replace(reuse, distance=reuse.distance + further) for reuse in window_reuses(operator))
