@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..options import Options
-from .arrange import Arrangement, Placement, place
+from .arrange import Arrangement, ModelPlacement, place
 from .layout import memory_layout
 from .libraries import LibraryNeed, needs_by_library, worse_under
 from .usage import memory_use
@@ -16,7 +16,7 @@ from .usage import memory_use
 
 def placement_for_every_library(
     model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
-) -> Placement | None:
+) -> ModelPlacement | None:
     """The placement that was found, or the smallest head of others, under which no library needs more than ``before``.
 
     The others: plans that leave holes for a library's scratch, and no plan at all. None where each makes some library
@@ -33,13 +33,13 @@ def placement_for_every_library(
 
 
 def _is_no_worse(
-    model: Model, placement: Placement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
+    model: Model, placement: ModelPlacement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
 ) -> bool:
     after = needs_by_library(model, placement.offsets, profile, placement.order)
     return not any(worse_under(before, after, options.objective))
 
 
-def _others(model: Model, found: Arrangement, profile: KernelProfile, options: Options) -> Iterator[Placement]:
+def _others(model: Model, found: Arrangement, profile: KernelProfile, options: Options) -> Iterator[ModelPlacement]:
     """In the order that was found and in the model's own: planned for each library's scratch, and unplanned."""
     own = tuple(range(len(found.schedule.order)))
     for order in dict.fromkeys((tuple(found.schedule.order), own)):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..io.plan_label import PlanLabel
 from ..kernels.profile import KernelProfile
-from .arrange import Placement, reuse_in_force
+from .arrange import ModelPlacement, reuse_in_force
 
 
-def label_of(profile: KernelProfile, placement: Placement) -> PlanLabel | None:
+def label_of(profile: KernelProfile, placement: ModelPlacement) -> PlanLabel | None:
     """The label to write beside a plan; None where there is no plan."""
     if not placement.offsets:
         return None
