@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from .errors import UsageError
+from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
+from .kernels.targets import DEFAULT_KERNELS, TARGETS, profile_for
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
 
@@ -28,7 +30,8 @@ PROVING = ("litert", "tflm")
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
-    ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
+    ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
+    firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
     runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
     without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``require``:
@@ -48,7 +51,8 @@ class Options:
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     """
 
-    kernels: str = "portable"
+    target: str | None = None
+    kernels: str = DEFAULT_KERNELS
     scheduler: str = "best_first"
     planner: str = "best"
     time_limit: float = 60.0
@@ -80,10 +84,16 @@ class Options:
             field, advice = wrong
             raise UsageError(f"option {field}={getattr(self, field)!r}: {advice}")
 
+    @property
+    def profile(self) -> KernelProfile:
+        """The kernels and the layout of structures that plans and figures are for."""
+        return profile_for(self.target, self.kernels)
+
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong field with what it may be."""
         names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        for field, known in (*names, ("objective", OBJECTIVES), ("io", IO)):
+        targets = () if self.target is None else (("target", TARGETS),)
+        for field, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
         required = (("require", REQUIRABLE),) if self.require else ()
@@ -109,18 +119,19 @@ def as_it_stands(options: Options) -> Options:
     return replace(options, rewrite=False, cascade=False, time_limit=min(options.time_limit, _HURRY_SECONDS))
 
 
-def without_one_step_after_another(options: Options) -> Iterator[tuple[str, Options]]:
+def without_one_step_after_another(options: Options) -> list[tuple[str, Options]]:
     """The options, and then with ever fewer steps; each time with the step that is left out when that fails."""
-    fewer = options
+    found, fewer = [], options
     if fewer.cascade:
-        yield "stripes", fewer
+        found.append(("stripes", fewer))
         fewer = replace(fewer, cascade=False)
     if fewer.rewrite:
-        yield "rewrites", fewer
+        found.append(("rewrites", fewer))
         fewer = replace(fewer, rewrite=False)
-    yield "order and plan", fewer
+    found.append(("order and plan", fewer))
     if (fewer.scheduler, fewer.planner) != ("as_is", "tflm_greedy"):
-        yield "the plan of TFLM itself", replace(fewer, scheduler="as_is", planner="tflm_greedy")
+        found.append(("TFLM's own plan", replace(fewer, scheduler="as_is", planner="tflm_greedy")))
+    return found
 
 
 def _is_choice(names: Collection[str], known: Collection[str]) -> bool:

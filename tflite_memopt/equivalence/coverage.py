@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..ir.model import Graph, Tensor
 from .tolerance import Array
 from .trace import Trace
 
+_MOST_NAMED = 3
 _MOST_SATURATED = 0.99
 """Share of a tensor's values at the end of their range, from which on it shows next to nothing."""
 
@@ -46,6 +48,23 @@ class Coverage:
     def is_complete(self) -> bool:
         """Whether everything was exercised."""
         return not (self.never_changed or self.constant_channels or self.saturated)
+
+    @property
+    def shortfall(self) -> str:
+        """What was not exercised, in words."""
+        parts = []
+        if self.constant_channels:
+            parts.append(f"{self.constant_channels} of {self.channels} channels always held one value")
+        if self.never_changed:
+            parts.append(f"never changed: {_few(self.never_changed)}")
+        if self.saturated:
+            parts.append(f"nearly all values at the end of their range: {_few(tuple(self.saturated))}")
+        return f"not exercised by the {self.samples} inputs of the proof: {'; '.join(parts)}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(f"'{name}'" for name in names[:_MOST_NAMED]) + more
 
 
 @dataclass

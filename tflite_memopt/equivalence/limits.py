@@ -8,6 +8,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
+TIMEOUT_SECONDS = 900.0
 _DIE_WITH_PARENT = 1
 """``PR_SET_PDEATHSIG`` of Linux's prctl."""
 
@@ -16,7 +17,7 @@ _DIE_WITH_PARENT = 1
 class ProcessLimits:
     """For each interpreter process: ``seconds`` for one job, ``memory_bytes`` of address space (None: no limit)."""
 
-    seconds: float = 900.0
+    seconds: float = TIMEOUT_SECONDS
     memory_bytes: int | None = 16 << 30
 
 

@@ -1,0 +1,62 @@
+"""Real models on the runners: the host's on all that TFLITE_MEMOPT_MODELS holds, QEMU's on four."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scripts.device_lab.builds import BUILDS
+from tests.device.runners import HOST, QEMU, runner
+from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.external_runner import run_external_jobs
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import Result, optimize
+
+FOLDER = os.environ.get("TFLITE_MEMOPT_MODELS")
+MODELS = sorted(Path(FOLDER).glob("*.tflite")) if FOLDER else []
+UNDER_QEMU = ("mlperf_vww_int8", "mlperf_ic_int8", "mcunet_vww", "mww_okay_nabu_v2")
+# What no build of TFLM here loads: uint8 and hybrid models, operators of signal processing.
+REFUSED = ("coral_mobilenet_v1_0.25_128_quant", "coral_split_concat", "tflm_audio_pre_int8")
+PAIRS = [(name, path) for name in HOST for path in MODELS]
+PAIRS += [(name, path) for name in QEMU for path in MODELS if path.stem in UNDER_QEMU]
+SAMPLES = 3
+
+
+@cache
+def planned(path: Path, profile: str) -> Result:
+    options = Options(kernels=profile, verify=False, cascade=False, rewrite=False, time_limit=2)
+    return optimize(path, options)
+
+
+@pytest.mark.parametrize(("name", "path"), PAIRS, ids=lambda value: getattr(value, "stem", value))
+def test_a_plan_for_the_builds_kernels_computes_what_the_stock_model_does(name: str, path: Path) -> None:
+    command, data = runner(name), path.read_bytes()
+    samples = seeded_inputs(read_model(data), SAMPLES, 3)
+    profile = BUILDS[name].profile
+    jobs = {"stock": Job(data, samples, 0)}
+    jobs |= {kind: Job(planned(path, kind).model, samples, 0) for kind in (profile, "portable")}
+    runs = run_external_jobs(command, jobs)
+    if path.stem in REFUSED:
+        assert "AllocateTensors failed" in str(runs["stock"].error)
+        return
+    for kind in (profile, "portable"):
+        run = runs[kind]
+        assert run.ran, run.error
+        differing = [key for key, array in runs["stock"].arrays.items() if not np.array_equal(run.arrays[key], array)]
+        assert not differing, (kind, differing)
+    stock, smallest = runs["stock"].smallest_arena, runs[profile].smallest_arena
+    assert stock is not None
+    assert smallest is not None
+    if profile == "reference":
+        assert smallest <= stock
+        assert smallest <= planned(path, profile).report.after.required_bytes[str(BUILDS[name].pointer_bits)]
+
+
+def test_the_models_that_qemu_runs_are_there() -> None:
+    assert not MODELS or set(UNDER_QEMU) <= {path.stem for path in MODELS}
