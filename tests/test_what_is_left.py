@@ -78,7 +78,7 @@ def test_a_wrong_plan_gives_way_to_tflms_own(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_when_nothing_is_left_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pipeline.write_model
+    real = write_model
 
     def write(model: Model) -> bytes:
         found = read_model(real(model))

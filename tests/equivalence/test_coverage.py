@@ -8,14 +8,14 @@ from tests.models import dense_model, mobile_chain
 from tflite_memopt.equivalence.adapter import Job
 from tflite_memopt.equivalence.coverage import Exercise
 from tflite_memopt.equivalence.drawing import draw
-from tflite_memopt.equivalence.inputs import Sample
+from tflite_memopt.equivalence.inputs import Array, Sample
 from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.equivalence.trace import Trace, computed_tensors, trace_of
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 
 
-def exercise_of(model: Model, arrays: list[np.ndarray]) -> Exercise:  # type: ignore[type-arg]
+def exercise_of(model: Model, arrays: list[Array]) -> Exercise:
     """Of the first tensor, with itself as the output."""
     found = Exercise(model.main)
     found.add(Trace({0: arrays}, {0: arrays}))

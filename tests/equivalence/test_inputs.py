@@ -11,7 +11,7 @@ import pytest
 
 from tests.models import dense_model, mobile_chain, streaming_model
 from tflite_memopt.equivalence.families import FAMILIES
-from tflite_memopt.equivalence.inputs import inputs_from_npz, seeded_inputs
+from tflite_memopt.equivalence.inputs import Sample, inputs_from_npz, seeded_inputs
 from tflite_memopt.equivalence.ranges import LEVELS, range_of
 from tflite_memopt.equivalence.stream import Stream
 from tflite_memopt.errors import UsageError
@@ -19,7 +19,7 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 
 
-def digest(arrays: list[list[np.ndarray]]) -> str:  # type: ignore[type-arg]
+def digest(arrays: list[Sample]) -> str:
     found = hashlib.sha256()
     for sample in arrays:
         for array in sample:

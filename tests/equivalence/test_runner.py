@@ -15,7 +15,7 @@ import pytest
 from tests.models import mobile_chain
 from tflite_memopt.equivalence import wire
 from tflite_memopt.equivalence.adapter import Job
-from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.inputs import Array, seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.runner import Interpreter
 from tflite_memopt.io import offline_plan
@@ -89,7 +89,11 @@ def _is_running(process: int) -> bool:
 
 
 def test_messages_keep_shapes_and_types() -> None:
-    sent = {"a": np.arange(6, dtype=np.int16).reshape(2, 3), "b": np.zeros((), np.float32), "c": np.zeros((0, 4), bool)}
+    sent: dict[str, Array] = {
+        "a": np.arange(6, dtype=np.int16).reshape(2, 3),
+        "b": np.zeros((), np.float32),
+        "c": np.zeros((0, 4), bool),
+    }
     read, write = os.pipe()
     with os.fdopen(write, "wb") as stream:
         wire.send(stream, {"x": 1}, sent)

@@ -40,6 +40,7 @@ class PairVerdict:
     equal: bool | None
     max_abs_diff: float
     reason: str | None
+    difference: OutputDifference | None = None
 
 
 def first_output_difference(
@@ -105,7 +106,7 @@ def compare_models(
     found = first_output_difference(before, after, tolerance)
     reason = None if found is None else f"outputs differ by up to {found.max_abs_diff:g}"
     distances = [max_abs_diff(a, b) for at, each in before.items() for a, b in zip(each, after[at], strict=True)]
-    return PairVerdict(found is None, max(distances, default=0.0), reason)
+    return PairVerdict(found is None, max(distances, default=0.0), reason, found)
 
 
 def _order_of_execution(graph: Graph) -> dict[int, int]:
