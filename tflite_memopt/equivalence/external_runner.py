@@ -24,8 +24,10 @@ from ..errors import UsageError
 from ..io.reader import read_model
 from ..ir.model import Tensor
 from .adapter import Job
-from .inputs import Array, Sample, numpy_type
-from .runner import TIMEOUT_SECONDS, Run
+from .inputs import Array, Sample
+from .limits import TIMEOUT_SECONDS
+from .ranges import numpy_type
+from .runner import Run
 
 _REQUESTS = "requests.txt"
 _NUMBERS = ("head", "tail", "smallest_arena", "instructions", "pointer_bits")
