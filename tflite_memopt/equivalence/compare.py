@@ -35,11 +35,15 @@ class OutputDifference:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """Two models on one runtime. ``equal`` is None when the first of them did not run, for ``reason``."""
+    """Two models on one runtime. ``equal`` is None when the first of them did not run, for ``reason``.
+
+    ``difference`` is the first output that differs, where both ran.
+    """
 
     equal: bool | None
     max_abs_diff: float
     reason: str | None
+    difference: OutputDifference | None = None
 
 
 def first_output_difference(
@@ -105,7 +109,7 @@ def compare_models(
     found = first_output_difference(before, after, tolerance)
     reason = None if found is None else f"outputs differ by up to {found.max_abs_diff:g}"
     distances = [max_abs_diff(a, b) for at, each in before.items() for a, b in zip(each, after[at], strict=True)]
-    return PairVerdict(found is None, max(distances, default=0.0), reason)
+    return PairVerdict(found is None, max(distances, default=0.0), reason, found)
 
 
 def _order_of_execution(graph: Graph) -> dict[int, int]:
