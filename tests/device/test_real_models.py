@@ -11,7 +11,7 @@ import pytest
 
 from scripts.device_lab.builds import BUILDS
 from tests.device.runners import HOST, QEMU, runner
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
@@ -39,8 +39,8 @@ def test_a_plan_for_the_builds_kernels_computes_what_the_stock_model_does(name: 
     command, data = runner(name), path.read_bytes()
     samples = seeded_inputs(read_model(data), SAMPLES, 3)
     profile = BUILDS[name].profile
-    jobs = {"stock": Job(data, samples, 0)}
-    jobs |= {kind: Job(planned(path, kind).model, samples, 0) for kind in (profile, "portable")}
+    jobs = {"stock": RunJob(data, samples, 0)}
+    jobs |= {kind: RunJob(planned(path, kind).model, samples, 0) for kind in (profile, "portable")}
     runs = run_external_jobs(command, jobs)
     if path.stem in REFUSED:
         assert "AllocateTensors failed" in str(runs["stock"].error)
