@@ -115,8 +115,8 @@ def _head(command: str) -> Iterator[str]:
     yield "# Devices\n"
     yield f"Made by `{command}` with {VARIABLE} set."
     yield "Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:"
-    yield "`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and"
-    yield "in one of exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together.\n"
+    yield "`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena"
+    yield "and in one of exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs.\n"
 
 
 def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:

@@ -58,7 +58,7 @@ def find_sources(given: Path, cache: Path) -> Sources:
     if (given / _DOWNLOADS).is_dir():
         return _linked(given.resolve(), cache)
     if not (given / "tflite-micro").is_dir():
-        raise UsageError(f"'{given}' holds no folder tflite-micro; docs/devices.md says what is needed")
+        raise UsageError(f"'{given}' holds no folder tflite-micro; docs/device_runner.md says what is needed")
     return Sources(given.resolve(), _content_key(given), _commits(given))
 
 

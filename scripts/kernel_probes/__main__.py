@@ -9,7 +9,7 @@ import click
 from scripts.device_lab.build import build_runner, default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
-from scripts.kernel_probes.grid import GRIDS
+from scripts.kernel_probes.grid import GRIDS, elementwise
 from scripts.kernel_probes.probe import SAMPLES, STEP, Case, Execute, Probe, on_runner, on_wheel, probe
 from scripts.kernel_probes.windows import library_windows, random_windows
 from tflite_memopt.equivalence.external_runner import command_of
@@ -81,7 +81,7 @@ def _execute(build: str | None, runner: str | None) -> Execute:
 
 def _grid(full: bool, library: bool) -> list[Case]:
     """The reference kernels' grid and, for a library or with --full, the one over the paths of the libraries."""
-    cases = [case for grid in GRIDS for case in grid(full)]
+    cases = [case for grid in GRIDS for case in grid(full or (library and grid is elementwise))]
     return [*cases, *(window.case for window in library_windows())] if library or full else cases
 
 
