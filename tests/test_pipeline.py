@@ -30,8 +30,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Operator, Tensor
-from tflite_memopt.ir.model import Options as OperatorOptions
+from tflite_memopt.ir.model import Operator, OperatorOptions, Tensor
 from tflite_memopt.plan.methods import STRATEGIES
 from tflite_memopt.report.model import to_json
 from tflite_memopt.schedule.methods import METHODS
@@ -255,5 +254,5 @@ def test_offsets_beyond_32_bits_are_refused() -> None:
 
 @pytest.mark.parametrize("field", [{"kernels": "best"}, {"planner": "luck"}, {"scheduler": "luck"}])
 def test_unknown_names_say_what_there_is(field: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match=r"unknown .* choose one of"):
+    with pytest.raises(UsageError, match=r"option .*: choose one of"):
         tflite_memopt.optimize(write_model(dense_model()), Options(verify=False, **field))  # type: ignore[arg-type]

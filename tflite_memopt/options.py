@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from .errors import UsageError
+from .kernels.profiles import PROFILES
+from .plan.methods import NAMES as PLANNERS
+from .schedule.methods import METHODS as SCHEDULERS
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
-IO: tuple[Io, ...] = ("keep", "int8")
+IO: tuple[Io, ...] = get_args(Io)
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of :func:`tflite_memopt.optimize`.
+    """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
     ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
@@ -27,7 +35,8 @@ class Options:
     requantised once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
-    multiply-accumulates, as a fraction of the model's, and ``max_extra_operators`` more operators (None: any number).
+    multiply-accumulates, as a fraction of the model's from 0 to 1, and ``max_extra_operators`` more operators (None:
+    any number).
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     """
 
@@ -50,3 +59,31 @@ class Options:
     max_extra_macs: float = 0.1
     max_extra_operators: int | None = None
     halos: tuple[str, ...] = HALOS
+
+    def __post_init__(self) -> None:
+        wrong = next(self._faults(), None)
+        if wrong is not None:
+            field, advice = wrong
+            raise UsageError(f"option {field}={getattr(self, field)!r}: {advice}")
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        """Each wrong field with what it may be."""
+        names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
+        for field, known in (*names, ("objective", OBJECTIVES), ("io", IO)):
+            if getattr(self, field) not in known:
+                yield field, f"choose one of {', '.join(known)}"
+        for field, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
+            if not _is_choice(getattr(self, field), known):
+                yield field, f"choose one or more of {', '.join(known)}"
+        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1)):
+            if not least <= getattr(self, field) < math.inf:
+                yield field, f"must be a number from {least}"
+        for field, least in (("budget", 1), ("max_extra_operators", 0)):
+            if getattr(self, field) is not None and getattr(self, field) < least:
+                yield field, f"must be None or a number from {least}"
+        if not 0 <= self.max_extra_macs <= 1:
+            yield "max_extra_macs", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+
+
+def _is_choice(names: Collection[str], known: Collection[str]) -> bool:
+    return bool(names) and not isinstance(names, str) and set(names) <= set(known)

@@ -22,7 +22,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.kernels.reference import reference_relations
-from tflite_memopt.kernels.relations.model import Rule, Share
+from tflite_memopt.kernels.relations.model import KernelReuse, Rule
 
 SAMPLES = 3
 ARENA = 1 << 20
@@ -131,11 +131,11 @@ def _pairs(operator: Operator, relations: Rule, step: int) -> list[_Pair]:
     return found
 
 
-def _slots(operator: Operator, share: Share) -> tuple[int, int]:
+def _slots(operator: Operator, share: KernelReuse) -> tuple[int, int]:
     return operator.inputs.index(share.input), operator.outputs.index(share.output)
 
 
-def _distance(share: Share, step: int) -> int:
+def _distance(share: KernelReuse, step: int) -> int:
     return share.distance if share.exact else _up(share.distance, step)
 
 

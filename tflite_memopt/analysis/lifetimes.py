@@ -10,7 +10,7 @@ Source: TFLM micro_allocation_info.cc (``MarkAllocationLifetimes``, ``MarkSubgra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UnsupportedModelError
@@ -30,10 +30,6 @@ class Lifetime:
     start: int
     end: int
 
-    def intersects(self, other: Lifetime) -> bool:
-        """True when some scope lies in both."""
-        return self.start < other.end and other.start < self.end
-
 
 @dataclass(frozen=True)
 class Timeline:
@@ -48,12 +44,13 @@ class Timeline:
     end: int
 
 
-def compute_timeline(model: Model) -> Timeline:
-    """Lifetimes of all tensors of the head in O(steps + tensors), for the present operator order.
+def compute_timeline(model: Model, order: Sequence[int] | None = None) -> Timeline:
+    """Lifetimes of all tensors of the head in O(steps + tensors).
 
+    ``order``: positions of the main graph's operators in the order in which they run; None: as they stand.
     Raises UnsupportedModelError when the subgraph calls unfold to more than a million steps.
     """
-    walk = _Walk(model)
+    walk = _Walk(model, order)
     walk.graph(0)
     lifetimes = {
         tensor: Lifetime(walk.first.get(tensor, UNBORN), walk.last.get(tensor, UNBORN) + 1)
@@ -68,8 +65,9 @@ def compute_timeline(model: Model) -> Timeline:
 class _Walk:
     """One pass in execution order; a subgraph called twice is walked twice and keeps its first birth."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, order: Sequence[int] | None) -> None:
         self.model = model
+        self.main = model.main.operators if order is None else [model.main.operators[at] for at in order]
         self.scope = 0
         self.first: dict[Tensor, int] = {}
         self.last: dict[Tensor, int] = {}
@@ -81,7 +79,7 @@ class _Walk:
         graph = self.model.graphs[index]
         self._born(graph.inputs)
         self._used(graph.inputs)
-        for operator in graph.operators:
+        for operator in self.main if graph is self.model.main else graph.operators:
             self._operator(operator)
         self._born(graph.outputs)
         self._used(graph.outputs)

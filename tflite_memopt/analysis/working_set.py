@@ -14,7 +14,7 @@ from .lifetimes import Timeline
 class WorkingSet:
     """Bytes alive during one operator: its live tensors, each aligned, and its scratch.
 
-    ``graph`` and ``position`` say where the operator stands; ``live`` is largest first.
+    ``graph`` and ``position`` say where the operator runs; ``live`` is largest first.
     """
 
     graph: int
@@ -26,7 +26,7 @@ class WorkingSet:
 
 
 def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, int]) -> list[WorkingSet]:
-    """One working set per executed operator, in file order.
+    """One working set per executed operator, graph by graph in the timeline's order.
 
     ``scratch`` gives the aligned scratch bytes of operators that ask for any. The bytes alive in a scope are
     found by a sweep, so that a long chain costs O(n log n); a caller's set covers its subgraphs' scopes.
@@ -47,9 +47,8 @@ def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, in
             by_scope[scope] = tuple(alive)
     result = []
     for graph_index, graph in enumerate(model.graphs):
-        for position, operator in enumerate(graph.operators):
-            if operator not in timeline.spans:
-                continue
+        executed = [operator for operator in graph.operators if operator in timeline.spans]
+        for position, operator in enumerate(sorted(executed, key=lambda each: timeline.spans[each].start)):
             live = by_scope[timeline.spans[operator].start]
             largest_first = tuple(sorted(live, key=lambda t: -t.nbytes))
             extra = scratch.get(operator, 0)

@@ -10,19 +10,15 @@ from dataclasses import dataclass, replace
 from ..analysis.bounds import io_lower_bound
 from ..analysis.macs import model_macs
 from ..errors import InfeasibleError
-from ..graph.search_limit import SearchLimit
 from ..ir.change import Refusal, RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import place_in_better_order
+from ..memory.arrange import arrange
 from ..memory.cost import Cost, cost_of, footprint
-from ..memory.layout import memory_layout
-from ..memory.schedule_problem import schedule_problem
 from ..options import Options
-from ..schedule.methods import solve as solve_schedule
 from .predict import Cascade, Modes, Striping, apply_cascades, modes_of, striping_of
 from .region import region_of
 from .select import Cover, Limits, covers
@@ -30,7 +26,7 @@ from .select import Cover, Limits, covers
 _EVALUATIONS = 24
 """Covers that the real planner judges, the most promising ones by the estimate."""
 _ALIKE = 2
-"""Covers of one and the same estimate among them."""
+"""At most so many of these covers have the same estimate."""
 _SHARE = 0.5
 """Of the time limit, for the estimates."""
 _LARGEST_OPERAND = 64
@@ -90,10 +86,8 @@ class _Cascading:
 
     def _order(self) -> None:
         """Regions are intervals of steps: of the order that the model would have without stripes."""
-        problem = schedule_problem(self._model.main, memory_layout(self._model, self._profile))
-        order = solve_schedule(problem, self._options.scheduler, SearchLimit(self._options.time_limit / 10)).order
         quick = replace(self._options, time_limit=self._options.time_limit / 10)
-        place_in_better_order(self._model, order, self._profile, quick)
+        self._model.main.reorder(arrange(self._model, self._profile, quick).placement.order)
 
     def _candidates(self, striping: Striping) -> list[Cascades]:
         """Sets of cascades for the planner to judge: under a budget the cheapest ones first, then the smallest."""
@@ -207,7 +201,7 @@ def _short(operator: Operator) -> str:
 
 
 def _few_alike(ordered: Sequence[Cover], estimate: Callable[[Cover], int]) -> list[Cover]:
-    """Without all but the first of equal estimates: the planner finds them alike."""
+    """At most ``_ALIKE`` covers of each estimate, the first ones: the planner rarely tells such covers apart."""
     seen: Counter[int] = Counter()
     picked = []
     for cover in ordered:

@@ -1,21 +1,24 @@
-"""Offsets for a model in a given order, and the choice between two orders by what their plans really need."""
+"""The order and the offsets of a model, found and judged. Nothing here changes the model: the caller applies them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..errors import InfeasibleError
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.profiles import PROFILES
 from ..options import Options
-from ..plan.methods import solve
+from ..plan.methods import solve as solve_plan
 from ..plan.problem import Plan
 from ..schedule.methods import solve as solve_schedule
-from .figures import MemoryUse, SharingUse
+from ..schedule.problem import Schedule, ScheduleProblem
+from .figures import MemoryUse, ReuseInForce
 from .in_force import offsets_to_write
 from .layout import MemoryLayout, memory_layout
+from .pins import check_pins
 from .schedule_problem import schedule_problem
 from .usage import memory_use
 
@@ -24,73 +27,87 @@ _OTHER_PROFILES_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Placed:
-    """``order`` of the main graph's operators, relative to the order that the model came with, and its plan.
+class ModelPlacement:
+    """The plan of a model that runs in ``order``: positions of the main graph's operators as they stand.
 
-    ``planned`` are the offsets to write, ``memory`` what the model then needs.
+    ``offsets`` are those to write into the file, ``memory`` what the model then needs.
     """
 
     order: tuple[int, ...]
     layout: MemoryLayout
     plan: Plan
-    planned: Mapping[Tensor, int]
+    offsets: Mapping[Tensor, int]
     memory: MemoryUse
 
 
-def place_in_better_order(model: Model, order: Sequence[int], profile: KernelProfile, options: Options) -> Placed:
-    """Plan the model in its own order and in ``order``, and leave it in the one whose head is smaller.
+@dataclass(frozen=True)
+class Arrangement:
+    """The order that was found, with the problem that it solves, and the placement that was chosen.
 
-    Its own order stays when both are equal: a smaller peak is worth nothing that the plan cannot make use of.
+    The order of ``placement`` is that of ``schedule`` or the model's own.
+    """
+
+    problem: ScheduleProblem
+    schedule: Schedule
+    placement: ModelPlacement
+
+
+def arrange(model: Model, profile: KernelProfile, options: Options) -> Arrangement:
+    """Order the operators and place the tensors, each search within the time limit of ``options``."""
+    limit = SearchLimit(options.time_limit, options.seed)
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    schedule = solve_schedule(problem, options.scheduler, limit)
+    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options))
+
+
+def place_in_better_order(
+    model: Model, order: Sequence[int], profile: KernelProfile, options: Options
+) -> ModelPlacement:
+    """The placement of the smaller head: of the model in its own order, or in ``order``.
+
+    Its own order wins when both are equal: a smaller peak is worth nothing that the plan cannot make use of.
+    Raises UsageError when pins collide in both.
     """
     own = tuple(range(len(order)))
-    kept = _place(model, own, profile, options)
-    if tuple(order) == own:
-        return kept
-    model.main.reorder(order)
-    moved = _place(model, tuple(order), profile, options)
-    if moved.memory.arena_bytes < kept.memory.arena_bytes:
-        return moved
-    _undo(model, order)
-    return kept
-
-
-def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> Placed:
+    orders = dict.fromkeys((own, tuple(order)))
+    placements = [found for each in orders if (found := _place(model, each, profile, options)) is not None]
+    if placements:
+        return min(placements, key=lambda placement: placement.memory.arena_bytes)
     layout = memory_layout(model, profile, options.pins)
-    plan = solve(layout.problem, options.planner, SearchLimit(options.time_limit, options.seed))
-    planned = offsets_to_write(model, layout, plan.offsets)
-    return Placed(order, layout, plan, planned, memory_use(model, layout, planned, profile))
+    check_pins(layout.problem, layout.tensors)
+    raise InfeasibleError("the pins leave no place for the other tensors")
 
 
-def sharing_in(placed: Placed) -> tuple[SharingUse, ...]:
+def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> ModelPlacement | None:
+    """The placement in one order; None where its pins collide."""
+    layout = memory_layout(model, profile, options.pins, order)
+    try:
+        plan = solve_plan(layout.problem, options.planner, SearchLimit(options.time_limit, options.seed))
+    except InfeasibleError:
+        if not options.pins:
+            raise
+        return None
+    offsets = offsets_to_write(model, layout, plan.offsets)
+    return ModelPlacement(order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
+
+
+def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
     """What the plan makes of the kernels' permissions, largest saving first."""
-    offsets = dict(zip(placed.layout.tensors, placed.plan.offsets, strict=False)) if placed.planned else {}
+    offsets = dict(zip(placement.layout.tensors, placement.plan.offsets, strict=False)) if placement.offsets else {}
     found = []
-    for operator, shares in placed.layout.shares.items():
-        for share in shares:
-            if share.input not in offsets or share.output not in offsets:
+    for operator, reuses in placement.layout.reuses.items():
+        for reuse in reuses:
+            if reuse.input not in offsets or reuse.output not in offsets:
                 continue
-            first, second = offsets[share.input], offsets[share.output]
-            both = min(first + share.input.nbytes, second + share.output.nbytes) - max(first, second)
+            first, second = offsets[reuse.input], offsets[reuse.output]
+            both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
             if both > 0:
                 label = operator.opcode.label
-                found.append(SharingUse(label, share.kind, share.input.name, share.output.name, both))
+                found.append(ReuseInForce(label, reuse.kind, reuse.input.name, reuse.output.name, both))
     return tuple(sorted(found, key=lambda use: -use.saved_bytes))
 
 
 def arena_by_kernels(model: Model, options: Options) -> dict[str, int]:
-    """The head in bytes that every kernel profile would allow, each in its own best order. The model stays as it is."""
+    """The head in bytes that every kernel profile would allow, each in its own best order."""
     quick = replace(options, time_limit=min(options.time_limit, _OTHER_PROFILES_SECONDS))
-    limit = SearchLimit(quick.time_limit, quick.seed)
-    found = {}
-    for name, profile in PROFILES.items():
-        problem = schedule_problem(model.main, memory_layout(model, profile))
-        order = solve_schedule(problem, options.scheduler, limit).order
-        placed = place_in_better_order(model, order, profile, quick)
-        _undo(model, placed.order)
-        found[name] = placed.memory.arena_bytes
-    return found
-
-
-def _undo(model: Model, order: Sequence[int]) -> None:
-    """Back to the order before ``model.main.reorder(order)``."""
-    model.main.reorder(sorted(range(len(order)), key=order.__getitem__))
+    return {name: arrange(model, each, quick).placement.memory.arena_bytes for name, each in PROFILES.items()}

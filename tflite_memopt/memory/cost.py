@@ -10,10 +10,9 @@ from ..ir.model import Model
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..options import Options
+from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
-from ..schedule.peak import order_peak
-from ..schedule.wiring import wire
-from .arrange import place_in_better_order
+from .arrange import arrange
 from .figures import MemoryUse
 from .layout import memory_layout
 from .schedule_problem import schedule_problem
@@ -34,14 +33,9 @@ _SECONDS = 1.0
 
 
 def cost_of(model: Model, profile: KernelProfile, options: Options, seconds: float = _SECONDS) -> Cost:
-    """The cost under the objective of ``options``, by searches of so many seconds for the order and for the plan.
-
-    The model may be left in another order.
-    """
+    """The cost under the objective of ``options``, by searches of so many seconds for the order and for the plan."""
     quick = replace(options, time_limit=min(options.time_limit, seconds))
-    problem = schedule_problem(model.main, memory_layout(model, profile))
-    order = solve_schedule(problem, options.scheduler, SearchLimit(quick.time_limit, quick.seed)).order
-    memory = place_in_better_order(model, order, profile, quick).memory
+    memory = arrange(model, profile, quick).placement.memory
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 
@@ -69,7 +63,7 @@ class Footprint:
 def footprint(model: Model, profile: KernelProfile) -> Footprint:
     """The peak of the model's own order, and what TFLM keeps beside the head."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    peak = order_peak(wire(problem), range(len(problem.steps)))
+    peak = memory_graph(problem).peak(range(len(problem.steps)))
     use = arena_use(model, peak, profile.requests, 32)
     return Footprint(peak, use.tail, use.temporaries, model_macs(model), len(model.main.operators))
 

@@ -75,7 +75,7 @@ class InterfaceTensor:
 
 
 @dataclass(frozen=True)
-class SharingUse:
+class ReuseInForce:
     """An operator whose output lies on its input in the plan; ``saved_bytes`` are the bytes that both are on."""
 
     operator: str

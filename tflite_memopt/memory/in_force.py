@@ -9,6 +9,7 @@ from ..ir.model import Model, Tensor
 from ..plan.problem import Item, PlanProblem
 from ..plan.tflm_greedy import tflm_greedy
 from .layout import MemoryLayout
+from .plannable import unplannable_tensors
 
 
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
@@ -23,14 +24,8 @@ def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...
 
 
 def _plannable(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
-    """The offsets that can be written into the file: tensors only, since scratch has no name there.
-
-    TFLM looks up whether a subgraph's variable is planned at the variable's index in the *first* subgraph
-    (micro_allocator.cc, ``AllocateVariables``), and would leave it without memory if that entry were planned.
-    Those entries stay with TFLM.
-    """
-    shadowed = {index for graph in model.graphs[1:] for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
-    kept_back = {tensor for index, tensor in enumerate(model.main.tensors) if index in shadowed}
+    """The offsets that can be written into the file: of tensors only, since scratch has no name there."""
+    kept_back = unplannable_tensors(model)
     pairs = zip(layout.tensors, offsets, strict=False)
     return {tensor: offset for tensor, offset in pairs if tensor not in kept_back}
 

@@ -1,8 +1,8 @@
-"""Model -> problems of integers, and solutions back: the only bridge between the IR and the solvers."""
+"""What TFLM must place in the head when a model runs in some order: tensors and scratch, as items for the planner."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +10,12 @@ from ..analysis.lifetimes import Timeline, compute_timeline
 from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.model import Share
+from ..kernels.relations.model import KernelReuse
 from ..kernels.requests.model import Word
 from ..plan.problem import Item, PlanProblem
 from .pins import Pins, pinned_offsets
-from .relations import relations_of, shares_of
+from .plannable import unplannable_tensors
+from .relations import relations_of, reuses_of
 
 _WORD_OF_SCRATCH: Word = 32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
@@ -22,17 +23,17 @@ _WORD_OF_SCRATCH: Word = 32
 
 @dataclass(frozen=True)
 class MemoryLayout:
-    """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in call order.
+    """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in the order of running.
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
-    Items of tensors that the user pinned have their offset. ``shares`` is what the kernels of the main graph permit,
+    Items of tensors that the user pinned have their offset. ``reuses`` is what the kernels of the main graph permit,
     in any order; the relations of ``problem`` are what that comes to in this one.
     """
 
     timeline: Timeline
     tensors: tuple[Tensor, ...]
     scratch: Mapping[Operator, int]
-    shares: Mapping[Operator, tuple[Share, ...]]
+    reuses: Mapping[Operator, tuple[KernelReuse, ...]]
     items: tuple[Item, ...]
     returned: tuple[Tensor, ...]
 
@@ -40,21 +41,33 @@ class MemoryLayout:
     def problem(self) -> PlanProblem:
         """The offset problem. Worked out when asked for: a search for an order does without its relations."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
-        return PlanProblem(self.items, relations_of(self.shares, self.timeline, numbers, self.returned))
+        return PlanProblem(self.items, relations_of(self.reuses, self.timeline, numbers, self.returned))
 
 
-def memory_layout(model: Model, profile: KernelProfile, pins: Pins = ()) -> MemoryLayout:
-    """The offset problem of a model in its present order, the ``pins`` given. Raises UsageError for a wrong pin."""
-    timeline = compute_timeline(model)
-    places = pinned_offsets(timeline.tensors, pins)
+def memory_layout(
+    model: Model, profile: KernelProfile, pins: Pins = (), order: Sequence[int] | None = None
+) -> MemoryLayout:
+    """The offset problem of a model, the ``pins`` given. Raises UsageError for a wrong pin.
+
+    ``order``: positions of the main graph's operators in the order in which they run; None: as they stand.
+    """
+    timeline = compute_timeline(model, order)
+    places = pinned_offsets(timeline.tensors, unplannable_tensors(model) if pins else (), pins)
     items = [
         Item(aligned(t.nbytes), life.start, life.end, offset=places.get(t)) for t, life in timeline.tensors.items()
     ]
     scratch: dict[Operator, int] = {}
-    for operator in (op for graph in model.graphs for op in graph.operators if op in timeline.spans):
+    for operator in _executed(model, timeline):
         span = timeline.spans[operator]
         for size in profile.requests(operator, _WORD_OF_SCRATCH).scratch:
             items.append(Item(aligned(size), span.start, span.end))
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
-    shares = shares_of(model.main, timeline, profile)
-    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, shares, tuple(items), model.main.outputs)
+    reuses = reuses_of(model.main, timeline, profile)
+    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, reuses, tuple(items), model.main.outputs)
+
+
+def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:
+    """Graph by graph, the operators that run, in the timeline's order."""
+    for graph in model.graphs:
+        ran = (operator for operator in graph.operators if operator in timeline.spans)
+        yield from sorted(ran, key=lambda operator: timeline.spans[operator].start)

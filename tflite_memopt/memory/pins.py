@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import combinations
 
-from ..analysis.lifetimes import Lifetime
-from ..errors import UsageError
+from ..errors import InfeasibleError, UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.model import Tensor
+from ..plan.check import check_given
+from ..plan.problem import PlanProblem
 
 Pins = Sequence[tuple[str, int]]
 """(tensor name, offset in bytes) pairs."""
 
 
-def pinned_offsets(lifetimes: Mapping[Tensor, Lifetime], pins: Pins) -> dict[Tensor, int]:
-    """The offset of each pinned tensor.
+def pinned_offsets(tensors: Collection[Tensor], unplannable: Collection[Tensor], pins: Pins) -> dict[Tensor, int]:
+    """The offset of each pinned tensor among the head's ``tensors``.
 
-    Raises UsageError for a name that no tensor of the arena has, or several have, for an offset that is negative or
-    not aligned, and for two pins that collide.
+    Raises UsageError for a name that no tensor of the arena has, or several have, for a tensor that TFLM places by
+    itself (``unplannable``), for an offset that is negative or not aligned, and for two offsets of one tensor.
     """
     places: dict[Tensor, int] = {}
     for name, offset in pins:
-        tensor = _tensor(lifetimes, name)
+        tensor = _tensor(tensors, name)
+        if tensor in unplannable:
+            raise UsageError(
+                f"pin '{name}={offset}': TFLM places this tensor itself, because a subgraph has a variable "
+                "with the same index; leave the pin out"
+            )
         if offset < 0 or offset % ARENA_ALIGNMENT:
             raise UsageError(f"pin '{name}={offset}': the offset must be a multiple of {ARENA_ALIGNMENT} bytes")
         if places.get(tensor, offset) != offset:
             raise UsageError(f"pin '{name}={offset}': the tensor is pinned at {places[tensor]} too")
-        for other, place in places.items():
-            apart = offset + tensor.nbytes <= place or place + other.nbytes <= offset
-            if other is not tensor and lifetimes[tensor].intersects(lifetimes[other]) and not apart:
-                raise UsageError(f"pin '{name}={offset}' collides with '{other.name}={place}': both are alive at once")
         places[tensor] = offset
     return places
 
 
-def _tensor(lifetimes: Mapping[Tensor, Lifetime], name: str) -> Tensor:
-    found = [tensor for tensor in lifetimes if tensor.name == name]
+def check_pins(problem: PlanProblem, tensors: Sequence[Tensor]) -> None:
+    """Raise UsageError, naming both, when two pins collide: alive at once, bytes shared, and no relation permits it.
+
+    ``tensors`` are those of the problem's first items.
+    """
+    pinned = [number for number, item in enumerate(problem.items) if item.offset is not None]
+    for a, b in combinations(pinned, 2):
+        alone = (item if at in (a, b) else replace(item, offset=None) for at, item in enumerate(problem.items))
+        try:
+            check_given(PlanProblem(tuple(alone), problem.relations))
+        except InfeasibleError as error:
+            first, second = (f"'{tensors[at].name}={problem.items[at].offset}'" for at in (a, b))
+            raise UsageError(f"pin {first} collides with {second}: both are alive at once") from error
+
+
+def _tensor(tensors: Collection[Tensor], name: str) -> Tensor:
+    found = [tensor for tensor in tensors if tensor.name == name]
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(f"pin '{name}': {len(found)} tensors have this name")
-    known = ", ".join(f"'{tensor.name}'" for tensor in list(lifetimes)[:3])
+    known = ", ".join(f"'{tensor.name}'" for tensor in list(tensors)[:3])
     raise UsageError(f"pin '{name}': the arena has no tensor of this name; it has {known}, ... (see analyze --json)")

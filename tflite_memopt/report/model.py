@@ -8,7 +8,7 @@ from typing import Any
 
 from ..equivalence.verdict import Verdict
 from ..ir.change import Refusal, RewriteUse
-from ..memory.figures import Bounds, InterfaceTensor, MemoryUse, SharingUse, StepUse
+from ..memory.figures import Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class BindingStep:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchUse:
     """What a scheduler or planner did."""
 
     method: str
@@ -64,11 +64,11 @@ class Report:
     after: MemoryUse
     bounds: Bounds
     interface: dict[str, tuple[InterfaceTensor, ...]]
-    schedule: Search
-    plan: Search
+    schedule: SearchUse
+    plan: SearchUse
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
-    sharing: tuple[SharingUse, ...]
+    sharing: tuple[ReuseInForce, ...]
     operators_added: tuple[str, ...]
     arena_by_kernels: dict[str, int]
     equivalence: dict[str, Verdict]

@@ -1,0 +1,59 @@
+"""The command line: arguments, exit codes, and the only place that prints. One file a command.
+
+Results go to stdout, progress and errors to stderr.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from ..errors import EquivalenceError, InfeasibleError, MemoptError
+from ..version import __version__
+from .analyze import analyze
+from .compare import compare
+from .exit_codes import BAD_INPUT, INTERRUPTED, NO
+from .optimize import optimize
+from .verify import verify
+
+COMMANDS = (optimize, analyze, verify, compare)
+
+
+@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tflite-memopt")
+def cli() -> None:
+    """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and prove that it computes the same."""
+
+
+def main() -> NoReturn:
+    """Entry point: turns errors into one line on stderr and an exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("interrupted; nothing was written", INTERRUPTED)
+    except click.ClickException as error:
+        hint = f"; see {error.ctx.command_path} --help" if isinstance(error, click.UsageError) and error.ctx else ""
+        _fail(error.format_message() + hint, BAD_INPUT)
+    except (EquivalenceError, InfeasibleError) as error:
+        _fail(str(error), NO)
+    except MemoptError as error:
+        _fail(str(error), BAD_INPUT)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written", INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; Python would complain of it at exit
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupt(signum: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"tflite-memopt: {' '.join(message.split())}", err=True)
+    sys.exit(code)

@@ -1,0 +1,58 @@
+"""What options of the command line hold: sizes, shares, pins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+_UNITS = {"": 1, "B": 1, "K": 1024, "KB": 1024, "M": 1024**2, "MB": 1024**2}
+ModelPath = click.Path(path_type=Path)
+
+
+# click.ParamType takes a type argument in the newest click only: hence the ignored warnings.
+class ByteSize(click.ParamType):  # type: ignore[type-arg]
+    """A size such as ``65536``, ``64K`` or ``1M`` (powers of 1024)."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().upper()
+        digits = text.rstrip("BKM")
+        unit = text[len(digits) :]
+        if not digits.isdigit() or unit not in _UNITS:
+            self.fail(f"'{value}' is not a size; write bytes, or 64K, or 1M", param, ctx)
+        return int(digits) * _UNITS[unit]
+
+
+class Percent(click.ParamType):  # type: ignore[type-arg]
+    """A share such as ``10%``, or a fraction below 1; ``10`` could be either, and is refused."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        digits = text.removesuffix("%")
+        is_number = digits.replace(".", "", 1).isdecimal()
+        if not is_number or (digits == text and float(digits) >= 1):
+            self.fail(f"'{value}' is not a percentage; write for example 10%, or 0.1", param, ctx)
+        return float(digits) if digits == text else float(digits) / 100
+
+
+class Pin(click.ParamType):  # type: ignore[type-arg]
+    """A tensor's name and its offset, such as ``image=0`` or ``image=4K``."""
+
+    name = "pin"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, offset = str(value).rpartition("=")
+        if not equals or not name:
+            self.fail(f"'{value}' is not TENSOR=OFFSET", param, ctx)
+        return name, ByteSize().convert(offset, param, ctx)

@@ -1,0 +1,122 @@
+"""What a run found, put together as a report. Nothing is computed here that decides anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..equivalence.proof import Proof
+from ..io import offline_plan
+from ..ir.change import Refusal, RewriteUse
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..memory.arrange import Arrangement, reuse_in_force
+from ..memory.cost import needed_bytes
+from ..memory.figures import InterfaceTensor, MemoryUse
+from ..memory.layout import memory_layout
+from ..memory.schedule_problem import schedule_problem
+from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
+from ..options import Options
+from ..schedule.bounds import schedule_lower_bound
+from ..schedule.check import peak_of
+from ..version import __version__
+from .model import Analysis, BindingStep, Report, SearchUse
+from .warnings import warnings_for
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What the report says of the model as it came. It is recorded first, since later stages change the model."""
+
+    name: str | None
+    file_bytes: int
+    memory: MemoryUse
+    interface: tuple[InterfaceTensor, ...]
+    kinds: frozenset[str]
+
+
+def facts_of(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> ModelFacts:
+    """The facts of a model, its offline plan in force if it has one; ``file_bytes`` is the size of its file."""
+    memory = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
+    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model))
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What the stages of one run give to the report.
+
+    ``written_bytes`` is the size of the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
+    """
+
+    arrangement: Arrangement
+    written_bytes: int
+    rewrites: tuple[RewriteUse, ...]
+    refused: tuple[Refusal, ...]
+    proof: Proof
+    arenas: Mapping[str, int]
+    seconds: dict[str, float]
+
+
+def build_report(
+    original: ModelFacts, model: Model, outcome: RunOutcome, profile: KernelProfile, options: Options
+) -> Report:
+    """The report of one run; ``model`` is the result, in the order in which it was written."""
+    arrangement, proof = outcome.arrangement, outcome.proof
+    placement, bound = arrangement.placement, arrangement.schedule.lower_bound
+    before = replace(original.memory, tflm=proof.tflm_before)
+    after = replace(placement.memory, tflm=proof.tflm_after)
+    fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
+    order, plan = _searches(arrangement)
+    report = Report(
+        version=__version__,
+        model=original.name,
+        kernels=options.kernels,
+        objective=options.objective,
+        budget=options.budget,
+        within_budget=fits,
+        binding=_binding(after) if fits is False else None,
+        before=before,
+        after=after,
+        # The scheduler does not count what overwrites a tensor of several byte ranges: a plan may do better.
+        bounds=bounds_of(model, placement.layout, min(bound, after.arena_bytes)),
+        interface={"before": original.interface, "after": interface_of(model)},
+        schedule=order,
+        plan=plan,
+        rewrites=outcome.rewrites,
+        refused=outcome.refused,
+        sharing=reuse_in_force(placement),
+        operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
+        arena_by_kernels=dict(outcome.arenas),
+        equivalence=proof.verdicts,
+        file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
+        seconds=outcome.seconds,
+        warnings=(),
+    )
+    return replace(report, warnings=warnings_for(report, profile, options))
+
+
+def build_analysis(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> Analysis:
+    """What ``analyze`` says of a model as it stands, its plan in force if it has one."""
+    layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
+    memory = memory_use(model, layout, planned, profile)
+    bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
+    return Analysis(name, profile.name, file_bytes, memory, bounds, step_uses(model, layout, planned))
+
+
+def _searches(arrangement: Arrangement) -> tuple[SearchUse, SearchUse]:
+    """What is said of the searches for the order and for the offsets.
+
+    The order in force need not be the one that was found, nor the offsets in force those of the plan.
+    """
+    schedule, placement = arrangement.schedule, arrangement.placement
+    plan, arena = placement.plan, placement.memory.arena_bytes
+    is_best_order = peak_of(arrangement.problem, placement.order) == schedule.lower_bound
+    return (
+        SearchUse(schedule.method, is_best_order, round(schedule.seconds, 6)),
+        SearchUse(plan.method, plan.optimal and arena == plan.arena_bytes, round(plan.seconds, 6)),
+    )
+
+
+def _binding(after: MemoryUse) -> BindingStep | None:
+    step = after.peak
+    return None if step is None else BindingStep(step.subgraph, step.index, step.operator, step.output, step.bytes)

@@ -1,0 +1,26 @@
+"""How long the stages of a run take, for its report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class StageClock:
+    """Wall time by stage, in seconds to the microsecond."""
+
+    def __init__(self) -> None:
+        self._stages: dict[str, float] = {}
+        self._started = time.monotonic()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Times what runs inside the ``with`` statement."""
+        started = time.monotonic()
+        yield
+        self._stages[name] = round(time.monotonic() - started, 6)
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by stage so far, and ``total`` since the clock was made."""
+        return {**self._stages, "total": round(time.monotonic() - self._started, 6)}
