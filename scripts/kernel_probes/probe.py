@@ -22,7 +22,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.kernels.reference import reference_relations
-from tflite_memopt.kernels.relations.model import KernelReuse, Rule
+from tflite_memopt.kernels.relations.model import KernelReuse, ReuseRule
 
 SAMPLES = 3
 ARENA = 1 << 20
@@ -98,7 +98,7 @@ def on_runner(command: Sequence[str]) -> Execute:
 
 
 def probe(
-    case: Case, relations: Rule = reference_relations, execute: Execute = on_wheel, step: int = STEP
+    case: Case, relations: ReuseRule = reference_relations, execute: Execute = on_wheel, step: int = STEP
 ) -> Iterator[Probe]:
     """Every pair of tensors that ``relations`` or the reference profile let share bytes, at all multiples of ``step``.
 
@@ -121,7 +121,7 @@ class _Pair:
     start: int
 
 
-def _pairs(operator: Operator, relations: Rule, step: int) -> list[_Pair]:
+def _pairs(operator: Operator, relations: ReuseRule, step: int) -> list[_Pair]:
     permitted = {_slots(operator, share): share for share in relations(operator)}
     reference = {_slots(operator, share): share for share in reference_relations(operator)}
     found = []
