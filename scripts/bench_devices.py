@@ -13,11 +13,14 @@ from bench_networks import named
 from scripts.device_lab.build import build_runner, default_cache, missing_tools
 from scripts.device_lab.builds import BUILDS, Build
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
+from scripts.kernel_probes.probe import on_runner, probe
+from scripts.kernel_probes.tables import closing_line, grid_of, group_rows
 from tflite_memopt.equivalence.adapter import Job
 from tflite_memopt.equivalence.external_runner import ExternalRun, run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError, UsageError
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
 
@@ -73,6 +76,7 @@ class Measured:
 @click.option("--model", "models", multiple=True, help="Only files whose name contains this.")
 @click.option("--samples", default=10, show_default=True, help="Inputs for each model.")
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
+@click.option("--distances/--no-distances", default=True, show_default=True, help="Probe the kernels, too.")
 @click.option("--cascade/--no-cascade", default=True, show_default=True, help="Run regions in stripes.")
 def devices(
     folder: Path,
@@ -82,6 +86,7 @@ def devices(
     models: tuple[str, ...],
     samples: int,
     time_limit: float,
+    distances: bool,
     cascade: bool,
 ) -> None:
     """Every model of FOLDER on each build of TFLM: stock and optimised for the kernels of that build."""
@@ -104,6 +109,8 @@ def devices(
                 lines.append(f"| {' | '.join(found.cells)} |")
                 click.echo(lines[-1], err=True)
         lines += ["", *(["Not run:", "", *refused, ""] if refused else [])]
+        if distances:
+            lines += _distances(name, runner, profile)
     text = "\n".join(lines)
     if output is None:
         click.echo(text)
@@ -117,6 +124,10 @@ def _head(command: str) -> Iterator[str]:
     yield "Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:"
     yield "`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena"
     yield "and in one of exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs.\n"
+    yield "Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or that of the"
+    yield "reference kernels lets share memory was tried at all distances, in steps of 16; `scripts/probe_kernels --build"
+    yield "NAME` prints each. `below need`: a rule under what the kernel needs. `needs over the reference rule`: the most"
+    yield "that a kernel of the group needs above the rule for TFLM's own loops.\n"
 
 
 def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:
@@ -125,6 +136,15 @@ def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:
         raise UsageError(f"say where TFLM's sources are: {VARIABLE}")
     wanted = names or [n for n, b in BUILDS.items() if not missing_tools(b) and not sources.missing(b.library)]
     return {name: build_runner(name, BUILDS[name], sources, default_cache()) for name in wanted}
+
+
+def _distances(name: str, runner: Path, profile: str) -> Iterator[str]:
+    execute, relations = on_runner([str(runner)]), profile_named(profile).relations
+    click.echo(f"{name}: probing", err=True)
+    probes = [found for case in grid_of(full=False, library=True) for found in probe(case, relations, execute)]
+    yield f"### Distances of overlap on {name}\n"
+    yield from group_rows(probes)
+    yield f"\n{closing_line(probes)}\n"
 
 
 def _measure(
