@@ -30,6 +30,17 @@ _HEADER = (
 )
 
 
+_EXPLANATION = """Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:
+`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and in one of
+exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together.
+
+Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or that of the reference
+kernels lets share memory was tried at all distances, in steps of 16; `scripts/probe_kernels --build NAME` prints each.
+`below need`: a rule under what the kernel needs. `needs over the reference rule`: the most that a kernel of the group
+needs above the rule for TFLM's own loops.
+"""
+
+
 @dataclass(frozen=True)
 class Measured:
     """One model on one build. ``promised`` is the report's ``required_bytes``, ``at_promised`` a run in just that."""
@@ -121,13 +132,7 @@ def devices(
 def _head(command: str) -> Iterator[str]:
     yield "# Devices\n"
     yield f"Made by `{command}` with {VARIABLE} set."
-    yield "Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:"
-    yield "`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena"
-    yield "and in one of exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs.\n"
-    yield "Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or that of the"
-    yield "reference kernels lets share memory was tried at all distances, in steps of 16; `scripts/probe_kernels --build"
-    yield "NAME` prints each. `below need`: a rule under what the kernel needs. `needs over the reference rule`: the most"
-    yield "that a kernel of the group needs above the rule for TFLM's own loops.\n"
+    yield _EXPLANATION
 
 
 def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:
