@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,21 +107,11 @@ def devices(
     paths = [path for path in sorted(folder.glob("*.tflite")) if not models or any(m in path.stem for m in models)]
     options = Options(samples=samples, time_limit=time_limit, cascade=cascade, verify=False)
     results: dict[tuple[Path, str], Result | str] = {}
-    lines = list(_head(f"scripts/bench devices {named(folder)} --samples {samples} --time-limit {time_limit:g}"))
+    command = " ".join(word for word in sys.argv[2:] if word not in (str(folder), "-o", str(output)))
+    lines = list(_head(f"scripts/bench devices {named(folder)} {command}".strip()))
     for name, runner in runners.items():
-        build = BUILDS[name]
-        profile = kernels or build.profile
-        lines += [f"## {name}, plans for `{profile}`\n", f"| {_HEADER} |", "|" + "---|" * (_HEADER.count("|") + 1)]
-        refused = []
-        for path in paths:
-            click.echo(f"{name} {path.stem}", err=True)
-            found = _measure(path, build, runner, profile, options, results)
-            if isinstance(found, str):
-                refused.append(f"- {path.stem}: {found}")
-            else:
-                lines.append(f"| {' | '.join(found.cells)} |")
-                click.echo(lines[-1], err=True)
-        lines += ["", *(["Not run:", "", *refused, ""] if refused else [])]
+        profile = kernels or BUILDS[name].profile
+        lines += _section(name, runner, profile, paths, options, results)
         if distances:
             lines += _distances(name, runner, profile)
     text = "\n".join(lines)
@@ -141,6 +133,31 @@ def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:
         raise UsageError(f"say where TFLM's sources are: {VARIABLE}")
     wanted = names or [n for n, b in BUILDS.items() if not missing_tools(b) and not sources.missing(b.library)]
     return {name: build_runner(name, BUILDS[name], sources, default_cache()) for name in wanted}
+
+
+def _section(
+    name: str,
+    runner: Path,
+    profile: str,
+    paths: list[Path],
+    options: Options,
+    results: dict[tuple[Path, str], Result | str],
+) -> Iterator[str]:
+    yield f"## {name}, plans for `{profile}`\n"
+    yield f"| {_HEADER} |"
+    yield "|" + "---|" * (_HEADER.count("|") + 1)
+    refused = []
+    for path in paths:
+        click.echo(f"{name} {path.stem}", err=True)
+        found = _measure(path, BUILDS[name], runner, profile, options, results)
+        if isinstance(found, str):
+            # TFLM names its source files by the folders of this machine.
+            refused.append(f"- {path.stem}: " + re.sub("/[^ ]*/tensorflow/", "tensorflow/", found))
+        else:
+            yield f"| {' | '.join(found.cells)} |"
+    yield ""
+    if refused:
+        yield from ("Not run:", "", *refused, "")
 
 
 def _distances(name: str, runner: Path, profile: str) -> Iterator[str]:
