@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from .errors import UsageError
+from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
+from .kernels.targets import DEFAULT_KERNELS, TARGETS, profile_for
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
 
@@ -25,7 +27,8 @@ RUNTIMES = ("litert", "tensorflow", "tflm")
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
-    ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
+    ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
+    firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
     runtime in the equality proof; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
     it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it.
@@ -40,7 +43,8 @@ class Options:
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     """
 
-    kernels: str = "portable"
+    target: str | None = None
+    kernels: str = DEFAULT_KERNELS
     scheduler: str = "best_first"
     planner: str = "best"
     time_limit: float = 60.0
@@ -66,10 +70,16 @@ class Options:
             field, advice = wrong
             raise UsageError(f"option {field}={getattr(self, field)!r}: {advice}")
 
+    @property
+    def profile(self) -> KernelProfile:
+        """The kernels and the layout of structures that plans and figures are for."""
+        return profile_for(self.target, self.kernels)
+
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong field with what it may be."""
         names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        for field, known in (*names, ("objective", OBJECTIVES), ("io", IO)):
+        targets = () if self.target is None else (("target", TARGETS),)
+        for field, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
         for field, known in (("runtimes", RUNTIMES), ("halos", HALOS)):

@@ -122,21 +122,21 @@ class _Pair:
 
 
 def _pairs(operator: Operator, relations: ReuseRule, step: int) -> list[_Pair]:
-    permitted = {_slots(operator, share): share for share in relations(operator)}
-    reference = {_slots(operator, share): share for share in reference_relations(operator)}
+    permitted = {_slots(operator, reuse): reuse for reuse in relations(operator)}
+    reference = {_slots(operator, reuse): reuse for reuse in reference_relations(operator)}
     found = []
-    for slots, share in (permitted | reference).items():
+    for slots, reuse in (permitted | reference).items():
         rule = _distance(permitted[slots], step) if slots in permitted else None
-        found.append(_Pair(*slots, share.kind, share.exact, rule, _distance(share, step)))
+        found.append(_Pair(*slots, reuse.kind, reuse.exact, rule, _distance(reuse, step)))
     return found
 
 
-def _slots(operator: Operator, share: KernelReuse) -> tuple[int, int]:
-    return operator.inputs.index(share.input), operator.outputs.index(share.output)
+def _slots(operator: Operator, reuse: KernelReuse) -> tuple[int, int]:
+    return operator.inputs.index(reuse.input), operator.outputs.index(reuse.output)
 
 
-def _distance(share: KernelReuse, step: int) -> int:
-    return share.distance if share.exact else _up(share.distance, step)
+def _distance(reuse: KernelReuse, step: int) -> int:
+    return reuse.distance if reuse.exact else _up(reuse.distance, step)
 
 
 def _up(number: int, step: int) -> int:

@@ -17,9 +17,10 @@ from .analyze import analyze
 from .compare import compare
 from .exit_codes import BAD_INPUT, INTERRUPTED, NO
 from .optimize import optimize
+from .targets import targets
 from .verify import verify
 
-COMMANDS = (optimize, analyze, verify, compare)
+COMMANDS = (optimize, analyze, verify, compare, targets)
 
 
 @click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,7 +14,7 @@ from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import NO
-from .shared import KERNELS, QUIET, SAMPLES, SEED, TIME_LIMIT, progress_line, show
+from .shared import KERNELS, QUIET, SAMPLES, SEED, TARGET, TIME_LIMIT, progress_line, show
 from .types import ByteSize, ModelPath, Percent, Pin
 
 _AS_IS = "as_is"
@@ -23,6 +23,7 @@ _AS_IS = "as_is"
 @click.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option("-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the result.")
+@TARGET
 @KERNELS
 @click.option(
     "--scheduler",
