@@ -24,7 +24,7 @@ from tflite_memopt.errors import MemoptError, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import Result, optimize
+from tflite_memopt.pipeline import optimize
 
 _HEADER = (
     "model | stock head | tail | smallest arena | our head | tail | smallest arena | `required_bytes` | off by "
@@ -85,7 +85,7 @@ class Measured:
 @click.option(
     "--build", "builds", multiple=True, type=click.Choice(tuple(BUILDS)), help="Default: all that can be built."
 )
-@click.option("--kernels", help="A kernel profile in place of the one that matches the build, such as portable.")
+@click.option("--kernels", help="A profile in place of the build's target, such as portable.")
 @click.option("--model", "models", multiple=True, help="Only files whose name contains this.")
 @click.option("--samples", default=10, show_default=True, help="Inputs for each model.")
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
@@ -106,14 +106,14 @@ def devices(
     runners = _runners(builds)
     paths = [path for path in sorted(folder.glob("*.tflite")) if not models or any(m in path.stem for m in models)]
     options = Options(samples=samples, time_limit=time_limit, cascade=cascade, verify=False)
-    results: dict[tuple[Path, str], Result | str] = {}
     command = " ".join(word for word in sys.argv[2:] if word not in (str(folder), "-o", str(output)))
     lines = list(_head(f"scripts/bench devices {named(folder)} {command}".strip()))
     for name, runner in runners.items():
-        profile = kernels or BUILDS[name].profile
-        lines += _section(name, runner, profile, paths, options, results)
+        build = BUILDS[name]
+        meant = replace(options, kernels=kernels or build.profile, target=None if kernels else build.target)
+        lines += _section(name, runner, paths, meant)
         if distances:
-            lines += _distances(name, runner, profile)
+            lines += _distances(name, runner, meant.kernels)
     text = "\n".join(lines)
     if output is None:
         click.echo(text)
@@ -135,21 +135,14 @@ def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:
     return {name: build_runner(name, BUILDS[name], sources, default_cache()) for name in wanted}
 
 
-def _section(
-    name: str,
-    runner: Path,
-    profile: str,
-    paths: list[Path],
-    options: Options,
-    results: dict[tuple[Path, str], Result | str],
-) -> Iterator[str]:
-    yield f"## {name}, plans for `{profile}`\n"
+def _section(name: str, runner: Path, paths: list[Path], options: Options) -> Iterator[str]:
+    yield f"## {name}, plans for {options.target or 'any target'} with `{options.kernels}`\n"
     yield f"| {_HEADER} |"
     yield "|" + "---|" * (_HEADER.count("|") + 1)
     refused = []
     for path in paths:
         click.echo(f"{name} {path.stem}", err=True)
-        found = _measure(path, BUILDS[name], runner, profile, options, results)
+        found = _measure(path, BUILDS[name], runner, options)
         if isinstance(found, str):
             # TFLM names its source files by the folders of this machine.
             refused.append(f"- {path.stem}: " + re.sub("/[^ ]*/tensorflow/", "tensorflow/", found))
@@ -169,44 +162,24 @@ def _distances(name: str, runner: Path, profile: str) -> Iterator[str]:
     yield f"\n{closing_line(probes)}\n"
 
 
-def _measure(
-    path: Path,
-    build: Build,
-    runner: Path,
-    profile: str,
-    options: Options,
-    results: dict[tuple[Path, str], Result | str],
-) -> Measured | str:
-    """A row, or why there is none. ``results`` keeps what was optimised, for builds with the same profile."""
+def _measure(path: Path, build: Build, runner: Path, options: Options) -> Measured | str:
+    """A row, or why there is none."""
     data, command = path.read_bytes(), [str(runner)]
     try:
         inputs = seeded_inputs(read_model(data), options.samples, options.seed)
+        stock = run_external(command, data, inputs)
+        if stock.error:
+            return stock.error[:200]
+        result = optimize(data, options)
     except MemoptError as error:
         return str(error)
-    stock = run_external(command, data, inputs)
-    if stock.error:
-        return stock.error[:200]
-    result = _optimized(path, data, profile, options, results)
-    if isinstance(result, str):
-        return result
-    promised = result.report.after.required_bytes[str(build.pointer_bits)]
+    required = result.report.after.required_bytes
+    promised = required.get("target", required[str(build.pointer_bits)])
     ours = run_external(command, result.model, inputs)
     if ours.error:
         return f"**the optimised model does not run**: {ours.error[:200]}"
     exact = run_external_jobs(command, {"exact": Job(result.model, inputs, promised)}, search=False)["exact"]
     return Measured(path.stem, stock, ours, exact, promised)
-
-
-def _optimized(
-    path: Path, data: bytes, profile: str, options: Options, results: dict[tuple[Path, str], Result | str]
-) -> Result | str:
-    key = path, profile
-    if key not in results:
-        try:
-            results[key] = optimize(data, replace(options, kernels=profile))
-        except MemoptError as error:
-            results[key] = str(error)
-    return results[key]
 
 
 def _smallest(run: ExternalRun) -> int:
