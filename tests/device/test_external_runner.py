@@ -1,4 +1,4 @@
-"""The protocol of runners: what is handed over, what comes back, and what is said of one that does not keep to it."""
+"""The protocol of runners: what is handed over, what comes back, and what is said when a runner breaks it."""
 
 from __future__ import annotations
 
