@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,18 +15,32 @@ from bench_networks import named
 from scripts.device_lab.build import build_runner, default_cache, missing_tools
 from scripts.device_lab.builds import BUILDS, Build
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
-from tflite_memopt.equivalence.adapter import Job
+from scripts.kernel_probes.probe import on_runner, probe
+from scripts.kernel_probes.tables import closing_line, grid_of, group_rows
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import ExternalRun, run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError, UsageError
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import Result, optimize
+from tflite_memopt.pipeline import optimize
 
 _HEADER = (
     "model | stock head | tail | smallest arena | our head | tail | smallest arena | `required_bytes` | off by "
     "| outputs | instructions"
 )
+
+
+_EXPLANATION = """Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:
+`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and in one of
+exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together.
+
+Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or that of the reference
+kernels lets share memory was tried at all distances, in steps of 16; `scripts/probe_kernels --build NAME` prints each.
+`below need`: a rule under what the kernel needs. `needs over the reference rule`: the most that a kernel of the group
+needs above the rule for TFLM's own loops.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,10 +85,11 @@ class Measured:
 @click.option(
     "--build", "builds", multiple=True, type=click.Choice(tuple(BUILDS)), help="Default: all that can be built."
 )
-@click.option("--kernels", help="A kernel profile in place of the one that matches the build, such as portable.")
+@click.option("--kernels", help="A profile in place of the build's target, such as portable.")
 @click.option("--model", "models", multiple=True, help="Only files whose name contains this.")
 @click.option("--samples", default=10, show_default=True, help="Inputs for each model.")
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
+@click.option("--distances/--no-distances", default=True, show_default=True, help="Probe the kernels, too.")
 @click.option("--cascade/--no-cascade", default=True, show_default=True, help="Run regions in stripes.")
 def devices(
     folder: Path,
@@ -82,28 +99,21 @@ def devices(
     models: tuple[str, ...],
     samples: int,
     time_limit: float,
+    distances: bool,
     cascade: bool,
 ) -> None:
     """Every model of FOLDER on each build of TFLM: stock and optimised for the kernels of that build."""
     runners = _runners(builds)
     paths = [path for path in sorted(folder.glob("*.tflite")) if not models or any(m in path.stem for m in models)]
     options = Options(samples=samples, time_limit=time_limit, cascade=cascade, verify=False)
-    results: dict[tuple[Path, str], Result | str] = {}
-    lines = list(_head(f"scripts/bench devices {named(folder)} --samples {samples} --time-limit {time_limit:g}"))
+    command = " ".join(word for word in sys.argv[2:] if word not in (str(folder), "-o", str(output)))
+    lines = list(_head(f"scripts/bench devices {named(folder)} {command}".strip()))
     for name, runner in runners.items():
         build = BUILDS[name]
-        profile = kernels or build.profile
-        lines += [f"## {name}, plans for `{profile}`\n", f"| {_HEADER} |", "|" + "---|" * (_HEADER.count("|") + 1)]
-        refused = []
-        for path in paths:
-            click.echo(f"{name} {path.stem}", err=True)
-            found = _measure(path, build, runner, profile, options, results)
-            if isinstance(found, str):
-                refused.append(f"- {path.stem}: {found}")
-            else:
-                lines.append(f"| {' | '.join(found.cells)} |")
-                click.echo(lines[-1], err=True)
-        lines += ["", *(["Not run:", "", *refused, ""] if refused else [])]
+        meant = replace(options, kernels=kernels or build.profile, target=None if kernels else build.target)
+        lines += _section(name, runner, paths, meant)
+        if distances:
+            lines += _distances(name, runner, meant.kernels)
     text = "\n".join(lines)
     if output is None:
         click.echo(text)
@@ -114,9 +124,7 @@ def devices(
 def _head(command: str) -> Iterator[str]:
     yield "# Devices\n"
     yield f"Made by `{command}` with {VARIABLE} set."
-    yield "Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:"
-    yield "`required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and"
-    yield "in one of exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together.\n"
+    yield _EXPLANATION
 
 
 def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:
@@ -127,44 +135,51 @@ def _runners(names: tuple[str, ...]) -> Mapping[str, Path]:
     return {name: build_runner(name, BUILDS[name], sources, default_cache()) for name in wanted}
 
 
-def _measure(
-    path: Path,
-    build: Build,
-    runner: Path,
-    profile: str,
-    options: Options,
-    results: dict[tuple[Path, str], Result | str],
-) -> Measured | str:
-    """A row, or why there is none. ``results`` keeps what was optimised, for builds with the same profile."""
+def _section(name: str, runner: Path, paths: list[Path], options: Options) -> Iterator[str]:
+    yield f"## {name}, plans for {options.target or 'any target'} with `{options.kernels}`\n"
+    yield f"| {_HEADER} |"
+    yield "|" + "---|" * (_HEADER.count("|") + 1)
+    refused = []
+    for path in paths:
+        click.echo(f"{name} {path.stem}", err=True)
+        found = _measure(path, BUILDS[name], runner, options)
+        if isinstance(found, str):
+            # TFLM names its source files by the folders of this machine.
+            refused.append(f"- {path.stem}: " + re.sub("/[^ ]*/tensorflow/", "tensorflow/", found))
+        else:
+            yield f"| {' | '.join(found.cells)} |"
+    yield ""
+    if refused:
+        yield from ("Not run:", "", *refused, "")
+
+
+def _distances(name: str, runner: Path, profile: str) -> Iterator[str]:
+    execute, relations = on_runner([str(runner)]), profile_named(profile).relations
+    click.echo(f"{name}: probing", err=True)
+    probes = [found for case in grid_of(full=False, library=True) for found in probe(case, relations, execute)]
+    yield f"### Distances of overlap on {name}\n"
+    yield from group_rows(probes)
+    yield f"\n{closing_line(probes)}\n"
+
+
+def _measure(path: Path, build: Build, runner: Path, options: Options) -> Measured | str:
+    """A row, or why there is none."""
     data, command = path.read_bytes(), [str(runner)]
     try:
         inputs = seeded_inputs(read_model(data), options.samples, options.seed)
+        stock = run_external(command, data, inputs)
+        if stock.error:
+            return stock.error[:200]
+        result = optimize(data, options)
     except MemoptError as error:
         return str(error)
-    stock = run_external(command, data, inputs)
-    if stock.error:
-        return stock.error[:200]
-    result = _optimized(path, data, profile, options, results)
-    if isinstance(result, str):
-        return result
-    promised = result.report.after.required_bytes[str(build.pointer_bits)]
+    required = result.report.after.required_bytes
+    promised = required.get("target", required[str(build.pointer_bits)])
     ours = run_external(command, result.model, inputs)
     if ours.error:
         return f"**the optimised model does not run**: {ours.error[:200]}"
-    exact = run_external_jobs(command, {"exact": Job(result.model, inputs, promised)}, search=False)["exact"]
+    exact = run_external_jobs(command, {"exact": RunJob(result.model, inputs, promised)}, search=False)["exact"]
     return Measured(path.stem, stock, ours, exact, promised)
-
-
-def _optimized(
-    path: Path, data: bytes, profile: str, options: Options, results: dict[tuple[Path, str], Result | str]
-) -> Result | str:
-    key = path, profile
-    if key not in results:
-        try:
-            results[key] = optimize(data, replace(options, kernels=profile))
-        except MemoptError as error:
-            results[key] = str(error)
-    return results[key]
 
 
 def _smallest(run: ExternalRun) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -33,7 +34,7 @@ def show() -> None:
     "--tflm", type=click.Path(exists=True, path_type=Path), help=f"Folder or archive of sources; else {VARIABLE}."
 )
 @click.option("--cache", type=click.Path(path_type=Path), default=default_cache, help="Folder of everything built.")
-@click.option("--jobs", default=2, show_default=True, help="Compilers at a time.")
+@click.option("--jobs", default=os.cpu_count() or 2, help="Compilers at a time. Default: as many as processors.")
 def build(names: tuple[str, ...], tflm: Path | None, cache: Path, jobs: int) -> None:
     """Build NAMES (all that can be when none is given) and print the path of each runner."""
     sources = find_sources(tflm, cache) if tflm else sources_from_environment(cache)

@@ -18,7 +18,8 @@ from tflite_memopt.errors import UsageError
 NATIVE = Path(__file__).resolve().parent / "native"
 _ARM_TOOLS = ("arm-none-eabi-g++", "arm-none-eabi-gcc", "qemu-system-arm")
 _HOST_TOOLS = ("g++", "gcc")
-_PACKAGES = "gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm"
+_HOST_PACKAGES = "make g++"
+_ARM_PACKAGES = "make gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm"
 _QEMU = """#!/bin/sh
 # {name}, under QEMU; its virtual clock counts instructions, one nanosecond each. -nic silences a warning.
 args=arg=runner
@@ -40,7 +41,8 @@ def missing_tools(build: Build) -> str | None:
     lacking = [tool for tool in ("make", *wanted) if shutil.which(tool) is None]
     if not lacking:
         return None
-    return f"not installed: {', '.join(lacking)} (Debian: apt-get install make g++ {_PACKAGES})"
+    packages = _HOST_PACKAGES if build.machine is None else _ARM_PACKAGES
+    return f"not installed: {', '.join(lacking)} (Debian: apt-get install {packages})"
 
 
 def build_runner(name: str, build: Build, sources: Sources, cache: Path, jobs: int = 2) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -58,7 +59,7 @@ def find_sources(given: Path, cache: Path) -> Sources:
     if (given / _DOWNLOADS).is_dir():
         return _linked(given.resolve(), cache)
     if not (given / "tflite-micro").is_dir():
-        raise UsageError(f"'{given}' holds no folder tflite-micro; docs/devices.md says what is needed")
+        raise UsageError(f"'{given}' holds no folder tflite-micro; docs/device_runner.md says what is needed")
     return Sources(given.resolve(), _content_key(given), _commits(given))
 
 
@@ -67,9 +68,15 @@ def _unpacked(archive: Path, cache: Path) -> Path:
     folder = cache / f"sources-{hashlib.sha256(archive.read_bytes()).hexdigest()[:16]}"
     if not folder.is_dir():
         scratch = folder.with_suffix(f".{os.getpid()}")
-        with tarfile.open(archive) as packed:
-            packed.extractall(scratch, filter="data")
-        scratch.rename(folder)
+        try:
+            with tarfile.open(archive) as packed:
+                packed.extractall(scratch, filter="data")
+        except tarfile.TarError as error:
+            raise UsageError(f"{VARIABLE}: cannot unpack '{archive}': {error}") from error
+        try:
+            scratch.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(scratch)
     inside = list(folder.iterdir())
     return inside[0] if len(inside) == 1 else folder
 

@@ -9,9 +9,9 @@ import click
 from scripts.device_lab.build import build_runner, default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
-from scripts.kernel_probes.grid import GRIDS
-from scripts.kernel_probes.probe import SAMPLES, STEP, Case, Execute, Probe, on_runner, on_wheel, probe
-from scripts.kernel_probes.windows import library_windows, random_windows
+from scripts.kernel_probes.probe import SAMPLES, STEP, Execute, on_runner, on_wheel, probe
+from scripts.kernel_probes.tables import all_rows, closing_line, grid_of, group_rows
+from scripts.kernel_probes.windows import random_windows
 from tflite_memopt.equivalence.external_runner import command_of
 from tflite_memopt.errors import UsageError
 from tflite_memopt.kernels.profiles import profile_named
@@ -46,24 +46,13 @@ def main(
         f"Made by `scripts/probe_kernels {' '.join(sys.argv[1:])}`: {SAMPLES} inputs a probe, steps of {step} bytes."
     )
     click.echo("Distances are offset(input) - offset(output) in bytes; sharing may be used at the rule's or above.\n")
-    cases = [window.case for window in random_windows(count, seed)] if count else _grid(full, bool(build or runner))
+    cases = [window.case for window in random_windows(count, seed)] if count else grid_of(full, bool(build or runner))
     with click.progressbar(cases, file=sys.stderr, label="operators") as bar:
         probes = [found for case in bar for found in probe(case, relations, execute, step)]
-    _print_groups(probes) if summary else _print_all(probes)
-    click.echo(f"\n{_closing(probes)}")
+    for line in group_rows(probes) if summary else all_rows(probes):
+        click.echo(line)
+    click.echo(f"\n{closing_line(probes)}")
     sys.exit(0 if all(p.is_safe for p in probes if not p.error) else 1)
-
-
-def _closing(probes: list[Probe]) -> str:
-    ran = [p for p in probes if not p.error]
-    unsafe = sum(not p.is_safe for p in ran)
-    far = sum(p.rule is not None and p.is_safe and not p.is_close for p in ran)
-    none = sum(p.rule is None for p in ran)
-    idle = sum(not p.exercised for p in ran)
-    return (
-        f"{len(probes)} probes: {unsafe} below what TFLM needs, {far} above it by more than a row, {none} that the "
-        f"profile does not permit, {len(probes) - len(ran)} that do not run, {idle} whose output does not vary."
-    )
 
 
 def _execute(build: str | None, runner: str | None) -> Execute:
@@ -77,44 +66,6 @@ def _execute(build: str | None, runner: str | None) -> Execute:
     if sources is None:
         raise UsageError(f"say where TFLM's sources are: {VARIABLE}")
     return on_runner([str(build_runner(build, BUILDS[build], sources, default_cache()))])
-
-
-def _grid(full: bool, library: bool) -> list[Case]:
-    """The reference kernels' grid and, for a library or with --full, the one over the paths of the libraries."""
-    cases = [case for grid in GRIDS for case in grid(full)]
-    return [*cases, *(window.case for window in library_windows())] if library or full else cases
-
-
-def _print_all(probes: list[Probe]) -> None:
-    click.echo("| operator | kind | rule, bytes | TFLM needs | above by | a row | a pixel |")
-    click.echo("|---|---|---|---|---|---|---|")
-    for p in probes:
-        if p.error:
-            click.echo(f"| {p.label} | {p.kind} | {_text(p.rule)} | does not run: {p.error[:60]} | - | - | - |")
-            continue
-        above = "-" if p.rule is None or p.found is None else p.rule - p.found
-        need = "NOT SAFE" if p.found is None else p.found
-        click.echo(f"| {p.label} | {p.kind} | {_text(p.rule)} | {need} | {above} | {p.row} | {p.pixel} |")
-
-
-def _print_groups(probes: list[Probe]) -> None:
-    click.echo("| operators | probes | permitted | below need | least above need | needs over the reference rule |")
-    click.echo("|---|---|---|---|---|---|")
-    groups: dict[str, list[Probe]] = {}
-    for p in probes:
-        if not p.error:
-            groups.setdefault(p.group or p.label.split(" ")[0], []).append(p)
-    for name, members in groups.items():
-        permitted = [p for p in members if p.rule is not None]
-        margins = [p.rule - p.found for p in permitted if p.rule is not None and p.found is not None]
-        over = [p.found - p.reference for p in members if p.found is not None]
-        unsafe = sum(not p.is_safe for p in members)
-        most = "NOT SAFE" if len(over) < len(members) else max(over)
-        click.echo(f"| {name} | {len(members)} | {len(permitted)} | {unsafe} | {min(margins, default='-')} | {most} |")
-
-
-def _text(rule: int | None) -> str:
-    return "none" if rule is None else str(rule)
 
 
 if __name__ == "__main__":

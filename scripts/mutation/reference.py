@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scripts.mutation.mutant import Mutant
-from tflite_memopt.equivalence.adapter import REFERENCE, Job
+from tflite_memopt.equivalence.adapter import REFERENCE, RunJob
 from tflite_memopt.equivalence.inputs import Sample, has_state, is_exchanged, seeded_inputs
 from tflite_memopt.equivalence.original import arena_for, run_exposed
 from tflite_memopt.equivalence.pool import Interpreters
@@ -55,7 +55,7 @@ class LongRun:
         if self.runtime == "tflm":
             found = run_exposed(self._interpreters["tflm"], data, samples, 2 * arena_for(model))
             return found if isinstance(found, Trace) else None
-        job = Job(data, samples, 0, computed_tensors(model.main), REFERENCE)
+        job = RunJob(data, samples, 0, computed_tensors(model.main), REFERENCE)
         run = self._interpreters["litert"].run(job)
         return trace_of(run.arrays, len(samples)) if run.ran else None
 
@@ -69,7 +69,7 @@ class LongRun:
             if before is None or any(index not in before.tensors for index in (*inputs, *outputs)):
                 return None
             samples = [list(row) for row in zip(*(before.tensors[index] for index in inputs), strict=True)]
-            run = self._interpreters["litert"].run(Job(data, samples, 0, (), REFERENCE))
+            run = self._interpreters["litert"].run(RunJob(data, samples, 0, (), REFERENCE))
             if not run.ran:
                 return True  # it runs in the original
             found = trace_of(run.arrays, len(samples)).outputs

@@ -11,7 +11,7 @@ import pytest
 
 from scripts.device_lab.builds import BUILDS
 from tests.device.runners import HOST, QEMU, runner
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
@@ -29,33 +29,32 @@ SAMPLES = 3
 
 
 @cache
-def planned(path: Path, profile: str) -> Result:
-    options = Options(kernels=profile, verify=False, cascade=False, rewrite=False, time_limit=2)
+def planned(path: Path, target: str | None, kernels: str) -> Result:
+    options = Options(target=target, kernels=kernels, verify=False, cascade=False, rewrite=False, time_limit=2)
     return optimize(path, options)
 
 
 @pytest.mark.parametrize(("name", "path"), PAIRS, ids=lambda value: getattr(value, "stem", value))
-def test_a_plan_for_the_builds_kernels_computes_what_the_stock_model_does(name: str, path: Path) -> None:
-    command, data = runner(name), path.read_bytes()
+def test_plans_compute_what_the_stock_model_does_in_the_promised_arena(name: str, path: Path) -> None:
+    command, build, data = runner(name), BUILDS[name], path.read_bytes()
     samples = seeded_inputs(read_model(data), SAMPLES, 3)
-    profile = BUILDS[name].profile
-    jobs = {"stock": Job(data, samples, 0)}
-    jobs |= {kind: Job(planned(path, kind).model, samples, 0) for kind in (profile, "portable")}
-    runs = run_external_jobs(command, jobs)
+    ours = planned(path, build.target, build.profile)
+    portable = planned(path, None, "portable")
+    promised = ours.report.after.required_bytes["target"]
+    jobs = {"stock": RunJob(data, samples, 0), "ours": RunJob(ours.model, samples, promised)}
+    runs = run_external_jobs(command, {**jobs, "portable": RunJob(portable.model, samples, 0)})
+    stock = runs["stock"]
     if path.stem in REFUSED:
-        assert "AllocateTensors failed" in str(runs["stock"].error)
+        assert "AllocateTensors failed" in str(stock.error)
         return
-    for kind in (profile, "portable"):
+    for kind in ("ours", "portable"):
         run = runs[kind]
-        assert run.ran, run.error
-        differing = [key for key, array in runs["stock"].arrays.items() if not np.array_equal(run.arrays[key], array)]
-        assert not differing, (kind, differing)
-    stock, smallest = runs["stock"].smallest_arena, runs[profile].smallest_arena
-    assert stock is not None
-    assert smallest is not None
-    if profile == "reference":
-        assert smallest <= stock
-        assert smallest <= planned(path, profile).report.after.required_bytes[str(BUILDS[name].pointer_bits)]
+        assert run.ran, (kind, run.error)
+        assert [key for key, array in stock.arrays.items() if not np.array_equal(run.arrays[key], array)] == []
+        assert stock.smallest_arena is not None
+        assert run.smallest_arena is not None
+        assert run.smallest_arena <= stock.smallest_arena, kind
+    assert runs["ours"].head == ours.report.after.arena_bytes
 
 
 def test_the_models_that_qemu_runs_are_there() -> None:

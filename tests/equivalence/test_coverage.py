@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.models import dense_model, mobile_chain
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.coverage import Exercise
 from tflite_memopt.equivalence.drawing import draw
 from tflite_memopt.equivalence.inputs import Array, Sample
@@ -65,7 +65,7 @@ def test_the_search_goes_on_while_something_sleeps_and_is_limited() -> None:
 
     def run(samples: list[Sample]) -> Trace | None:
         calls.append(len(samples))
-        return trace_of(run_litert(Job(data, samples, 0, wanted)).arrays, len(samples))
+        return trace_of(run_litert(RunJob(data, samples, 0, wanted)).arrays, len(samples))
 
     drawn = draw(model, 4, 0, None, run)
     assert drawn is not None

@@ -14,7 +14,7 @@ import pytest
 
 from tests.models import mobile_chain
 from tflite_memopt.equivalence import wire
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import Array, seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.runner import Interpreter
@@ -35,9 +35,9 @@ def test_after_a_crash_the_next_job_runs() -> None:
     model = mobile_chain()
     samples = seeded_inputs(model, 1, 0)
     with closing(Interpreter("tflm")) as interpreter:
-        good = Job(write_model(model), samples, ARENA)
+        good = RunJob(write_model(model), samples, ARENA)
         assert interpreter.run(good).ran
-        bad = interpreter.run(Job(crashing(), samples, ARENA))
+        bad = interpreter.run(RunJob(crashing(), samples, ARENA))
         assert not bad.ran
         assert bad.error
         assert interpreter.run(good).ran
@@ -47,14 +47,14 @@ def test_time_is_limited() -> None:
     model = mobile_chain(96)
     samples = seeded_inputs(model, 1, 0) * 100_000
     with closing(Interpreter("litert", ProcessLimits(seconds=0.05))) as interpreter:
-        assert interpreter.run(Job(write_model(model), samples[:400], 0)).error == "it did not finish within 0.05 s"
+        assert interpreter.run(RunJob(write_model(model), samples[:400], 0)).error == "it did not finish within 0.05 s"
 
 
 def test_memory_is_limited() -> None:
     model = mobile_chain()
     limits = ProcessLimits(memory_bytes=2 << 30)
     with closing(Interpreter("tflm", limits)) as interpreter:
-        run = interpreter.run(Job(write_model(model), seeded_inputs(model, 1, 0), 3 << 30))
+        run = interpreter.run(RunJob(write_model(model), seeded_inputs(model, 1, 0), 3 << 30))
         assert not run.ran
         assert run.error
 

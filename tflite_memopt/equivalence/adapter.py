@@ -12,7 +12,7 @@ REFERENCE, OPTIMISED_KERNELS = "reference kernels", "optimised kernels"
 
 
 @dataclass(frozen=True)
-class Job:
+class RunJob:
     """One model and the samples to run in sequence on one interpreter, so that state carries over.
 
     ``tensors``: positions of tensors of the entry graph whose values are wanted after each sample, besides the
@@ -36,5 +36,5 @@ class Outcome:
     facts: dict[str, int] = field(default_factory=dict)
 
 
-Adapter = Callable[[Job], Outcome]
+Adapter = Callable[[RunJob], Outcome]
 """Raises ImportError when the runtime is missing, RuntimeError or ValueError when it refuses the model."""

@@ -35,7 +35,10 @@ class OutputDifference:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """Two models on one runtime. ``equal`` is None when the first of them did not run, for ``reason``."""
+    """Two models on one runtime. ``equal`` is None when the first of them did not run, for ``reason``.
+
+    ``difference`` is the first output that differs, where both ran.
+    """
 
     equal: bool | None
     max_abs_diff: float

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.change import Exactness
 from ..ir.model import Model
-from .adapter import REFERENCE, Job
+from .adapter import REFERENCE, RunJob
 from .approximation import untouched_links
 from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
 from .correspondence import Link, Pieces, links_between
@@ -76,7 +76,7 @@ def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: In
 
     def traced(data: bytes, model: Model) -> Trace | Run:
         wanted = computed_tensors(model.main)
-        run = interpreter.run(Job(data, claim.samples, 0, wanted, kernels))
+        run = interpreter.run(RunJob(data, claim.samples, 0, wanted, kernels))
         return trace_of(run.arrays, len(claim.samples)) if run.ran else run
 
     found = traced(claim.data, claim.model)

@@ -9,26 +9,26 @@ import contextlib
 import warnings
 from typing import Any
 
-from .adapter import OPTIMISED_KERNELS, REFERENCE, Job, Outcome
+from .adapter import OPTIMISED_KERNELS, REFERENCE, Outcome, RunJob
 
 _RESOLVERS = {REFERENCE: "BUILTIN_REF", OPTIMISED_KERNELS: "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 
 
-def run_litert(job: Job) -> Outcome:
+def run_litert(job: RunJob) -> Outcome:
     """Run on ai-edge-litert."""
     from ai_edge_litert import interpreter
 
     return _run(interpreter.Interpreter, interpreter.OpResolverType, job)
 
 
-def run_tensorflow(job: Job) -> Outcome:
+def run_tensorflow(job: RunJob) -> Outcome:
     """Run on tf.lite of an installed TensorFlow."""
     import tensorflow as tf
 
     return _run(tf.lite.Interpreter, tf.lite.experimental.OpResolverType, job)
 
 
-def _run(interpreter_class: Any, resolvers: Any, job: Job) -> Outcome:
+def _run(interpreter_class: Any, resolvers: Any, job: RunJob) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # both announce their own deprecation at construction
         interpreter = interpreter_class(

@@ -10,7 +10,7 @@ from ..ir.dtype import DType
 from ..ir.head import in_head
 from ..ir.model import Model
 from ..options import Options
-from .adapter import OPTIMISED_KERNELS, REFERENCE, Job
+from .adapter import OPTIMISED_KERNELS, REFERENCE, RunJob
 from .compare import first_output_difference
 from .coverage import Coverage
 from .drawing import Drawn, draw
@@ -125,7 +125,7 @@ class _Look:
         reasons: list[str | None] = []
 
         def run(samples: list[Sample]) -> Trace | None:
-            done = interpreter.run(Job(self.data, samples, 0, wanted, kernels))
+            done = interpreter.run(RunJob(self.data, samples, 0, wanted, kernels))
             if not done.ran:
                 reasons.append(done.missing or done.error)
             return trace_of(done.arrays, len(samples)) if done.ran else None
@@ -154,7 +154,7 @@ class _Look:
         trace = self._trace(run)
         if self.drawn is None:
             return Ground(None, self._refusal(failed[0]))
-        stock = interpreter.run(Job(self.data, self.drawn.samples, arena, fill=FILLS[0]))
+        stock = interpreter.run(RunJob(self.data, self.drawn.samples, arena, fill=FILLS[0]))
         if not stock.ran:
             return Ground(None, self._refusal(stock))
         if trace is None:
@@ -183,7 +183,7 @@ def run_exposed(
     given = samples[::-1] if backwards else samples
     found = Trace()
     for exposure in exposed(data):
-        run = interpreter.run(Job(exposure.model, given, arena_bytes + exposure.extra_bytes, fill=fill))
+        run = interpreter.run(RunJob(exposure.model, given, arena_bytes + exposure.extra_bytes, fill=fill))
         if not run.ran:
             return run
         outputs = trace_of(run.arrays, len(given)).outputs

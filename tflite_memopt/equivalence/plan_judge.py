@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.model import Graph
-from .adapter import Job
+from .adapter import RunJob
 from .compare import InnerDifference, first_inner_difference
 from .correspondence import Link
 from .exposure import snapshots
@@ -43,7 +43,7 @@ def judge_plan(
 
     ``graph`` is its entry graph; ``arena_bytes`` is enough for anything.
     """
-    run = interpreter.run(Job(data, samples, required_bytes or arena_bytes, fill=FILLS[0]))
+    run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0]))
     if not run.ran:
         return Planned(run, {}, None, _refusal(interpreter, data, samples, arena_bytes, required_bytes, run))
     outputs = trace_of(run.arrays, len(samples)).outputs
@@ -66,7 +66,7 @@ def _refusal(
     interpreter: Interpreter, data: bytes, samples: list[Sample], arena_bytes: int, required: int | None, run: Run
 ) -> str:
     why = run.missing or run.error or "TFLM gave no reason"
-    if required is not None and interpreter.run(Job(data, samples[:1], arena_bytes)).ran:
+    if required is not None and interpreter.run(RunJob(data, samples[:1], arena_bytes)).ran:
         return f"it does not run in the {required} bytes of arena that the report says are enough: {why}"
     return why
 
@@ -76,7 +76,7 @@ def _snapshots(
 ) -> Trace | Run:
     found = Trace()
     for exposure in snapshots(data, head):
-        job = Job(exposure.model, samples, arena_bytes + exposure.extra_bytes, fill=FILLS[0])
+        job = RunJob(exposure.model, samples, arena_bytes + exposure.extra_bytes, fill=FILLS[0])
         run = interpreter.run(job)
         if not run.ran:
             return run

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import wire
-from .adapter import REFERENCE, Job
+from .adapter import REFERENCE, RunJob
 from .inputs import Sample
 from .limits import ProcessLimits
 
@@ -60,7 +60,7 @@ class Interpreter:
         self._end()
         self._log.close()
 
-    def run(self, job: Job) -> Run:
+    def run(self, job: RunJob) -> Run:
         """Run one model; never raises for what the model does to the interpreter."""
         if self._process.poll() is not None:
             self._process = self._start()
@@ -78,7 +78,7 @@ class Interpreter:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, bufsize=-1)
 
-    def _exchange(self, job: Job) -> wire.Message | None:
+    def _exchange(self, job: RunJob) -> wire.Message | None:
         head = {
             "samples": len(job.samples),
             "inputs": len(job.samples[0]) if job.samples else 0,
@@ -150,6 +150,6 @@ def run_models(
     given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
     with contextlib.closing(Interpreter(runtime)) as interpreter:
         return {
-            label: interpreter.run(Job(model, given[label], arena_bytes, kernels=kernels))
+            label: interpreter.run(RunJob(model, given[label], arena_bytes, kernels=kernels))
             for label, model in models.items()
         }

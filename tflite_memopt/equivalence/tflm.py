@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .adapter import Job, Outcome
+from .adapter import Outcome, RunJob
 
 _FILL_NEW_MEMORY = -6
 """``M_PERTURB`` of glibc's mallopt: new memory holds the complement of this byte; 0 leaves it as it is."""
 _ALLOCATION = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
 
 
-def run_tflm(job: Job) -> Outcome:
+def run_tflm(job: RunJob) -> Outcome:
     """Run on TFLM; facts are ``head``, ``tail`` and ``total`` in bytes.
 
     Raises RuntimeError with what TFLM printed when it refuses the model or the arena.
@@ -37,7 +37,7 @@ def run_tflm(job: Job) -> Outcome:
     return Outcome(arrays, facts)
 
 
-def _invoke(interpreter: Any, job: Job) -> dict[str, Any]:
+def _invoke(interpreter: Any, job: RunJob) -> dict[str, Any]:
     arrays = {}
     outputs = _output_count(job.model)
     for number, sample in enumerate(job.samples):

@@ -12,7 +12,7 @@ import sys
 from typing import IO, Any
 
 from . import litert, tflm, wire
-from .adapter import Adapter, Job
+from .adapter import Adapter, RunJob
 from .limits import apply_in_process
 
 ADAPTERS: dict[str, Adapter] = {
@@ -39,11 +39,11 @@ def _own_standard_output() -> IO[bytes]:
     return answers
 
 
-def _job(message: wire.Message) -> Job:
+def _job(message: wire.Message) -> RunJob:
     head, arrays = message
     samples = [[arrays[f"s{s}_i{i}"] for i in range(head["inputs"])] for s in range(head["samples"])]
     model = arrays["model"].tobytes()
-    return Job(model, samples, head["arena_bytes"], tuple(head["tensors"]), head["kernels"], head["fill"])
+    return RunJob(model, samples, head["arena_bytes"], tuple(head["tensors"]), head["kernels"], head["fill"])
 
 
 def _result(adapter: Adapter, message: wire.Message) -> tuple[dict[str, Any], dict[str, Any]]:
