@@ -13,7 +13,7 @@ from .equivalence.original import Original
 from .equivalence.proof import Proof, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
-from .io import offline_plan, plan_label
+from .io import offline_plan, plan_label, positional_metadata
 from .io.files import read_file
 from .io.reader import read_model
 from .io.writer import write_model
@@ -68,7 +68,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
     with clock.stage("inspect"):
         looked_at = inspect(data, options, progress)
 
-    run = _Setting(data, profile, clock, progress, Interruption(options.keep_best, progress))
+    run = _Setting(data, profile, clock, progress, Interruption(options.keep_best, progress), [])
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
@@ -93,7 +93,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         shaped.arrangement, len(written), tuple(uses), tuple(refused), proof, shaped.arenas, clock.seconds()
     )
     report = build_report(original, shaped.model, outcome, profile, options)
-    return Result(written, replace(report, warnings=(*dropped, *run.interruption.said, *report.warnings)))
+    return Result(written, replace(report, warnings=(*dropped, *run.interruption.said, *run.notes, *report.warnings)))
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,7 @@ class _Setting:
     clock: StageClock
     progress: Progress
     interruption: Interruption
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,8 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
     with run.clock.stage("write"):
         offline_plan.attach(shaped.model, placement.offsets)
         plan_label.attach(shaped.model, label_of(profile, placement))
+        gone = positional_metadata.detach_if_moved(shaped.model, read_model(run.data))
+        run.notes[:] = [f"metadata '{name}' left out: it names operators by their old positions" for name in gone]
         written = write_model(shaped.model)
 
     with run.clock.stage("prove"):

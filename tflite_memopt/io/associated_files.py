@@ -7,36 +7,66 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable
 
 from ..errors import ModelFormatError
-from ..ir.model import AssociatedFile
+from ..ir.model import AssociatedFile, Bytes
 
 # A local file header: signature, version needed, flags, method (stored or deflated), any time, then sizes.
 _LOCAL_HEADER = re.compile(rb"PK\x03\x04[\x0a-\x3f]\x00..[\x00\x08]\x00", re.DOTALL)
 # What zipfile raises on a damaged archive, besides BadZipFile; NotImplementedError is a RuntimeError.
 _DAMAGE = (zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError, MemoryError)
+_END_SIGNATURE, _END_BYTES = b"PK\x05\x06", 22
+"""The record that ends an archive; the last two bytes of it are the length of the comment behind it."""
+_TELLING_BYTES = 64
+"""Of an entry: its header, and some of its name and content."""
+_LONGEST_END = _END_BYTES + (1 << 16)
 _UNREADABLE = "the associated files behind the model cannot be read"
 
 
 def split(data: bytes) -> tuple[bytes, tuple[AssociatedFile, ...]]:
     """Part a file into the flatbuffer's bytes and the associated files behind it.
 
-    Raises ModelFormatError when an archive begins but does not end, as in a truncated file.
+    Only an archive that ends where the file ends is one: a zip within a buffer belongs to the model. Raises
+    ModelFormatError when the archive is damaged.
     """
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except zipfile.BadZipFile:
-        _refuse_cut_archive(data)
+    if not _ends_with_archive(data):
         return data, ()
-    except _DAMAGE as error:
-        raise ModelFormatError(f"{_UNREADABLE}: {error}") from error
-    with archive:
-        try:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             files = tuple(_file(archive, info) for info in archive.infolist())
-        except (zipfile.BadZipFile, *_DAMAGE) as error:
-            raise ModelFormatError(f"{_UNREADABLE}: {error}") from error
-        start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
+            start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
+    except (zipfile.BadZipFile, *_DAMAGE) as error:
+        raise ModelFormatError(f"{_UNREADABLE}: {error}") from error
     return data[:start], files
+
+
+def refuse_cut_archive(data: bytes, buffers: Iterable[Bytes]) -> None:
+    """Raise ModelFormatError when an archive begins outside all ``buffers`` of the model: its end is missing."""
+    starts = (each.start() for each in _LOCAL_HEADER.finditer(data))
+    start = next((at for at in starts if not _is_within(data[at : at + _TELLING_BYTES], buffers)), None)
+    if start is not None:
+        raise ModelFormatError(
+            f"associated files begin at byte {start} but their directory is missing: "
+            "the file is truncated; fetch it again"
+        )
+
+
+def _is_within(header: bytes, buffers: Iterable[Bytes]) -> bool:
+    return any(header in buffer.tobytes() for buffer in buffers)
+
+
+def _ends_with_archive(data: bytes) -> bool:
+    """Whether the last record of an archive ends where the file ends, its comment included."""
+    tail = data[-_LONGEST_END:]
+    at = tail.rfind(_END_SIGNATURE)
+    while at >= 0:
+        if len(tail) - at >= _END_BYTES:
+            comment = int.from_bytes(tail[at + _END_BYTES - 2 : at + _END_BYTES], "little")
+            if at + _END_BYTES + comment == len(tail):
+                return True
+        at = tail.rfind(_END_SIGNATURE, 0, at)
+    return False
 
 
 def append(model: bytes, files: tuple[AssociatedFile, ...]) -> bytes:
@@ -45,7 +75,8 @@ def append(model: bytes, files: tuple[AssociatedFile, ...]) -> bytes:
         return model
     stream = io.BytesIO(model)
     stream.seek(0, io.SEEK_END)
-    with zipfile.ZipFile(stream, "a") as archive:
+    # Mode "a" would take a zip within the model's last buffer for the archive, and write over the model.
+    with zipfile.ZipFile(stream, "w") as archive:
         for file in files:
             info = zipfile.ZipInfo(file.name, file.date_time)
             info.compress_type = zipfile.ZIP_DEFLATED if file.compressed else zipfile.ZIP_STORED
@@ -58,12 +89,3 @@ def _file(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> AssociatedFile:
         raise NotImplementedError(f"'{info.filename}' is compressed by method {info.compress_type}")
     compressed = info.compress_type != zipfile.ZIP_STORED
     return AssociatedFile(info.filename, archive.read(info), info.date_time, compressed)
-
-
-def _refuse_cut_archive(data: bytes) -> None:
-    found = _LOCAL_HEADER.search(data)
-    if found:
-        raise ModelFormatError(
-            f"associated files begin at byte {found.start()} but their directory is missing: "
-            "the file is truncated; fetch it again"
-        )

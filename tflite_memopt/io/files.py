@@ -10,10 +10,14 @@ from pathlib import Path
 
 from ..errors import OutputError, UsageError
 
+_MOST_BYTES = 2**31 - 1
+
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Bytes of a file. Raises UsageError when it cannot be read."""
+    """Bytes of a file. Raises UsageError when it cannot be read, or is larger than any model for a microcontroller."""
     try:
+        if Path(path).stat().st_size > _MOST_BYTES:
+            raise UsageError(f"'{os.fspath(path)}' is over 2 GB: no model for a microcontroller")
         return Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from error

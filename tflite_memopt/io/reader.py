@@ -14,7 +14,10 @@ from ..ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, 
 from . import associated_files
 from .flatbuffer import IDENTIFIER, BoundedBytes
 from .schema_names import builtin_name, dtype_of
+from .table_budget import check_table_budget
 
+LARGEST_FILE = 2**31 - 1
+"""Bytes; a flatbuffer's offsets are signed 32-bit numbers."""
 ABSENT = "#absent"
 """Key of ``extras`` that lists the interpreted fields that the file leaves out, to write them so again."""
 
@@ -42,28 +45,32 @@ def read_model(data: bytes) -> Model:
     use a part of the schema that the installed bindings do not know.
     """
     body, files = associated_files.split(data)
-    _check_frame(body, has_archive=bool(files))
+    _check_frame(body)
     try:
-        root = schema.ModelT.InitFromObj(schema.Model.GetRootAs(BoundedBytes(body), 0))
+        table = schema.Model.GetRootAs(BoundedBytes(body), 0)
+        check_table_budget(table, len(body))
+        root = schema.ModelT.InitFromObj(table)
     except _DAMAGE as error:
         raise ModelFormatError(f"not a readable .tflite model (truncated or damaged): {error}") from error
     try:
         model = _Reader(root, body).model()
     except _DAMAGE as error:
         raise ModelFormatError(f"the model's tables are damaged: {error}") from error
+    if not files:
+        associated_files.refuse_cut_archive(body, [buffer.data for buffer in model.buffers if buffer.data is not None])
     model.associated_files = files
     return model
 
 
-def _check_frame(body: bytes, has_archive: bool) -> None:
+def _check_frame(body: bytes) -> None:
+    if len(body) > LARGEST_FILE:
+        raise UnsupportedModelError(f"the file has {len(body)} bytes: over 2 GB, no microcontroller can hold it")
     if not body:
         raise ModelFormatError("the file is empty, not a .tflite model")
     if len(body) < 8 or body[4:8] != IDENTIFIER:
         raise ModelFormatError(
             f"not a .tflite model: bytes 4 to 8 are {body[4:8]!r}, not {IDENTIFIER!r} (a wrong file, or one cut short)"
         )
-    if len(body) % 4 and not has_archive:
-        raise ModelFormatError(f"the file has {len(body)} bytes, not a multiple of 4: it is truncated; fetch it again")
 
 
 def _text(value: bytes | str | None) -> str | None:

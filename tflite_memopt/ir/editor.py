@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
-from .dtype import DType
 from .making import Array, GraphWriter, add_buffer
 from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
+from .operator_versions import operator_version
 from .origin import Origin
 
 
@@ -18,10 +17,6 @@ class Editor(GraphWriter):
 
     New tensors get names that the graph does not have yet. Equal constants are one tensor.
     """
-
-    # Versions from which the schema's operators take these types (tensorflow/lite/tools/versioning/op_version.cc);
-    # CONCATENATION, PAD, ADD, SLICE, SPLIT and STRIDED_SLICE all count alike. Interpreters need at least these.
-    versions = MappingProxyType({DType.INT8: 2, DType.INT16: 3})
 
     def __init__(self, model: Model, graph: Graph, position: int) -> None:
         super().__init__(model, graph)
@@ -63,6 +58,10 @@ class Editor(GraphWriter):
             self._constants[key] = super().constant(self._unique(name), values, quantization)
             self._constants[key].origin = origin
         return self._constants[key]
+
+    def version_of(self, name: str, outputs: Sequence[Tensor]) -> int:
+        """The version that the types and ranks of the outputs ask for."""
+        return operator_version(name, outputs)
 
     def fill(self, tensor: Tensor, values: Array) -> None:
         """Make a tensor that nothing writes a constant."""

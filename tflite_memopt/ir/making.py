@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,6 @@ def add_buffer(model: Model, values: Array) -> Buffer:
 class GraphWriter:
     """Adds constants and operators to ``graph``, at its end."""
 
-    versions: ClassVar[Mapping[DType, int]] = {}
-    """Operator code versions by the type of an operator's first output; 1 for other types."""
-
     def __init__(self, model: Model, graph: Graph) -> None:
         self.model = model
         self.graph = graph
@@ -46,8 +43,12 @@ class GraphWriter:
     ) -> Operator:
         """A builtin operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
         options = None if kind is None else OperatorOptions(kind, fields)
-        opcode = self._opcode(name, self.versions.get(outputs[0].dtype, 1) if outputs else 1)
+        opcode = self._opcode(name, self.version_of(name, outputs))
         return self._insert(Operator(opcode, tuple(inputs), tuple(outputs), options))
+
+    def version_of(self, name: str, outputs: Sequence[Tensor]) -> int:  # noqa: ARG002 (others look)
+        """The version of a new operator's code."""
+        return 1
 
     def _opcode(self, name: str, version: int) -> OpCode:
         """The model's operator code of at least this version, which it gets where it has none."""

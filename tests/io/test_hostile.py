@@ -1,0 +1,140 @@
+"""Files that are made to waste time, and files that are unlucky."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import flatbuffers
+import numpy as np
+import pytest
+from ai_edge_litert import schema_py_generated as schema
+
+import tflite_memopt
+from tests.models import branches, dense_model, irregular_model
+from tflite_memopt import ModelFormatError, Options, UnsupportedModelError, UsageError
+from tflite_memopt.io import reader
+from tflite_memopt.io.associated_files import append
+from tflite_memopt.io.files import read_file
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import AssociatedFile, Buffer, Model
+
+CONTROL = "model_control_dependencies"
+
+
+def repeated(times: int) -> bytes:
+    """One tensor named ``times`` times by one subgraph that the model names as often."""
+    b = flatbuffers.Builder(1024)
+    schema.TensorStart(b)
+    tensor = schema.TensorEnd(b)
+    schema.SubGraphStartTensorsVector(b, times)
+    for _ in range(times):
+        b.PrependUOffsetTRelative(tensor)
+    tensors = b.EndVector()
+    schema.SubGraphStart(b)
+    schema.SubGraphAddTensors(b, tensors)
+    graph = schema.SubGraphEnd(b)
+    schema.ModelStartSubgraphsVector(b, times)
+    for _ in range(times):
+        b.PrependUOffsetTRelative(graph)
+    graphs = b.EndVector()
+    schema.ModelStart(b)
+    schema.ModelAddSubgraphs(b, graphs)
+    b.Finish(schema.ModelEnd(b), b"TFL3")
+    return bytes(b.Output())
+
+
+def with_metadata(model: Model, name: str, data: bytes) -> Model:
+    buffer = Buffer(np.frombuffer(data, np.uint8))
+    model.buffers.append(buffer)
+    model.metadata.append((name, buffer))
+    return model
+
+
+def zipped() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("labels.txt", "cat\ndog\n")
+    return stream.getvalue()
+
+
+def test_tables_named_again_and_again_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_: object) -> None:
+        raise AssertionError("unpacked")
+
+    monkeypatch.setattr(schema.ModelT, "InitFromObj", never)
+    with pytest.raises(ModelFormatError, match="more tables than its"):
+        read_model(repeated(200))
+    with pytest.raises(ModelFormatError, match="more tables than"):
+        read_model(repeated(20_000))
+
+
+def test_an_honest_model_is_within_the_budget() -> None:
+    b = ModelBuilder()
+    y = b.input("x", (1, 4))
+    for _ in range(300):
+        y = b.add(y, y)
+    assert len(read_model(write_model(b.finish(y))).main.operators) == 300
+
+
+def test_a_zip_within_a_buffer_is_no_archive_behind_the_model() -> None:
+    data = write_model(with_metadata(dense_model(), "TFLITE_METADATA", zipped()))
+    model = read_model(data)
+    assert model.associated_files == ()
+    assert dict(model.metadata)["TFLITE_METADATA"].data is not None
+    both = append(data, (AssociatedFile("more.txt", b"more"),))
+    assert [file.name for file in read_model(both).associated_files] == ["more.txt"]
+
+
+def test_an_archive_that_lost_its_end_is_refused_all_the_same() -> None:
+    data = append(write_model(with_metadata(dense_model(), "M", zipped())), (AssociatedFile("a.txt", b"some text"),))
+    with pytest.raises(ModelFormatError, match="directory is missing"):
+        read_model(data[:-10])
+
+
+@pytest.mark.parametrize("extra", [1, 2, 3, 5])
+def test_a_file_of_odd_length_is_read(extra: int) -> None:
+    data = write_model(branches())
+    assert write_model(read_model(data + bytes(extra))) == data
+
+
+@pytest.mark.parametrize("dtype", [DType.INT4, DType.UINT4])
+def test_inputs_of_packed_types_have_a_verdict_or_a_reason(dtype: DType) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 16), dtype), b.tensor("y", (1, 4, 4), dtype)
+    shape = b.constant("shape", np.asarray([1, 4, 4], np.int32))
+    b.operator("RESHAPE", (x, shape), (y,), "ReshapeOptions")
+    data = write_model(b.finish(y))
+    if dtype is DType.UINT4:
+        with pytest.raises(UnsupportedModelError, match="TFLM has no tensors of type uint4"):
+            tflite_memopt.optimize(data, Options(samples=2))
+        return
+    report = tflite_memopt.optimize(data, Options(samples=2)).report
+    assert report.equivalence["litert"].equal
+    assert report.equivalence["tflm"].reason
+
+
+def test_over_2_gb_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "huge.tflite"
+    with path.open("wb") as file:
+        os.ftruncate(file.fileno(), 2**31)  # sparse: takes no room
+    with pytest.raises(UsageError, match="over 2 GB"):
+        read_file(path)
+    monkeypatch.setattr(reader, "LARGEST_FILE", 100)
+    with pytest.raises(UnsupportedModelError, match="over 2 GB"):
+        read_model(write_model(dense_model()))
+
+
+def test_positions_of_operators_in_metadata_go_when_operators_move() -> None:
+    data = write_model(with_metadata(irregular_model(), CONTROL, b"\x01\x01\x00\x02"))
+    result = tflite_memopt.optimize(data, Options(samples=1))
+    assert CONTROL not in dict(read_model(result.model).metadata)
+    assert f"metadata '{CONTROL}' left out: it names operators by their old positions" in result.report.warnings
+    still = write_model(with_metadata(dense_model(), CONTROL, b"\x01\x01\x00\x02"))
+    kept = tflite_memopt.optimize(still, Options(samples=1))
+    assert CONTROL in dict(read_model(kept.model).metadata)
