@@ -167,3 +167,22 @@ def test_an_operator_without_outputs_can_be_named() -> None:
     builder = ModelBuilder()
     operator = builder.operator("CALL_ONCE", (), ())
     assert describe(4, 2, operator) == "subgraph 4, operator 2 (CALL_ONCE, 'no output')"
+
+
+def test_an_output_that_nothing_writes_is_refused() -> None:
+    b = ModelBuilder()
+    b.input("x", (1, 4))
+    model = b.finish(b.tensor("lost", (1, 4)))
+    with pytest.raises(ModelFormatError, match="subgraph 0: it returns tensor 'lost', which nothing writes"):
+        check_model(model)
+
+
+@pytest.mark.parametrize("field", ["strideH", "dilationWFactor"])
+def test_a_window_that_does_not_move_is_refused(field: str) -> None:
+    b = ModelBuilder()
+    model = b.finish(b.conv(b.input("x", (1, 4, 4, 2)), 3, kernel=3))
+    options = model.main.operators[0].options
+    assert options is not None
+    model.main.operators[0].options = OperatorOptions(options.kind, {**options.fields, field: 0})
+    with pytest.raises(ModelFormatError, match=f"its {field} is 0"):
+        check_model(model)

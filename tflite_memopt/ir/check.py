@@ -12,6 +12,14 @@ from .model import Graph, Model, Operator, Tensor, Use
 
 MAX_TENSOR_BYTES = 2**31 - 1
 """TFLM's planner counts in signed 32-bit integers (greedy_memory_planner.h)."""
+_WINDOWED = (
+    *("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV"),
+    *("MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D"),
+)
+_WINDOW_FIELDS = (
+    *("strideD", "strideH", "strideW", "filterHeight", "filterWidth"),
+    *("dilationDFactor", "dilationHFactor", "dilationWFactor"),
+)
 MAX_CALL_DEPTH = 64
 """Levels of subgraphs that call subgraphs; an interpreter on a microcontroller recurses on its stack."""
 
@@ -19,11 +27,13 @@ MAX_CALL_DEPTH = 64
 def check_model(model: Model) -> None:
     """Raise ModelFormatError or UnsupportedModelError unless the model can be planned and run.
 
-    Checked: links, execution order, tensor sizes, constants' data, called subgraphs.
+    Checked: links, execution order, outputs, windows, tensor sizes, constants' data, called subgraphs.
     """
     for index, graph in enumerate(model.graphs):
         _check_links(graph, index)
         _check_order(graph, index)
+        _check_outputs(graph, index)
+        _check_windows(graph, index)
         for number, tensor in enumerate(graph.tensors):
             _check_tensor(tensor, f"subgraph {index}, tensor {number} '{tensor.name}'")
     _check_calls(model, 0, (), set())
@@ -103,6 +113,29 @@ def _check_order(graph: Graph, index: int) -> None:
                 writer = describe(index, position[id(tensor.producer)], tensor.producer)
                 kind = "a cycle of operators" if _on_cycle(operator) else "operators out of order"
                 raise ModelFormatError(f"{here}: it reads tensor '{tensor.name}', which {writer} writes later: {kind}")
+
+
+def _check_outputs(graph: Graph, index: int) -> None:
+    inputs = {id(tensor) for tensor in graph.inputs}
+    for tensor in graph.outputs:
+        given = tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or id(tensor) in inputs
+        if tensor.producer is None and not given:
+            raise ModelFormatError(f"subgraph {index}: it returns tensor '{tensor.name}', which nothing writes")
+
+
+def _check_windows(graph: Graph, index: int) -> None:
+    """Windows must have a size and move: kernels divide by both."""
+    for position, operator in enumerate(graph.operators):
+        if operator.name not in _WINDOWED:
+            continue
+        zero = next((name for name in _WINDOW_FIELDS if operator.option(name, 1) == 0), None)
+        if zero is not None:
+            raise ModelFormatError(f"{describe(index, position, operator)}: its {zero} is 0")
+        empty = next((tensor for tensor in operator.present_inputs() if 0 in tensor.shape), None)
+        if empty is not None:
+            raise ModelFormatError(
+                f"{describe(index, position, operator)}: tensor '{empty.name}' of shape {list(empty.shape)} is empty"
+            )
 
 
 def _on_cycle(operator: Operator) -> bool:

@@ -1,0 +1,87 @@
+"""The command; see ``scripts/fuzz --help``."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from scripts.fuzzing.cases import damaged
+from tests.models import ALL
+from tflite_memopt import Options, optimize
+from tflite_memopt.errors import MemoptError
+from tflite_memopt.io.associated_files import append
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import AssociatedFile
+
+_MEMORY = 4 << 30
+_SLOW_SECONDS = 2.0
+OPTIONS = Options(verify=False, cascade=False, rewrite=False, time_limit=0.1, planner="tflm_greedy")
+"""Everything but the proof and the searches: they are not what files are dangerous to."""
+
+
+def bases() -> list[bytes]:
+    """The models that are damaged: all corners of the format that the tests build, planned ones and one with a file."""
+    plain = [write_model(make()) for make in ALL.values()]
+    planned = [optimize(data, OPTIONS).model for data in plain[:4]]
+    return [*plain, *planned, append(plain[0], (AssociatedFile("labels.txt", b"cat\ndog\n" * 9, compressed=True),))]
+
+
+@click.command()
+@click.option("--cases", default=20_000, show_default=True, help="How many.")
+@click.option("--seed", default=0, show_default=True, help="Which.")
+@click.option("--first", default=0, show_default=True, help="Number of the first case.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Folder for the cases that fail.")
+def main(cases: int, seed: int, first: int, keep: Path | None) -> None:
+    """Give damaged models to the tool; exit with 1 when one is slow, or neither optimised nor refused in one line."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    models, ends, slowest, failures = bases(), Counter[str](), (0.0, 0), []
+    before = _peak()
+    for number in range(first, first + cases):
+        data = damaged(models, number, seed)
+        started = time.monotonic()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            end = ending(data)
+        seconds = time.monotonic() - started
+        slowest = max(slowest, (seconds, number))
+        ends[end.split(":")[0]] += 1
+        if end.startswith("FAILED") or seconds > _SLOW_SECONDS:
+            failures.append(f"case {number}: {seconds:.1f} s, {end}")
+            if keep is not None:
+                keep.mkdir(exist_ok=True)
+                (keep / f"case{number}.tflite").write_bytes(data)
+    click.echo("| end | cases |\n|---|---|")
+    for end, count in ends.most_common():
+        click.echo(f"| {end} | {count:,} |")
+    click.echo(
+        f"\nslowest: {slowest[0]:.3f} s (case {slowest[1]}); memory grew by {(_peak() - before) >> 10} MB in all"
+    )
+    for line in failures:
+        click.echo(line)
+    sys.exit(1 if failures else 0)
+
+
+def ending(data: bytes) -> str:
+    """How the tool ended on a file: ``optimised``, the name of the error that refused it, or FAILED with the fault."""
+    try:
+        optimize(data, OPTIONS)
+    except MemoptError as error:
+        return type(error).__name__ if str(error) and "\n" not in str(error) else f"FAILED: message {str(error)!r}"
+    except Exception as error:
+        return f"FAILED: {type(error).__name__}: {error}"
+    return "optimised"
+
+
+def _peak() -> int:
+    """Kilobytes of memory that the process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    main()
