@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import Network
 from tflite_memopt.cascade.receptive_field import Axis, RowByRow, Rows, row_by_row
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Operator, Options, Tensor
+from tflite_memopt.ir.model import Model, Operator, OperatorOptions, Tensor
 
 
 def touched_rows(model: Model, slot: int) -> list[set[int]]:
@@ -32,7 +32,7 @@ def touched_rows(model: Model, slot: int) -> list[set[int]]:
             noise = rng.uniform(1, 2, changed[slot][:, row].shape)
             changed[slot][:, row] += (step * noise).astype(np.float32)
             samples.append(changed)
-    arrays = run_litert(Job(write_model(model), samples, 0)).arrays
+    arrays = run_litert(RunJob(write_model(model), samples, 0)).arrays
     whole = arrays["s0_o0"]
     differ = [np.any(arrays[f"s{n}_o0"] != whole, axis=(0, 2, 3)) for n in range(1, len(samples))]
     return [set(np.flatnonzero(up | down).tolist()) for up, down in zip(differ[::2], differ[1::2], strict=True)]
@@ -50,7 +50,7 @@ def test_a_row_changes_the_rows_that_read_it_and_no_others(seed: int, kind: str,
     model = net.b.finish(net.layer(kind, x, []))
     (operator,) = model.main.operators
     if kind == "conv" and operator.options is not None:  # RELU6 would hide some changes
-        operator.options = Options("Conv2DOptions", {**operator.options.fields, "fusedActivationFunction": 0})
+        operator.options = OperatorOptions("Conv2DOptions", {**operator.options.fields, "fusedActivationFunction": 0})
     way = row_by_row(operator)
     assert isinstance(way, RowByRow)
     images = [operator.inputs[slot] for slot in way.sliced]

@@ -14,9 +14,8 @@ from ..memory.cost import Footprint, footprint
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..options import HALOS
-from ..schedule.peak import step_needs
+from ..schedule.memory_graph import memory_graph
 from ..schedule.problem import ScheduleProblem
-from ..schedule.wiring import wire
 from .excerpt import excerpt
 from .lower import lower
 from .receptive_field import RowByRow, row_by_row
@@ -102,7 +101,7 @@ def striping_of(
     A tensor with a ``pinned`` name stays whole: no region has it inside.
     """
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    needs = step_needs(wire(problem), range(len(problem.steps)))
+    needs = memory_graph(problem).needs_along(range(len(problem.steps)))
     found: dict[Cascade, Option] = {}
     for first, end in _intervals(model, needs, floor, deadline):
         if any(operator.outputs[0].name in pinned for operator in model.main.operators[first : end - 1]):

@@ -4,64 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from .dtype import DType
-from .making import Array, add_buffer, add_constant, new_operator
+from .making import Array, GraphWriter, add_buffer
 from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
-
-# Versions from which the schema's operators take these types (tensorflow/lite/tools/versioning/op_version.cc);
-# CONCATENATION, PAD, ADD, SLICE, SPLIT and STRIDED_SLICE all count alike. Interpreters need at least these.
-_VERSIONS = {DType.INT8: 2, DType.INT16: 3}
+from .origin import Origin
 
 
-class Editor:
+class Editor(GraphWriter):
     """Inserts operators before a position of one graph, one after the other.
 
     New tensors get names that the graph does not have yet. Equal constants are one tensor.
     """
 
+    # Versions from which the schema's operators take these types (tensorflow/lite/tools/versioning/op_version.cc);
+    # CONCATENATION, PAD, ADD, SLICE, SPLIT and STRIDED_SLICE all count alike. Interpreters need at least these.
+    versions = MappingProxyType({DType.INT8: 2, DType.INT16: 3})
+
     def __init__(self, model: Model, graph: Graph, position: int) -> None:
-        self.model = model
-        self.graph = graph
+        super().__init__(model, graph)
         self.position = position
         self._names = {tensor.name for tensor in graph.tensors}
         self._constants: dict[tuple[object, ...], Tensor] = {}
 
     def activation(
-        self, name: str, shape: Sequence[int], like: Tensor, quantization: Quantization | None = None
+        self,
+        name: str,
+        shape: Sequence[int],
+        like: Tensor,
+        quantization: Quantization | None = None,
+        origin: Origin | None = None,
     ) -> Tensor:
-        """A tensor of the type of ``like``, and of its quantisation unless another is given."""
+        """A tensor of the type of ``like``, and of its quantisation unless another is given.
+
+        ``origin`` is given where its values are those of a range of a tensor of the original.
+        """
         tensor = Tensor(
-            self._unique(name), tuple(shape), like.dtype, self._no_data(), quantization or like.quantization
+            self._unique(name),
+            tuple(shape),
+            like.dtype,
+            self._no_data(),
+            quantization or like.quantization,
+            origin=origin,
         )
         return self.graph.add_tensor(tensor)
 
-    def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> Tensor:
+    def constant(
+        self, name: str, values: Array, quantization: Quantization | None = None, origin: Origin | None = None
+    ) -> Tensor:
         """A tensor with values; its element type is the array's.
 
         What this editor made before is used again where values and quantisation are the same.
         """
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
-            self._constants[key] = add_constant(self.model, self.graph, self._unique(name), values, quantization)
+            self._constants[key] = super().constant(self._unique(name), values, quantization)
+            self._constants[key].origin = origin
         return self._constants[key]
 
     def fill(self, tensor: Tensor, values: Array) -> None:
         """Make a tensor that nothing writes a constant."""
         tensor.buffer = add_buffer(self.model, values)
-
-    def operator(
-        self,
-        name: str,
-        inputs: Sequence[Tensor | None],
-        outputs: Sequence[Tensor],
-        kind: str | None = None,
-        **fields: Any,
-    ) -> Operator:
-        """A builtin operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
-        version = _VERSIONS.get(outputs[0].dtype, 1)
-        return self._insert(new_operator(self.model, name, inputs, outputs, kind, fields, version))
 
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any

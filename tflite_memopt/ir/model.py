@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..errors import InfeasibleError
 from .dtype import DType
+from .origin import Origin
 
 Extras = Mapping[str, Any]
 Bytes = npt.NDArray[np.uint8]
@@ -51,7 +52,7 @@ class OpCode:
 
 
 @dataclass(frozen=True)
-class Options:
+class OperatorOptions:
     """Parameters of an operator: the schema table's name without ``T`` and its fields by schema name."""
 
     kind: str
@@ -81,7 +82,10 @@ class Use(NamedTuple):
 
 @dataclass(eq=False)
 class Tensor:
-    """A value of an operator graph. ``shape`` is empty for a scalar."""
+    """A value of an operator graph. ``shape`` is empty for a scalar.
+
+    ``origin``: for the proof, and in no file: whose values a tensor has that the original does not know by its name.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -90,6 +94,7 @@ class Tensor:
     quantization: Quantization | None = None
     is_variable: bool = False
     extras: Extras = field(default_factory=dict)
+    origin: Origin | None = None
     producer: Operator | None = field(default=None, init=False, repr=False)
     uses: list[Use] = field(default_factory=list, init=False, repr=False)
 
@@ -119,8 +124,8 @@ class Operator:
     opcode: OpCode
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
-    options: Options | None = None
-    options2: Options | None = None
+    options: OperatorOptions | None = None
+    options2: OperatorOptions | None = None
     custom_options: Bytes | None = None
     intermediates: tuple[Tensor, ...] = ()
     extras: Extras = field(default_factory=dict)

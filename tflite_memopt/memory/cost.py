@@ -10,9 +10,8 @@ from ..ir.model import Model
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..options import Options
+from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
-from ..schedule.peak import order_peak
-from ..schedule.wiring import wire
 from .arrange import arrange
 from .figures import MemoryUse
 from .layout import memory_layout
@@ -46,7 +45,7 @@ def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
     peak = solve_schedule(
         problem, options.scheduler, SearchLimit(min(options.time_limit, _SECONDS), options.seed)
     ).peak_bytes
-    need = arena_use(model, peak, profile.requests, 32).required if options.objective == "total" else peak
+    need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
     return Cost(need, peak, model_macs(model), len(model.main.operators))
 
 
@@ -64,11 +63,11 @@ class Footprint:
 def footprint(model: Model, profile: KernelProfile) -> Footprint:
     """The peak of the model's own order, and what TFLM keeps beside the head."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    peak = order_peak(wire(problem), range(len(problem.steps)))
-    use = arena_use(model, peak, profile.requests, 32)
+    peak = memory_graph(problem).peak(range(len(problem.steps)))
+    use = arena_use(model, peak, profile.requests, profile.abi)
     return Footprint(peak, use.tail, use.temporaries, model_macs(model), len(model.main.operators))
 
 
 def needed_bytes(memory: MemoryUse, options: Options) -> int:
-    """What the objective counts: the arena that 32-bit firmware must reserve, or its head alone."""
-    return memory.required_bytes["32"] if options.objective == "total" else memory.arena_bytes
+    """What the objective counts: the arena that firmware for the target must reserve, or its head alone."""
+    return memory.required_for_target if options.objective == "total" else memory.arena_bytes

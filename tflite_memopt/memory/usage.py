@@ -12,6 +12,7 @@ from ..ir.affine import affine_of
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
+from ..kernels.requests.model import ILP32, WHEEL
 from ..plan.bounds import max_breadth
 from .figures import Bounds, InterfaceTensor, LiveTensor, MemoryUse, StepUse
 from .in_force import head_of, offsets_in_force
@@ -25,7 +26,8 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     """
     offsets = offsets_in_force(layout, planned)
     head = head_of(layout, offsets)
-    uses = {"32": arena_use(model, head, profile.requests, 32), "64": arena_use(model, head, profile.requests, 64)}
+    abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
+    uses = {name: arena_use(model, head, profile.requests, abi) for name, abi in abis.items()}
     top = peak(_working_sets(model, layout, offsets))
     return MemoryUse(
         operators=sum(len(graph.operators) for graph in model.graphs),
@@ -81,7 +83,7 @@ def _working_sets(model: Model, layout: MemoryLayout, offsets: Sequence[int]) ->
 
 
 def step_use(each: WorkingSet) -> StepUse:
-    """A working set in the report's words."""
+    """A working set as the report shows it."""
     live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
     operator = each.operator
     output = operator.outputs[0].name if operator.outputs else ""
@@ -97,6 +99,6 @@ def step_use(each: WorkingSet) -> StepUse:
     )
 
 
-def bounds_of(model: Model, layout: MemoryLayout, any_order: int) -> Bounds:
-    """The three lower bounds on the head; ``any_order`` is the ``schedule_`` bound in bytes, which holds here too."""
-    return Bounds(io_lower_bound(model), any_order, max(any_order, max_breadth(layout.problem)))
+def bounds_of(model: Model, layout: MemoryLayout, schedule_bound: int) -> Bounds:
+    """The three lower bounds on the head; ``schedule_bound``, that of any order, holds here too; all in bytes."""
+    return Bounds(io_lower_bound(model), schedule_bound, max(schedule_bound, max_breadth(layout.problem)))

@@ -9,7 +9,7 @@ from .groups import rigid_groups, singles
 from .problem import Candidate, PlanProblem, RigidGroup, arena_bytes
 
 Greedy = Callable[[PlanProblem, Sequence[RigidGroup]], tuple[int, ...]]
-"""Places units one by one. It is free in their order, but gives every item an offset."""
+"""Places units one by one. It chooses their order, and must give every item an offset."""
 
 
 def best_variant(problem: PlanProblem, greedy: Greedy) -> Candidate:

@@ -24,7 +24,7 @@ STRATEGIES: Mapping[str, ObjectStrategy] = {
     "min_cost_flow": min_cost_flow,
 }
 BEST = "best"
-"""The two that the paper's section 7 recommends, the better of them."""
+"""The two strategies that the paper's section 7 recommends; the better result is taken."""
 BEST_OF = ("greedy_by_size_improved", "greedy_by_breadth")
 NAMES = (BEST, *STRATEGIES)
 
