@@ -16,7 +16,7 @@ from scripts.device_lab.builds import BUILDS, Build
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
 from scripts.kernel_probes.probe import on_runner, probe
 from scripts.kernel_probes.tables import closing_line, grid_of, group_rows
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import ExternalRun, run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError, UsageError
@@ -177,7 +177,7 @@ def _measure(path: Path, build: Build, runner: Path, options: Options) -> Measur
     ours = run_external(command, result.model, inputs)
     if ours.error:
         return f"**the optimised model does not run**: {ours.error[:200]}"
-    exact = run_external_jobs(command, {"exact": Job(result.model, inputs, promised)}, search=False)["exact"]
+    exact = run_external_jobs(command, {"exact": RunJob(result.model, inputs, promised)}, search=False)["exact"]
     return Measured(path.stem, stock, ours, exact, promised)
 
 

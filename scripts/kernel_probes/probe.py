@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import Sample, seeded_inputs
 from tflite_memopt.equivalence.runner import Run, run_models
@@ -93,7 +93,7 @@ def on_wheel(models: Mapping[str, bytes], samples: list[Sample]) -> Mapping[str,
 def on_runner(command: Sequence[str]) -> Execute:
     """Run on a runner beside it."""
     return lambda models, samples: run_external_jobs(
-        command, {label: Job(model, samples, ARENA) for label, model in models.items()}, search=False
+        command, {label: RunJob(model, samples, ARENA) for label, model in models.items()}, search=False
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.models import dense_model, mobile_chain, quantised_at_the_boundary, streaming_model
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import command_of, run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
@@ -41,7 +41,11 @@ def test_jobs_are_answered_one_by_one_and_a_refusal_ends_only_its_own(monkeypatc
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     model = dense_model()
     data, samples = write_model(model), seeded_inputs(model, 2, 0)
-    jobs = {"small": Job(data, samples, 1200), "large": Job(data, samples, 1 << 16), "other": Job(data, samples[:1], 0)}
+    jobs = {
+        "small": RunJob(data, samples, 1200),
+        "large": RunJob(data, samples, 1 << 16),
+        "other": RunJob(data, samples[:1], 0),
+    }
     runs = run_external_jobs(WHEEL, jobs, search=False)
     assert list(runs) == list(jobs)
     assert not runs["small"].ran

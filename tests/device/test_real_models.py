@@ -11,7 +11,7 @@ import pytest
 
 from scripts.device_lab.builds import BUILDS
 from tests.device.runners import HOST, QEMU, runner
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
@@ -41,8 +41,8 @@ def test_plans_compute_what_the_stock_model_does_in_the_promised_arena(name: str
     ours = planned(path, build.target, build.profile)
     portable = planned(path, None, "portable")
     promised = ours.report.after.required_bytes["target"]
-    jobs = {"stock": Job(data, samples, 0), "ours": Job(ours.model, samples, promised)}
-    runs = run_external_jobs(command, {**jobs, "portable": Job(portable.model, samples, 0)})
+    jobs = {"stock": RunJob(data, samples, 0), "ours": RunJob(ours.model, samples, promised)}
+    runs = run_external_jobs(command, {**jobs, "portable": RunJob(portable.model, samples, 0)})
     stock = runs["stock"]
     if path.stem in REFUSED:
         assert "AllocateTensors failed" in str(stock.error)

@@ -23,7 +23,7 @@ from tests.models import (
     transpose_conv_model,
     while_model,
 )
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import Array, seeded_inputs
 from tflite_memopt.equivalence.runner import Run, run_models
@@ -52,8 +52,8 @@ def same(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
 
 
 @cache
-def jobs_of_all() -> dict[str, Job]:
-    return {label: Job(write_model(model), seeded_inputs(model, 3, 1), 1 << 18) for label, model in MODELS.items()}
+def jobs_of_all() -> dict[str, RunJob]:
+    return {label: RunJob(write_model(model), seeded_inputs(model, 3, 1), 1 << 18) for label, model in MODELS.items()}
 
 
 @cache
@@ -111,8 +111,8 @@ def test_the_host_counts_no_instructions(name: str) -> None:
 def test_what_a_runner_cannot_do_is_said_and_the_next_run_goes_on(name: str) -> None:
     model = dense_model()
     data, samples = write_model(model), seeded_inputs(model, 1, 1)
-    jobs = {"tiny": Job(data, samples, 512), "huge": Job(data, samples, 1 << 30), "short": Job(data, [[]], 0)}
-    runs = run_external_jobs(runner(name), {**jobs, "right": Job(data, samples, 0)})
+    jobs = {"tiny": RunJob(data, samples, 512), "huge": RunJob(data, samples, 1 << 30), "short": RunJob(data, [[]], 0)}
+    runs = run_external_jobs(runner(name), {**jobs, "right": RunJob(data, samples, 0)})
     assert "AllocateTensors failed" in str(runs["tiny"].error)
     assert "no arena of that size" in str(runs["huge"].error)
     assert "too short" in str(runs["short"].error)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tflite_memopt.equivalence.adapter import Job
-from tflite_memopt.equivalence.inputs import Sample, numpy_type
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.inputs import Sample
+from tflite_memopt.equivalence.ranges import numpy_type
 from tflite_memopt.equivalence.tflm import run_tflm
 from tflite_memopt.io.reader import read_model
 
@@ -22,7 +23,7 @@ def main(requests: str) -> None:
         data = Path(model).read_bytes()
         given = _inputs(data, Path(inputs).read_bytes(), int(samples))
         try:
-            outcome = run_tflm(Job(data, given, int(arena) or _LARGEST))
+            outcome = run_tflm(RunJob(data, given, int(arena) or _LARGEST))
         except RuntimeError as error:
             print(f"log what the wheel said\nerror {error}", flush=True)
             continue

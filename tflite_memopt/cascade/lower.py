@@ -20,6 +20,7 @@ from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import stem
+from ..ir.origin import piece_of
 from .receptive_field import Rows
 from .region import Region
 from .stripes import Job, Stripe
@@ -110,7 +111,10 @@ class _Lowering:
             self._edit.twin(operator, inputs, (computed,), padding=VALID)
         else:
             self._edit.twin(operator, inputs, (computed,))
-        return self._rows(computed, job.computed, job.wanted, f"{name}/trimmed")
+        wanted = self._rows(computed, job.computed, job.wanted, f"{name}/trimmed")
+        computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows
+        wanted.origin = piece_of(operator.outputs[0], 1, job.wanted.start)
+        return wanted
 
     def _pad(self, operator: Operator, inputs: list[Tensor | None], computed: Tensor, job: Job) -> None:
         """PAD itself: the rows above and below only where the stripe is at the edge."""
@@ -138,15 +142,18 @@ class _Lowering:
         """The wanted rows of a tensor that has the present ones: a slice, unless they are the same."""
         if wanted == present:
             return tensor
-        cut = self._activation(name, tensor, wanted)
-        first = np.asarray([0, wanted.start - present.start, 0, 0], np.int32)
+        start = wanted.start - present.start
+        cut = self._activation(name, tensor, Rows(start, start + wanted.count))
+        first = np.asarray([0, start, 0, 0], np.int32)
         begin = self._edit.constant(f"{cut.name}/begin", first)
         size = self._edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
         self._edit.operator("SLICE", (tensor, begin, size), (cut,), "SliceOptions")
         return cut
 
     def _activation(self, name: str, like: Tensor, rows: Rows) -> Tensor:
-        return self._edit.activation(name, (1, rows.count, *like.shape[2:]), like)
+        """A tensor with the given rows of ``like``."""
+        shape = (1, rows.count, *like.shape[2:])
+        return self._edit.activation(name, shape, like, origin=piece_of(like, 1, rows.start))
 
     def _join(self, parts: list[Tensor], whole: Tensor, name: str) -> None:
         """Concatenate along H, in groups where there are more parts than TFLM takes."""

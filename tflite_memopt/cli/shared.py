@@ -36,7 +36,11 @@ TIME_LIMIT = click.option(
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of searches and inputs.")
 SAMPLES = click.option(
-    "--samples", type=click.IntRange(min=1), default=10, show_default=True, help="Inputs per runtime in the proof."
+    "--samples",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Least inputs per runtime in the proof.",
 )
 
 

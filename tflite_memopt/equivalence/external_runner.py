@@ -23,9 +23,11 @@ import numpy as np
 from ..errors import UsageError
 from ..io.reader import read_model
 from ..ir.model import Tensor
-from .adapter import Job
-from .inputs import Array, Sample, numpy_type
-from .runner import TIMEOUT_SECONDS, Run
+from .adapter import RunJob
+from .inputs import Array, Sample
+from .limits import TIMEOUT_SECONDS
+from .ranges import numpy_type
+from .runner import Run
 
 _REQUESTS = "requests.txt"
 _NUMBERS = ("head", "tail", "smallest_arena", "instructions", "pointer_bits")
@@ -84,11 +86,11 @@ def run_external(
     timeout: float = TIMEOUT_SECONDS,
 ) -> ExternalRun:
     """Run one model over the samples, in sequence on one interpreter; see :func:`run_external_jobs`."""
-    return run_external_jobs(command, {"model": Job(model, samples, arena_bytes)}, search, timeout)["model"]
+    return run_external_jobs(command, {"model": RunJob(model, samples, arena_bytes)}, search, timeout)["model"]
 
 
 def run_external_jobs(
-    command: Sequence[str], jobs: Mapping[str, Job], search: bool = True, timeout: float = TIMEOUT_SECONDS
+    command: Sequence[str], jobs: Mapping[str, RunJob], search: bool = True, timeout: float = TIMEOUT_SECONDS
 ) -> dict[str, ExternalRun]:
     """Run every job (label -> model, samples, arena in bytes; 0 is the largest that the runner has) in one call.
 
@@ -110,7 +112,7 @@ def run_external_jobs(
         return runs
 
 
-def _write_inputs(folder: Path, jobs: Iterable[Job]) -> dict[int, str]:
+def _write_inputs(folder: Path, jobs: Iterable[RunJob]) -> dict[int, str]:
     """One file for each list of samples, however many jobs share it; returns the list's id -> file name."""
     names: dict[int, str] = {}
     for job in jobs:
@@ -123,7 +125,7 @@ def _write_inputs(folder: Path, jobs: Iterable[Job]) -> dict[int, str]:
     return names
 
 
-def _write_request(folder: Path, number: int, job: Job, inputs: Mapping[int, str], search: bool) -> str:
+def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, str], search: bool) -> str:
     """Write the model of one job; returns the job's line."""
     (folder / f"model{number}.tflite").write_bytes(job.model)
     files = f"model{number}.tflite {inputs[id(job.samples)]} outputs{number}.bin"
@@ -171,7 +173,7 @@ def _blocks(said: str) -> dict[str, list[str]]:
     return blocks
 
 
-def _run(folder: Path, number: int, job: Job, lines: list[str], ended: str) -> ExternalRun:
+def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -> ExternalRun:
     told = _told(lines)
     kernels, commit = told.get("kernels", ""), told.get("commit", "")
     if "done" not in told:
@@ -195,7 +197,7 @@ def _told(lines: Iterable[str]) -> dict[str, str]:
     return {key: value.strip() for key, _, value in pairs if key != "log"}
 
 
-def _arrays(data: bytes, job: Job) -> dict[str, Array]:
+def _arrays(data: bytes, job: RunJob) -> dict[str, Array]:
     """Outputs named ``sSAMPLE_oOUTPUT``. Raises ValueError when there are not as many bytes as the model gives."""
     outputs: tuple[Tensor, ...] = read_model(job.model).main.outputs
     types = [numpy_type(tensor.dtype).newbyteorder("<") for tensor in outputs]

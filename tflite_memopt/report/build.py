@@ -94,6 +94,7 @@ def build_report(
         arena_by_kernels=dict(outcome.arenas),
         libraries={"before": original.libraries, "after": needs_by_library(model, placement.offsets, profile)},
         equivalence=proof.verdicts,
+        basis=proof.basis,
         file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
         seconds=outcome.seconds,
         warnings=(),

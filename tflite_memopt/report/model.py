@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..equivalence.verdict import Verdict
+from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
 from ..memory.figures import Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
@@ -83,6 +83,7 @@ class Report:
     arena_by_kernels: dict[str, int]
     libraries: dict[str, dict[str, LibraryNeed]]
     equivalence: dict[str, Verdict]
+    basis: Basis
     file_bytes: dict[str, int]
     seconds: dict[str, float]
     warnings: tuple[str, ...]

@@ -17,11 +17,24 @@ _METADATA = "TFLITE_METADATA"
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """The warnings of a report, most general first."""
     return (
+        *_of_basis(report),
         *_of_kernels(report, profile, options),
         *_of_values(report),
         *_of_time(report),
         *_of_interface(report, options),
     )
+
+
+def _of_basis(report: Report) -> Iterator[str]:
+    yield from report.basis.findings
+    if report.equivalence and not report.basis.plan_executed:
+        yield f"equal as a graph only: TFLM did not execute the plan ({report.basis.reason})"
+    unproved = {name for verdict in report.equivalence.values() for name in verdict.unproved_outputs}
+    if unproved:
+        yield f"unproved, since the values are below 1e-6: {', '.join(sorted(unproved))}"
+    coverage = report.basis.coverage
+    if coverage is not None and not coverage.is_complete:
+        yield coverage.shortfall
 
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
