@@ -166,7 +166,7 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(pipeline, "rewrite", rewriting(change, "approximates"))
     report = tflite_memopt.optimize(planned, BOTH).report
-    [warning] = report.warnings
+    [warning, *_] = [each for each in report.warnings if "approximate" in each]
     assert warning.startswith("--allow-approximate: integers are requantised once more, the result need NOT equal")
     assert "LSB" in warning
     assert "over 4 samples, the largest score is the same one in" in warning
@@ -175,8 +175,8 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
     assert "LSB; same largest score in" in shown
     schema = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json").read_text())
     jsonschema.validate(json.loads(to_json(report)), schema)
-    [unmeasured] = tflite_memopt.optimize(planned, replace(BOTH, verify=False)).report.warnings
-    assert "was not measured" in unmeasured
+    unmeasured = tflite_memopt.optimize(planned, replace(BOTH, verify=False)).report.warnings
+    assert any("was not measured" in each for each in unmeasured)
 
 
 def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
