@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.graph.interval import intersect
 from tflite_memopt.plan.check import check_given
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation
 
@@ -68,7 +69,7 @@ def _fits(problem: PlanProblem, order: list[int], offsets: dict[int, int], capac
 def _may_lie(problem: PlanProblem, a: int, a_offset: int, b: int, b_offset: int) -> bool:
     first, second = problem.items[a], problem.items[b]
     apart = a_offset + first.size <= b_offset or b_offset + second.size <= a_offset
-    if apart or not first.meets(second) or not first.size or not second.size:
+    if apart or not intersect(first, second) or not first.size or not second.size:
         return True
     places = {a: a_offset, b: b_offset}
     return any(r.allows(places[r.first], places[r.second]) for r in problem.relations if {r.first, r.second} == {a, b})

@@ -7,6 +7,7 @@ from math import gcd
 
 from ..errors import InfeasibleError
 from ..graph.alignment import aligned
+from ..graph.interval import intersect
 from .problem import BoundCertificate, Item, PlanProblem, Relation
 
 
@@ -21,6 +22,18 @@ def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:
     for index, (item, offset) in enumerate(zip(problem.items, offsets, strict=True)):
         _check_item(index, item, offset)
     _check_pairs(problem, offsets, range(len(problem.items)))
+
+
+def check_in_force(problem: PlanProblem, offsets: Sequence[int]) -> None:
+    """``check_plan`` for the offsets that a runtime ends up with, once it has placed itself what it is not told.
+
+    A plan that keeps every rule can be written in part only: scratch has no name in the file, and some tensors are left
+    to the runtime. Raises InfeasibleError when what comes of it breaks a rule.
+    """
+    try:
+        check_plan(problem, offsets)
+    except InfeasibleError as error:
+        raise InfeasibleError(f"the plan as the runtime completes it: {error}") from error
 
 
 def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
@@ -97,7 +110,7 @@ def _check_item(index: int, item: Item, offset: int) -> None:
 
 def _check_pair(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
     first, second = problem.items[a], problem.items[b]
-    if not first.meets(second) or first.size == 0 or second.size == 0:
+    if not intersect(first, second) or first.size == 0 or second.size == 0:
         return
     apart = offsets[a] + first.size <= offsets[b] or offsets[b] + second.size <= offsets[a]
     if apart or any(relation.allows(offsets[relation.first], offsets[relation.second]) for relation in relations):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.alignment import aligned
+from ..graph.interval import intersect
 from .permissions import Permissions, may_differ_by
 from .problem import Item, PlanProblem, Relation, RigidGroup
 
@@ -68,7 +69,7 @@ def _agree(items: Sequence[Item], permissions: Permissions, first: dict[int, int
     """Whether no two members, one from the first group and one that joins it, are in each other's way."""
     for a in first:
         for b in joined.keys() - first.keys():
-            if not items[a].meets(items[b]):
+            if not intersect(items[a], items[b]):
                 continue
             forbidden = permissions.get(a, {}).get(b, ((-items[a].size, items[b].size),))
             if not may_differ_by(joined[a] - joined[b], forbidden):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
+from ..graph.clock import deadline_in, now
 from ..graph.search_limit import SearchLimit
 from .bounds import section_bound
 from .check import check_bound, check_given, check_plan
@@ -111,17 +111,17 @@ class _Portfolio:
     _stopped_by_clock: bool = False
 
     def __post_init__(self) -> None:
-        self._deadline = time.perf_counter() + self.limit.time_limit
+        self._deadline = deadline_in(self.limit.time_limit)
         self._certificate: BoundCertificate = section_bound(self.problem)
         check_bound(self.problem, self._certificate)
         self._bound = self._certificate.nbytes
 
     def add(self, name: str) -> None:
         """Run a strategy. Raises InfeasibleError where its answer breaks a rule."""
-        started = time.perf_counter()
-        left = replace(self.limit, time_limit=max(0.0, self._deadline - started))
+        started = now()
+        left = replace(self.limit, time_limit=self._deadline.left())
         answer = self._runner(name)(self.problem, left)
-        seconds = time.perf_counter() - started
+        seconds = now() - started
         check_plan(self.problem, answer.offsets)
         self._stopped_by_clock = self._stopped_by_clock or answer.stopped_by_clock
         # A bound that one strategy proves holds for the plans of all.

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..graph.interval import intersect
 from ..graph.search_limit import SearchLimit
 from .bounds import max_breadth
 from .groups import rigid_groups
@@ -52,7 +53,7 @@ def _nested(items: Sequence[Item], groups: Sequence[RigidGroup], by_size: bool) 
     left = sorted((group for group in groups if len(group) == 1), key=turn)
     for storage in sorted((group for group in groups if len(group) > 1), key=birth, reverse=True):
         yield storage
-        near = [group for group in left if any(items[group[0][0]].meets(items[index]) for index, _ in storage)]
+        near = [group for group in left if any(intersect(items[group[0][0]], items[index]) for index, _ in storage)]
         yield from near
         left = [group for group in left if group not in near]
     yield from left

@@ -30,10 +30,6 @@ class Item:
     alignment: int = ARENA_ALIGNMENT
     offset: int | None = None
 
-    def meets(self, other: Item) -> bool:
-        """Whether both are alive at the same time."""
-        return self.start < other.end and other.start < self.end
-
 
 @dataclass(frozen=True)
 class Relation:

@@ -8,10 +8,10 @@ Source: google/minimalloc, for limits that double and orderings that take turns.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...graph.clock import deadline_in
 from ...graph.search_limit import SearchLimit
 from ..bounds import max_breadth
 from ..greedy_by_size import greedy_by_size
@@ -87,11 +87,11 @@ class _Clock:
     """The emergency stop: whether it was needed is part of the answer."""
 
     def __init__(self, seconds: float) -> None:
-        self._deadline = time.perf_counter() + seconds
+        self._deadline = deadline_in(seconds)
         self.has_stopped = False
 
     def is_time_up(self) -> bool:
-        self.has_stopped = self.has_stopped or time.perf_counter() > self._deadline
+        self.has_stopped = self.has_stopped or self._deadline.has_passed()
         return self.has_stopped
 
 
