@@ -132,7 +132,9 @@ def _judging(problems: Sequence[Sequence[PlanProblem]]) -> Iterator[str]:
     fits = sum(found.offsets is not None for found, _ in results)
     refused = sum(found.is_proved for found, _ in results)
     yield "## Judging one candidate of a search\n"
-    yield f"The {len(times)} problems above with {_ABOUT_100.start} to {_ABOUT_100[-1]} items, as a search meets them: the"
-    yield f"cut-off is {_CUT_OFF:.2f} times the smallest arena of the same model and kernels. {fits} fit, {refused} are proved"
-    yield f"not to, {len(times) - fits - refused} stay open. Milliseconds of processor time: median {median(times):.1f}, nine of"
+    sizes = f"{_ABOUT_100.start} to {_ABOUT_100[-1]}"
+    yield f"The {len(times)} problems above with {sizes} items, as a search meets them: the cut-off is"
+    yield f"{_CUT_OFF:.2f} times the smallest arena of the same model and kernels. {fits} fit, {refused} are proved"
+    yield f"not to, {len(times) - fits - refused} stay open. Milliseconds of processor time:"
+    yield f"median {median(times):.1f}, nine of"
     yield f"ten below {times[len(times) * 9 // 10]:.1f}, most {times[-1]:.1f}.\n"
