@@ -1,0 +1,185 @@
+"""Bytes alive at every step of a region in stripes, for many ways to cut and all places where the region can start.
+
+    rows of the table: the steps of one stripe      columns: the stripes of all ways
+
+    READ    slices of what the operator reads
+    KEEP    slices of rows that the next stripe keeps, before the last reader runs
+    PAD     padding that a window needs
+    RUN     the operator
+    TRIM    the slice of the rows that count
+    JOIN    kept and new rows together
+
+A step that a stripe does not have counts what is alive between its neighbours, so that no largest value changes. What
+the table adds up is what ``lower.py`` writes and what ``memory`` makes of it: views where offsets are multiples of 16
+bytes and no other view contradicts, copies elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..ir.model import Tensor
+from .cut_table import CutTable, Flags, Integers
+from .held_rows import HeldRows
+from .joins import join_needs
+from .lower import row_bytes
+from .outer_rows import outer_bytes
+from .sweep import OperatorRows
+
+_FEW_ROWS = 64
+
+
+def up(sizes: Integers) -> Integers:
+    """Rounded up to TFLM's alignment."""
+    return (sizes + (ARENA_ALIGNMENT - 1)) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
+
+
+def padded_bytes(rows: OperatorRows) -> Integers:
+    """Bytes of the padded rows that an operator reads, 0 where there is no PAD before it."""
+    tensor = rows.sources[0]
+    _, _, columns, depth = tensor.shape
+    size = (columns + rows.left + rows.right) * depth * tensor.dtype.arena_bytes
+    return np.where(rows.pads, up((rows.read.count + rows.above + rows.below) * size), 0)
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """Where the steps of one operator are in the table, counted from its end: the table grows upwards."""
+
+    rows: OperatorRows
+    read: dict[Tensor, int]
+    keep: dict[Tensor, int]
+    pad: int
+    run: int
+    trim: int
+    join: int
+
+    @property
+    def top(self) -> int:
+        """The first of them."""
+        return self.join + 1 - (len(self.read) + len(self.keep) + 4)
+
+
+class StepTable:
+    """The table of one sweep. ``after`` are bytes that are alive in all steps that are still to be added above."""
+
+    def __init__(self, cuts: CutTable) -> None:
+        self.cuts = cuts
+        self.after: Integers = np.zeros(len(cuts.end), np.int64)
+        self._cells: Integers = np.zeros((_FEW_ROWS, len(cuts.end)), np.int64)
+        self._used = 0
+
+    def add_rows(self, count: int) -> int:
+        """Make room for so many steps above; returns the first one, counted from the end (a negative number)."""
+        while self._used + count > len(self._cells):
+            self._cells = np.concatenate([np.zeros_like(self._cells), self._cells])
+        self._used += count
+        self._cells[-self._used : len(self._cells) - self._used + count] = self.after
+        return -self._used
+
+    def add(self, first: int, end: int, nbytes: Integers | int) -> None:
+        """Add bytes to steps ``first`` to ``end``, half-open."""
+        size = len(self._cells)
+        self._cells[size + first : size + end] += nbytes
+
+    def largest(self, extra: npt.NDArray[np.int64] | None) -> Integers:
+        """The largest need of each way, with ``extra`` bytes for each cell where given."""
+        used = self._cells[len(self._cells) - self._used :]
+        return self.cuts.largest((used if extra is None else used + extra).max(axis=0))
+
+    @property
+    def used(self) -> int:
+        """How many steps there are."""
+        return self._used
+
+
+@dataclass
+class LiveBytes:
+    """Adds operators upwards from the exit; ``peak`` may be asked after each. ``regular[w]``: whether way w is exact."""
+
+    cuts: CutTable
+    regular: Flags = field(init=False)
+    table: StepTable = field(init=False)
+    readers: dict[Tensor, list[StepRows]] = field(default_factory=dict)
+    whole: dict[Tensor, int] = field(default_factory=dict)
+    made: dict[Tensor, HeldRows] = field(default_factory=dict)
+    _parts: Integers = field(init=False)
+    _exit: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.regular = np.ones(len(self.cuts.ways), np.bool_)
+        self.table = StepTable(self.cuts)
+
+    def add(self, rows: OperatorRows, scratch: Integers | int) -> HeldRows | None:
+        """The next operator upwards; returns how its output is held, None for the exit's."""
+        table, is_exit = self.table, not self.made and not self.readers
+        if is_exit:
+            self._start(rows)
+        steps = self._steps(rows)
+        table.add(steps.run, steps.run + 1, scratch)
+        table.add(steps.pad, steps.run + 1, padded_bytes(rows))
+        output = rows.operator.outputs[0]
+        held = None
+        if is_exit:
+            self._add_exit(rows, steps)
+        else:
+            held = HeldRows(self.cuts, rows, self.readers[output])
+            self.regular &= held.regular
+            held.add_to(table, steps)
+            self.made[output] = held
+        for tensor in rows.sources:
+            self.readers.setdefault(tensor, []).append(steps)
+        for slot, tensor in enumerate(rows.operator.inputs):
+            if tensor is not None and not tensor.is_constant and slot not in rows.way.sliced:
+                self.whole.setdefault(tensor, steps.run)
+        return held
+
+    def _start(self, rows: OperatorRows) -> None:
+        self._exit = rows.operator.outputs[0]
+        self._parts = up(rows.made.count * row_bytes(self._exit))
+        self.table.after = self.cuts.sums_before(self._parts)
+
+    def _steps(self, rows: OperatorRows) -> StepRows:
+        sources = rows.sources
+        ends = [tensor for tensor in sources if tensor not in self.readers]
+        first = self.table.add_rows(len(sources) + len(ends) + 4)
+        read = {tensor: first + at for at, tensor in enumerate(sources)}
+        keep = {tensor: first + len(sources) + at for at, tensor in enumerate(ends)}
+        last = first + len(sources) + len(ends)
+        return StepRows(rows, read, keep, last, last + 1, last + 2, last + 3)
+
+    def _add_exit(self, rows: OperatorRows, steps: StepRows) -> None:
+        size = row_bytes(self._exit)
+        computed = up(rows.computed.count * size)
+        skipped = rows.made.start - rows.computed.start
+        is_trimmed = rows.computed.count != rows.made.count
+        is_part = rows.made.start * size % ARENA_ALIGNMENT == 0
+        is_copy = is_trimmed & (is_part | (skipped * size % ARENA_ALIGNMENT != 0))
+        self.table.add(steps.run, steps.trim + 1, computed)
+        self.table.add(steps.trim, steps.trim + 1, np.where(is_copy, self._parts, 0))
+        self.table.add(steps.join, steps.join + 1, self._parts)
+
+    def peak(self, lives_on: Collection[Tensor]) -> tuple[Integers, Flags]:
+        """The largest need of each way when the region starts at the operator added last, and whether it is exact.
+
+        ``lives_on``: inputs that are read after the region.
+        """
+        outer = [tensor for tensor in self.readers if tensor not in self.made]
+        staying = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole} if tensor in lives_on)
+        extra: Integers = np.full((self.table.used, len(self.cuts.end)), staying, np.int64)
+        exact = self.regular.copy()
+        for tensor in outer:
+            exact &= outer_bytes(self.cuts, tensor, self.readers[tensor], tensor in lives_on, extra)
+        for tensor, run in self.whole.items():
+            if tensor not in lives_on:
+                extra += aligned(tensor.nbytes)
+                extra[self.table.used + run + 1 :, self.cuts.last] -= aligned(tensor.nbytes)
+        at_start = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole})
+        joined = join_needs(self.cuts, row_bytes(self._exit))
+        needs = np.maximum(self.table.largest(extra), joined.needs + staying)
+        return np.maximum(needs, at_start), exact & joined.exact

@@ -1,0 +1,171 @@
+"""What the operators of stripes ask of the arena and permit, by their numbers of rows.
+
+A stripe's operator is a twin of the whole one with other numbers of rows. Twins with the same numbers are alike, so that
+a kernel profile is asked once for each; twins are made outside any graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..graph.alignment import aligned
+from ..ir.builder import VALID
+from ..ir.constants import integers
+from ..ir.dtype import DType
+from ..ir.model import Buffer, OpCode, Operator, Options, Tensor
+from ..kernels.profile import KernelProfile
+from ..memory.relations import saved_bytes
+from .cut_table import Integers
+
+WORD = 32
+_NO_DATA = Buffer()
+
+
+@dataclass(frozen=True)
+class TwinFigures:
+    """Bytes, on 32 bits. ``params``: structures of the parser; ``buffers``: persistent buffers, aligned.
+
+    ``scratch`` is aligned, ``requests`` the number of scratch requests. ``saved[tensor]``: bytes that input ``tensor`` of
+    the whole operator and the output share at most, if the input dies.
+    """
+
+    params: int
+    buffers: int
+    scratch: int
+    requests: int
+    saved: tuple[tuple[Tensor, int], ...]
+
+
+class Twins:
+    """The figures of twins under one kernel profile, each worked out once."""
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self._profile = profile
+        self._found: dict[tuple[object, ...], TwinFigures] = {}
+        self._plain: dict[str, TwinFigures] = {}
+        self._shapes: dict[tuple[int, ...], int] = {}
+
+    def shape_number(self, shape: tuple[int, ...]) -> int:
+        """A number for columns and channels of an image, the same for the same ones."""
+        return self._shapes.setdefault(shape, len(self._shapes))
+
+    def whole(self, operator: Operator) -> TwinFigures:
+        """The operator as it stands."""
+        key = ("whole", operator)
+        if key not in self._found:
+            self._found[key] = self._figures(operator, operator)
+        return self._found[key]
+
+    def plain(self, name: str) -> TwinFigures:
+        """SLICE, PAD or CONCATENATION: what they take does not depend on shapes."""
+        if name not in self._plain:
+            image = Tensor("", (1, 2, 1, 1), DType.INT8, _NO_DATA)
+            make = {"SLICE": lambda: self.slice(image, 2, 0, 1), "PAD": lambda: self.pad(image, 2, (1, 0, 0, 0))}
+            self._plain[name] = make.get(name, lambda: self.join(image, (2, 2)))()
+        return self._plain[name]
+
+    def of(self, operator: Operator, read: int, computed: int, padding: tuple[int, int, int, int] | None) -> TwinFigures:
+        """A twin that makes ``computed`` rows from ``read`` ones, padding (above, below, left, right) added before it.
+
+        For PAD itself ``padding`` are its own amounts; None: the operator's padding stays as it is.
+        """
+        key = (operator, read, computed, padding)
+        if key not in self._found:
+            self._found[key] = self._figures(_twin(operator, read, computed, padding), operator)
+        return self._found[key]
+
+    def pad(self, tensor: Tensor, read: int, padding: tuple[int, int, int, int]) -> TwinFigures:
+        """The PAD before a window."""
+        key = ("PAD", tensor, read, padding)
+        if key not in self._found:
+            self._found[key] = self._figures(_pad(tensor, read, padding), None)
+        return self._found[key]
+
+    def slice(self, tensor: Tensor, present: int, first: int, count: int) -> TwinFigures:
+        """A SLICE of ``count`` rows from row ``first`` of ``present`` ones."""
+        key = ("SLICE", tensor, present, first, count)
+        if key not in self._found:
+            self._found[key] = self._figures(_slice(tensor, present, first, count), None)
+        return self._found[key]
+
+    def join(self, tensor: Tensor, rows: tuple[int, ...]) -> TwinFigures:
+        """A CONCATENATION of parts with so many rows."""
+        parts = [_image(tensor, count) for count in rows]
+        options = Options("ConcatenationOptions", {"axis": 1})
+        joined = Operator(OpCode("CONCATENATION"), tuple(parts), (_image(tensor, sum(rows)),), options)
+        return self._figures(joined, None)
+
+    def _figures(self, twin: Operator, whole: Operator | None) -> TwinFigures:
+        asked = self._profile.requests(twin, WORD)
+        slots = {id(t): at for at, t in reversed(list(enumerate(twin.inputs)))}
+        saved = []
+        for share in self._profile.relations(twin):
+            if share.kind != "view":
+                source = share.input if whole is None else whole.inputs[slots[id(share.input)]]
+                assert source is not None
+                saved.append((source, saved_bytes(share)))
+        return TwinFigures(
+            aligned(asked.params, asked.params_alignment) if asked.params else 0,
+            sum(aligned(size) for size in (*asked.init, *asked.prepare)),
+            sum(aligned(size) for size in asked.scratch),
+            len(asked.scratch),
+            tuple(saved),
+        )
+
+
+def per_column(keys: Integers, figure: Callable[[int], int]) -> Integers:
+    """A figure for each column, worked out once for each key."""
+    different, places = np.unique(keys, return_inverse=True)
+    return np.asarray([figure(int(key)) for key in different], np.int64)[places]
+
+
+def _image(like: Tensor, rows: int) -> Tensor:
+    return Tensor(like.name, (1, rows, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
+
+
+def _twin(operator: Operator, read: int, computed: int, padding: tuple[int, int, int, int] | None) -> Operator:
+    output, options, inputs = operator.outputs[0], operator.options, list(operator.inputs)
+    is_pad = operator.name in ("PAD", "PADV2")
+    seen: dict[int, Tensor] = {}
+    for slot, tensor in enumerate(inputs):
+        if tensor is not None and not tensor.is_constant and len(tensor.shape) == 4 and tensor.shape[1] > 1:
+            inputs[slot] = seen.setdefault(id(tensor), _image(tensor, read))
+    if padding is not None and is_pad:
+        amounts = integers(inputs[1])
+        assert amounts is not None
+        amounts[2:4] = padding[:2]
+        inputs[1] = _constant("paddings", amounts.reshape(4, 2))
+    elif padding is not None:
+        first = inputs[0]
+        assert first is not None
+        inputs[0] = _padded_image(first, padding)
+        assert options is not None
+        options = replace(options, fields={**options.fields, "padding": VALID})
+    return replace(operator, inputs=tuple(inputs), outputs=(_image(output, computed),), options=options)
+
+
+def _padded_image(tensor: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
+    above, below, left, right = padding
+    _, rows, columns, depth = tensor.shape
+    return replace(tensor, shape=(1, rows + above + below, columns + left + right, depth))
+
+
+def _pad(tensor: Tensor, read: int, padding: tuple[int, int, int, int]) -> Operator:
+    source = _image(tensor, read)
+    above, below, left, right = padding
+    amounts = _constant("paddings", np.asarray([[0, 0], [above, below], [left, right], [0, 0]]))
+    return Operator(OpCode("PAD"), (source, amounts), (_padded_image(source, padding),), Options("PadOptions", {}))
+
+
+def _slice(tensor: Tensor, present: int, first: int, count: int) -> Operator:
+    cut = _image(tensor, count)
+    begin, size = _constant("begin", np.asarray([0, first, 0, 0])), _constant("size", np.asarray(cut.shape))
+    return Operator(OpCode("SLICE"), (_image(tensor, present), begin, size), (cut,), Options("SliceOptions", {}))
+
+
+def _constant(name: str, values: Integers) -> Tensor:
+    data = np.frombuffer(np.ascontiguousarray(values, np.int32).tobytes(), np.uint8)
+    return Tensor(name, values.shape, DType.INT32, Buffer(data))
