@@ -15,11 +15,10 @@ from ..ir.constants import integers
 from ..ir.model import Operator, Tensor
 from .cut_table import CutTable, Flags, Integers
 from .held_rows import HeldRows
-from .joins import JoinNeeds
 from .live import LiveBytes, StepRows
 from .outer_rows import is_late
 from .sweep import OperatorRows
-from .twins import TwinFigures, Twins
+from .twins import ColumnFigures, TwinFigures, Twins
 
 _ROWS = 1 << 16
 _BEGIN, _SIZE, _PADDINGS = 1 << 50, 2 << 50, 3 << 50
@@ -70,12 +69,12 @@ class Counter:
         self.slices = self.pads = self.joins = self.runs = zero
         self.params = self.buffers = self.requests = self.macs = zero
 
-    def add(self, rows: OperatorRows, held: HeldRows | None, figures: Sequence[Integers]) -> None:
-        """The next operator upwards; ``figures``: params, buffers and requests of its twins, a column for each stripe."""
+    def add(self, rows: OperatorRows, held: HeldRows | None, figures: ColumnFigures) -> None:
+        """The next operator upwards; ``figures``: of its twins."""
         operator, sums = rows.operator, self.cuts.sums
         self.removed.append(operator)
         self.runs = self.runs + sums(rows.has_job)
-        params, buffers, requests = (sums(np.where(rows.has_job, each, 0)) for each in figures)
+        params, buffers, requests = map(sums, (figures.params, figures.buffers, figures.requests))
         self.params, self.buffers, self.requests = self.params + params, self.buffers + buffers, self.requests + requests
         made = np.where(rows.has_job, rows.computed.count, 0)
         self.macs = self.macs + operator_macs(operator) // operator.outputs[0].shape[1] * sums(made)
@@ -113,7 +112,7 @@ class Counter:
     def _code(self, present: Flags, codes: Integers) -> None:
         self.codes.append((codes + self.cuts.way * _WAY)[present])
 
-    def additions(self, live: LiveBytes, joined: JoinNeeds) -> Additions:
+    def additions(self, live: LiveBytes) -> Additions:
         """What the region adds that starts at the operator added last."""
         base = self.slices, len(self.codes)
         for tensor, readers in live.readers.items():
@@ -121,11 +120,11 @@ class Counter:
                 self._outer(tensor, readers)
         slices, codes = self.slices, np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
         self.slices, self.codes = base[0], self.codes[: base[1]]
-        last = np.asarray([len(arities) for arities in joined.arities], np.int64)
+        last = live.joined.counts
         joins = self.joins + last
         new = slices + self.pads + self.joins + self.runs + last
         whole = self._whole()
-        figures = [(slices, self.twins.plain("SLICE")), (self.pads, self.twins.plain("PAD"))]
+        figures: list[tuple[Integers, TwinFigures]] = [(slices, self.twins.plain("SLICE")), (self.pads, self.twins.plain("PAD"))]
         figures.append((joins, self.twins.plain("CONCATENATION")))
         count = len(self.removed)
         return Additions(

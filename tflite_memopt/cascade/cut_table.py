@@ -16,10 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..graph.alignment import ARENA_ALIGNMENT
+
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Ends = tuple[int, ...]
 """The last row of each stripe, half-open, in order; the last of them is the height."""
+
+
+def up(sizes: Integers) -> Integers:
+    """Bytes rounded up to TFLM's alignment."""
+    return (sizes + (ARENA_ALIGNMENT - 1)) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
 
 
 @dataclass(frozen=True)

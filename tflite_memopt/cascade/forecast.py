@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from functools import partial
 
 from ..ir.model import Operator, Tensor
 from .counts import Additions, Counter
@@ -19,7 +18,7 @@ from .live import LiveBytes
 from .lower import row_bytes
 from .receptive_field import RowByRow
 from .stripes import Edges, Halo
-from .sweep import OperatorRows, Sweep
+from .sweep import Sweep
 from .twins import Twins
 
 
@@ -27,13 +26,16 @@ from .twins import Twins
 class Forecast:
     """The ways to cut a region that starts at operator ``first``.
 
-    ``peak``: bytes alive, at most, of the region alone. ``exact``: whether a way can be done, and its figures are exact.
+    ``peak``: the largest working set of the region alone, as the scheduler counts; ``bound``: what no plan for this order
+    goes below; both in bytes. ``exact``: whether a way can be done, and its figures are exact.
+    ``additions``: what each adds; to be asked for before the next forecast is.
     """
 
     first: int
     peak: Integers
+    bound: Integers
     exact: Flags
-    additions: Additions
+    additions: Callable[[], Additions]
 
 
 def forecasts(
@@ -49,30 +51,15 @@ def forecasts(
 
     ``ways[i]`` is how operator i is run for some rows. ``lives_on``: tensors that are read after them or returned.
     """
-    sweep, live, counter = Sweep(cuts, *mode), LiveBytes(cuts), Counter(cuts, twins)
     joined = join_needs(cuts, row_bytes(operators[-1].outputs[0]))
+    sweep, live, counter = Sweep(cuts, *mode), LiveBytes(cuts, joined, twins), Counter(cuts, twins)
     for first in range(len(operators) - 1, -1, -1):
         rows = sweep.add(operators[first], ways[first])
-        figures = _figures(rows, twins)
-        held = live.add(rows, figures[3])
-        counter.add(rows, held, figures[:3])
-        peak, exact = live.peak(lives_on)
-        found = Forecast(first, peak, exact & sweep.possible, counter.additions(live, joined))
+        figures = twins.columns(rows)
+        counter.add(rows, live.add(rows, figures), figures)
+        peak, bound, exact = live.peak(lives_on)
+        found = Forecast(first, peak, bound, exact & sweep.possible, partial(counter.additions, live))
         yield found
         if not goes_on(found):
             return
 
-
-def _figures(rows: OperatorRows, twins: Twins) -> list[Integers]:
-    """(params, buffers, requests, scratch) of the twin in each stripe."""
-    read, computed = rows.read.count, rows.computed.count
-    keys = ((read * 65536 + computed) * 256 + rows.above) * 256 + rows.below
-    different, first, places = np.unique(keys, return_index=True, return_inverse=True)
-    is_pad = rows.operator.name in ("PAD", "PADV2")
-    found = []
-    for at in first:
-        padding = (int(rows.above[at]), int(rows.below[at]), rows.left, rows.right)
-        given = padding if is_pad or rows.pads[at] or rows.is_valid else None
-        found.append(twins.of(rows.operator, int(read[at]), int(computed[at]), given) if rows.has_job[at] else None)
-    table = [(0, 0, 0, 0) if each is None else (each.params, each.buffers, each.requests, each.scratch) for each in found]
-    return list(np.asarray(table, np.int64).T[:, places])

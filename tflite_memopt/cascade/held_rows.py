@@ -17,17 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT
-from .cut_table import CutTable, Flags, Integers
+from .cut_table import CutTable, Flags, Integers, up
 from .lower import row_bytes
-from .sweep import OperatorRows, RowArrays
+from .sweep import OperatorRows
+from .twins import Twins
 
 if TYPE_CHECKING:
     from .live import StepRows, StepTable
-
-
-def up(sizes: Integers) -> Integers:
-    """Rounded up to TFLM's alignment."""
-    return (sizes + (ARENA_ALIGNMENT - 1)) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
 
 
 class ReadRows:
@@ -48,9 +44,10 @@ class ReadRows:
 class HeldRows:
     """The rows of one tensor, a column for each stripe. ``readers``: from the last to the first."""
 
-    def __init__(self, cuts: CutTable, rows: OperatorRows, readers: Sequence[StepRows]) -> None:
-        self.cuts, self.rows = cuts, rows
-        self.row = row_bytes(rows.operator.outputs[0])
+    def __init__(self, cuts: CutTable, rows: OperatorRows, readers: Sequence[StepRows], twins: Twins) -> None:
+        self.cuts, self.rows, self._twins = cuts, rows, twins
+        self._tensor = rows.operator.outputs[0]
+        self.row = row_bytes(self._tensor)
         self.needed, self.kept, self.made, self.computed = rows.needed, rows.kept, rows.made, rows.computed
         self._held = up(self.needed.count * self.row)
         self._kept = up(self.kept.count * self.row)
@@ -130,19 +127,21 @@ class HeldRows:
         for read in self.reads[1:]:
             self._add_copy(table, read)
         self._add_last(table)
+        if self._twins.shares:
+            self._save(table, steps)
         table.after = table.after + kept
 
     def _add_copy(self, table: StepTable, read: ReadRows) -> None:
         """The copied slice of a reader that is not the last: alive until the padding or the operator reads it."""
         if not read.is_copy.any():
             return
-        steps, tensor = read.steps, self.rows.operator.outputs[0]
+        steps, tensor = read.steps, self._tensor
         table.add(steps.read[tensor], steps.run, read.copied)
         table.add(steps.run, steps.run + 1, np.where(steps.rows.pads, 0, read.copied))
 
     def _add_last(self, table: StepTable) -> None:
         """From the last reader on: what is read, what is kept, and in the end only that."""
-        read, steps, tensor = self.last, self.last.steps, self.rows.operator.outputs[0]
+        read, steps, tensor = self.last, self.last.steps, self._tensor
         held, kept, copied = self._held, self._next_kept, read.copied
         at_read, at_keep = steps.read[tensor], steps.keep[tensor]
         kept_copy = np.where(self.keep_is_copy, kept, 0)
@@ -164,3 +163,70 @@ class HeldRows:
         start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
         common = np.minimum(read.first + read.bytes, start + kept) - np.maximum(read.first, start)
         return np.where(kept > 0, read.bytes + kept - np.maximum(common, 0), read.bytes)
+
+    def _save(self, table: StepTable, steps: StepRows) -> None:
+        """What kernels save: the slices that are copies, and the operators that read the held rows or a slice of them."""
+        skipped = self.made.start - self.computed.start
+        trim = self._twins.sliced(self._tensor, self.trim_is_copy, self.computed.count, skipped, self.made.count)
+        table.save(steps.trim, trim, trim)
+        for read in self.reads:
+            is_last, own = read is self.last, read.steps
+            for step, saved, chosen in (
+                (own.pad, own.pad_saved, rows_that_pad(own)),
+                (own.run, own.saved.get(self._tensor), ~rows_that_pad(own) & own.rows.has_job),
+            ):
+                if saved is not None:
+                    exact, bound = self._dying(read, is_last)
+                    one = np.where(chosen & (exact > 0), saved, 0)
+                    table.save(step, one, np.where(chosen, np.minimum(saved, bound), 0))
+        self._save_slices(table)
+
+    def _dying(self, read: ReadRows, is_last: bool) -> tuple[Integers, Integers]:
+        """(bytes that die as one range, bytes that die) where a reader takes its rows; 0 where none do."""
+        alive = self._keeps_whole if is_last else np.ones_like(self._keeps_whole)
+        kept_view = self.keep_is_cut & ~self.keep_is_copy
+        start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+        first, end = np.where(read.is_cut, read.first, 0), np.where(read.is_cut, read.first + read.bytes, self._held)
+        common = np.maximum(np.minimum(end, start + self._next_kept) - np.maximum(first, start), 0)
+        rest = np.where(kept_view, end - first - common, end - first)
+        bound = np.where(read.is_copy, read.bytes, np.where(alive, 0, rest))
+        is_one = (rest == end - first) & ~self._is_split(read, first, end)
+        return np.where(read.is_copy | (is_one & ~alive), bound, 0), bound
+
+    def _is_split(self, read: ReadRows, first: Integers, end: Integers) -> Flags:
+        """Whether another view of the held rows ends inside this range of their bytes."""
+        kept = up(self.kept.count * self.row)
+        found = self.is_joined & (first < kept) & (kept < end)
+        found |= self.is_joined & (first < kept) & (end <= kept)
+        kept_view = self.keep_is_cut & ~self.keep_is_copy
+        start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+        for at in (start, start + self._next_kept):
+            found |= kept_view & (first < at) & (at < end)
+        for other in self.reads:
+            if other is not read:
+                for at in (other.first, other.first + other.bytes):
+                    found |= other.is_cut & ~other.is_copy & (first < at) & (at < end)
+        return found
+
+    def _save_slices(self, table: StepTable) -> None:
+        """Slices of the held rows that are copies, where the held rows die."""
+        read, steps = self.last, self.last.steps
+        whole = np.zeros_like(self._held), self._held
+        ends_here = read.is_copy & ~self.keep_is_cut & ~self._keeps_whole
+        skipped = steps.rows.read.start - self.needed.start
+        saved = self._twins.sliced(self._tensor, ends_here, self.needed.count, skipped, steps.rows.read.count)
+        one = np.where(self._is_split(read, *whole), 0, saved)
+        table.save(steps.read[self._tensor], one, np.minimum(saved, self._held))
+        ends_here = self.keep_is_copy & read.is_cut
+        skipped = self.cuts.following(self.kept.start, 0) - self.needed.start
+        saved = self._twins.sliced(
+            self._tensor, ends_here, self.needed.count, skipped, self.cuts.following(self.kept.count, 0)
+        )
+        viewed = np.where(read.is_copy, 0, read.bytes)
+        one = np.where(self._is_split(read, *whole) | (read.is_cut & ~read.is_copy), 0, saved)
+        table.save(steps.keep[self._tensor], one, np.minimum(saved, self._held - viewed))
+
+
+def rows_that_pad(steps: StepRows) -> Flags:
+    """The stripes in which the operator has a PAD before it."""
+    return steps.rows.pads

@@ -13,19 +13,19 @@ from .lower import MAX_CONCATENATION_INPUTS, groups_of
 
 @dataclass(frozen=True)
 class JoinNeeds:
-    """For each way: the largest need in bytes while parts are joined; whether it is exact; the parts of every join."""
+    """For each way: the largest need in bytes while parts are joined; whether it is exact; how many joins there are."""
 
     needs: Integers
     exact: Flags
-    arities: tuple[tuple[int, ...], ...]
+    counts: Integers
 
 
 def join_needs(cuts: CutTable, row: int) -> JoinNeeds:
     """``row`` is the bytes of one row of the exit."""
     found = [_one(ends, row) for ends in cuts.ways]
-    needs, arities = zip(*found, strict=True)
+    needs, counts = zip(*found, strict=True)
     exact = np.asarray([_is_plain(ends, row) for ends in cuts.ways], np.bool_)
-    return JoinNeeds(np.asarray(needs, np.int64), exact, arities)
+    return JoinNeeds(np.asarray(needs, np.int64), exact, np.asarray(counts, np.int64))
 
 
 def _is_plain(ends: Ends, row: int) -> bool:
@@ -35,9 +35,9 @@ def _is_plain(ends: Ends, row: int) -> bool:
     return is_aligned or (least >= ARENA_ALIGNMENT and len(ends) <= MAX_CONCATENATION_INPUTS)
 
 
-def _one(ends: Ends, row: int) -> tuple[int, tuple[int, ...]]:
+def _one(ends: Ends, row: int) -> tuple[int, int]:
     spans = list(zip([0, *ends], ends, strict=False))
-    arities: list[int] = []
+    joins = 0
     live = sum(aligned((end - start) * row) for start, end in spans)
     peak = live
     while len(spans) > 1:
@@ -51,6 +51,6 @@ def _one(ends: Ends, row: int) -> tuple[int, tuple[int, ...]]:
             peak = max(peak, live)
             live -= sum(size for size, view in zip(sizes, views, strict=True) if not view)
             grouped.append((start, end))
-            arities.append(len(parts))
+            joins += 1
         spans = grouped
-    return peak, tuple(arities)
+    return peak, joins

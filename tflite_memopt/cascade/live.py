@@ -16,27 +16,23 @@ bytes and no other view contradicts, copies elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Tensor
-from .cut_table import CutTable, Flags, Integers
+from .credits import Credits
+from .cut_table import CutTable, Flags, Integers, up
 from .held_rows import HeldRows
-from .joins import join_needs
+from .joins import JoinNeeds
 from .lower import row_bytes
-from .outer_rows import outer_bytes
+from .outer_rows import OuterReads
 from .sweep import OperatorRows
+from .twins import ColumnFigures, Twins
 
 _FEW_ROWS = 64
-
-
-def up(sizes: Integers) -> Integers:
-    """Rounded up to TFLM's alignment."""
-    return (sizes + (ARENA_ALIGNMENT - 1)) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
 
 
 def padded_bytes(rows: OperatorRows) -> Integers:
@@ -49,7 +45,10 @@ def padded_bytes(rows: OperatorRows) -> Integers:
 
 @dataclass(frozen=True)
 class StepRows:
-    """Where the steps of one operator are in the table, counted from its end: the table grows upwards."""
+    """Where the steps of one operator are in the table, counted from its end: the table grows upwards.
+
+    ``saved[source]``: bytes that the operator saves at most where ``source`` dies; ``pad_saved``: its padding.
+    """
 
     rows: OperatorRows
     read: dict[Tensor, int]
@@ -58,6 +57,8 @@ class StepRows:
     run: int
     trim: int
     join: int
+    saved: Mapping[Tensor, Integers]
+    pad_saved: Integers
 
     @property
     def top(self) -> int:
@@ -66,36 +67,50 @@ class StepRows:
 
 
 class StepTable:
-    """The table of one sweep. ``after`` are bytes that are alive in all steps that are still to be added above."""
+    """The table of one sweep. ``after`` are bytes that are alive in all steps that are still to be added above.
 
-    def __init__(self, cuts: CutTable) -> None:
+    ``credits``: what kernels may save where an input dies, if anything: see ``Credits``.
+    """
+
+    def __init__(self, cuts: CutTable, has_credits: bool) -> None:
         self.cuts = cuts
         self.after: Integers = np.zeros(len(cuts.end), np.int64)
         self._cells: Integers = np.zeros((_FEW_ROWS, len(cuts.end)), np.int64)
-        self._used = 0
+        self._credits = Credits(_FEW_ROWS, len(cuts.end)) if has_credits else None
+        self.used = 0
 
     def add_rows(self, count: int) -> int:
         """Make room for so many steps above; returns the first one, counted from the end (a negative number)."""
-        while self._used + count > len(self._cells):
+        while self.used + count > len(self._cells):
             self._cells = np.concatenate([np.zeros_like(self._cells), self._cells])
-        self._used += count
-        self._cells[-self._used : len(self._cells) - self._used + count] = self.after
-        return -self._used
+            if self._credits is not None:
+                self._credits = self._credits.doubled()
+        self.used += count
+        self._cells[-self.used : len(self._cells) - self.used + count] = self.after
+        return -self.used
 
     def add(self, first: int, end: int, nbytes: Integers | int) -> None:
         """Add bytes to steps ``first`` to ``end``, half-open."""
         size = len(self._cells)
         self._cells[size + first : size + end] += nbytes
 
-    def largest(self, extra: npt.NDArray[np.int64] | None) -> Integers:
-        """The largest need of each way, with ``extra`` bytes for each cell where given."""
-        used = self._cells[len(self._cells) - self._used :]
-        return self.cuts.largest((used if extra is None else used + extra).max(axis=0))
+    def save(self, step: int, exact: Integers, bound: Integers) -> None:
+        """Bytes that a step saves, if no other input saves more."""
+        if self._credits is not None:
+            self._credits.save(step, exact, bound)
 
-    @property
-    def used(self) -> int:
-        """How many steps there are."""
-        return self._used
+    def outer_credits(self) -> Credits | None:
+        """A copy of the credits, to add those of the region's inputs to."""
+        return None if self._credits is None else self._credits.last(self.used)
+
+    def largest(self, extra: Integers, credits: Credits | None) -> tuple[Integers, Integers]:
+        """(need, bound on what a plan needs) of each way, with ``extra`` bytes for each cell."""
+        cells = self._cells[len(self._cells) - self.used :] + extra
+        if credits is None:
+            found = self.cuts.largest(cells.max(axis=0))
+            return found, found
+        pair = [self.cuts.largest((cells - saved).max(axis=0)) for saved in (credits.exact, credits.bound)]
+        return pair[0], pair[1]
 
 
 @dataclass
@@ -103,6 +118,8 @@ class LiveBytes:
     """Adds operators upwards from the exit; ``peak`` may be asked after each. ``regular[w]``: whether way w is exact."""
 
     cuts: CutTable
+    joined: JoinNeeds
+    twins: Twins
     regular: Flags = field(init=False)
     table: StepTable = field(init=False)
     readers: dict[Tensor, list[StepRows]] = field(default_factory=dict)
@@ -113,25 +130,26 @@ class LiveBytes:
 
     def __post_init__(self) -> None:
         self.regular = np.ones(len(self.cuts.ways), np.bool_)
-        self.table = StepTable(self.cuts)
+        self.table = StepTable(self.cuts, self.twins.shares)
 
-    def add(self, rows: OperatorRows, scratch: Integers | int) -> HeldRows | None:
+    def add(self, rows: OperatorRows, figures: ColumnFigures) -> HeldRows | None:
         """The next operator upwards; returns how its output is held, None for the exit's."""
         table, is_exit = self.table, not self.made and not self.readers
         if is_exit:
             self._start(rows)
-        steps = self._steps(rows)
-        table.add(steps.run, steps.run + 1, scratch)
+        steps = self._steps(rows, figures)
+        table.add(steps.run, steps.run + 1, figures.scratch)
         table.add(steps.pad, steps.run + 1, padded_bytes(rows))
         output = rows.operator.outputs[0]
         held = None
         if is_exit:
             self._add_exit(rows, steps)
         else:
-            held = HeldRows(self.cuts, rows, self.readers[output])
+            held = HeldRows(self.cuts, rows, self.readers[output], self.twins)
             self.regular &= held.regular
             held.add_to(table, steps)
             self.made[output] = held
+        self._save_padded(steps)
         for tensor in rows.sources:
             self.readers.setdefault(tensor, []).append(steps)
         for slot, tensor in enumerate(rows.operator.inputs):
@@ -139,19 +157,26 @@ class LiveBytes:
                 self.whole.setdefault(tensor, steps.run)
         return held
 
+    def _save_padded(self, steps: StepRows) -> None:
+        """The padded rows are read by the operator alone, and die there."""
+        rows = steps.rows
+        if self.twins.shares and rows.pads.any():
+            saved = np.where(rows.pads, steps.saved.get(rows.sources[0], 0), 0)
+            self.table.save(steps.run, saved, saved)
+
     def _start(self, rows: OperatorRows) -> None:
         self._exit = rows.operator.outputs[0]
         self._parts = up(rows.made.count * row_bytes(self._exit))
         self.table.after = self.cuts.sums_before(self._parts)
 
-    def _steps(self, rows: OperatorRows) -> StepRows:
+    def _steps(self, rows: OperatorRows, figures: ColumnFigures) -> StepRows:
         sources = rows.sources
         ends = [tensor for tensor in sources if tensor not in self.readers]
         first = self.table.add_rows(len(sources) + len(ends) + 4)
         read = {tensor: first + at for at, tensor in enumerate(sources)}
         keep = {tensor: first + len(sources) + at for at, tensor in enumerate(ends)}
         last = first + len(sources) + len(ends)
-        return StepRows(rows, read, keep, last, last + 1, last + 2, last + 3)
+        return StepRows(rows, read, keep, last, last + 1, last + 2, last + 3, figures.saved, figures.pad_saved)
 
     def _add_exit(self, rows: OperatorRows, steps: StepRows) -> None:
         size = row_bytes(self._exit)
@@ -163,23 +188,31 @@ class LiveBytes:
         self.table.add(steps.run, steps.trim + 1, computed)
         self.table.add(steps.trim, steps.trim + 1, np.where(is_copy, self._parts, 0))
         self.table.add(steps.join, steps.join + 1, self._parts)
+        if self.twins.shares:
+            saved = self.twins.sliced(self._exit, is_copy, rows.computed.count, skipped, rows.made.count)
+            self.table.save(steps.trim, saved, saved)
 
-    def peak(self, lives_on: Collection[Tensor]) -> tuple[Integers, Flags]:
-        """The largest need of each way when the region starts at the operator added last, and whether it is exact.
+    def peak(self, lives_on: Collection[Tensor]) -> tuple[Integers, Integers, Flags]:
+        """The largest need of each way when the region starts at the operator added last.
 
-        ``lives_on``: inputs that are read after the region.
+        Also a bound on what any plan needs for this order, and whether the need is exact. ``lives_on``: inputs that are
+        read after the region.
         """
         outer = [tensor for tensor in self.readers if tensor not in self.made]
         staying = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole} if tensor in lives_on)
         extra: Integers = np.full((self.table.used, len(self.cuts.end)), staying, np.int64)
         exact = self.regular.copy()
+        credits = self.table.outer_credits()
         for tensor in outer:
-            exact &= outer_bytes(self.cuts, tensor, self.readers[tensor], tensor in lives_on, extra)
+            reads = OuterReads(self.cuts, tensor, self.readers[tensor], tensor in lives_on)
+            exact &= reads.add_to(extra)
+            if credits is not None:
+                reads.save_to(credits, self.twins)
         for tensor, run in self.whole.items():
             if tensor not in lives_on:
                 extra += aligned(tensor.nbytes)
                 extra[self.table.used + run + 1 :, self.cuts.last] -= aligned(tensor.nbytes)
         at_start = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole})
-        joined = join_needs(self.cuts, row_bytes(self._exit))
-        needs = np.maximum(self.table.largest(extra), joined.needs + staying)
-        return np.maximum(needs, at_start), exact & joined.exact
+        least = np.maximum(self.joined.needs + staying, at_start)
+        need, bound = self.table.largest(extra, credits)
+        return np.maximum(need, least), np.maximum(bound, least), exact & self.joined.exact

@@ -9,16 +9,13 @@ import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Tensor
-from .cut_table import CutTable, Flags, Integers
+from .credits import Credits
+from .cut_table import CutTable, Flags, Integers, up
 from .lower import row_bytes
 
 if TYPE_CHECKING:
     from .live import StepRows
-
-
-def up(sizes: Integers) -> Integers:
-    """Rounded up to TFLM's alignment."""
-    return (sizes + (ARENA_ALIGNMENT - 1)) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
+    from .twins import Twins
 
 
 class _OuterRead:
@@ -43,27 +40,89 @@ def is_late(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows]) -> Flag
     return cuts.sums(late) > 0
 
 
-def outer_bytes(
-    cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], lives_on: bool, extra: Integers
-) -> Flags:
-    """Add the bytes of an input to the table ``extra``; returns whether that is exact, for each way.
+class OuterReads:
+    """What a region's operators read of one input. ``readers``: from the last to the first.
 
-    ``readers``: from the last to the first. An input that lives on is in the table already, but for copies.
+    ``lives_on``: whether the input is read after the region.
     """
-    reads = [_OuterRead(tensor, steps) for steps in reversed(readers)]
-    late = np.logical_or.reduce([read.is_late for read in reads])
-    is_late_way = cuts.sums(late) > 0
-    late = is_late_way[cuts.way]
-    if late.any():
-        for read in reads:
-            _add(extra, read.steps.read[tensor], read.steps.run, np.where(read.is_late, read.bytes, 0))
-            at_run = np.where(read.is_late & ~read.steps.rows.pads, read.bytes, 0)
-            _add(extra, read.steps.run, read.steps.run + 1, at_run)
-    if lives_on:
-        return np.ones(len(cuts.ways), np.bool_)
-    early_exact = _add_early(cuts, reads, ~late, extra)
-    late_exact = _add_late(cuts, tensor, reads, late, extra)
-    return np.where(is_late_way, late_exact, early_exact)
+
+    def __init__(self, cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], lives_on: bool) -> None:
+        self._cuts, self._tensor, self._lives_on = cuts, tensor, lives_on
+        self._reads = [_OuterRead(tensor, steps) for steps in reversed(readers)]
+        late = np.logical_or.reduce([read.is_late for read in self._reads])
+        self._is_late_way = cuts.sums(late) > 0
+        self._late = self._is_late_way[cuts.way]
+
+    def add_to(self, extra: Integers) -> Flags:
+        """Add the bytes of the input to a table; returns whether that is exact, for each way.
+
+        An input that lives on is in the table already, but for copies.
+        """
+        tensor, late = self._tensor, self._late
+        if late.any():
+            for read in self._reads:
+                _add(extra, read.steps.read[tensor], read.steps.run, np.where(read.is_late, read.bytes, 0))
+                at_run = np.where(read.is_late & ~read.steps.rows.pads, read.bytes, 0)
+                _add(extra, read.steps.run, read.steps.run + 1, at_run)
+        if self._lives_on:
+            return np.ones(len(self._cuts.ways), np.bool_)
+        early_exact = _add_early(self._cuts, self._reads, ~late, extra)
+        late_exact = _add_late(self._cuts, tensor, self._reads, late, extra)
+        return np.where(self._is_late_way, late_exact, early_exact)
+
+    def save_to(self, credits: Credits, twins: Twins) -> None:
+        """Bytes that kernels save where rows of the input die as they are read."""
+        tensor, cuts = self._tensor, self._cuts
+        later = _later(cuts, self._reads)
+        for at, read in enumerate(self._reads):
+            steps = read.steps
+            one, bound = self._dying(at, later)
+            pads = steps.rows.pads
+            pairs = [(steps.pad, steps.pad_saved, pads)]
+            if tensor in steps.saved:
+                pairs.append((steps.run, steps.saved[tensor], ~pads & read.has_job))
+            for step, saved, chosen in pairs:
+                exact = np.where(chosen & one, saved, 0)
+                credits.save(step, exact, np.where(chosen, np.minimum(saved, bound), 0))
+        if self._lives_on or not self._late.any():
+            return
+        final = self._reads[-1]
+        ends_here = self._late & cuts.is_last & final.is_late
+        rows = np.full_like(final.first, tensor.shape[1])
+        saved = twins.sliced(tensor, ends_here, rows, final.steps.rows.read.start, final.steps.rows.read.count)
+        whole = aligned(tensor.nbytes)
+        parts = [r.is_cut & ~r.is_late & ((r.first > 0) | (r.end < whole)) for r in self._reads]
+        views = cuts.sums(np.logical_or.reduce(parts)) > 0
+        credits.save(final.steps.read[tensor], np.where(views[cuts.way], 0, saved), saved)
+
+    def _dying(self, at: int, later: tuple[Integers, Integers]) -> tuple[Flags, Integers]:
+        """(whether all that a reader takes dies as one range, bytes that die) in each stripe."""
+        read, cuts = self._reads[at], self._cuts
+        is_copy = self._late & read.is_late
+        if self._lives_on:
+            return is_copy, np.where(is_copy, read.bytes, 0)
+        pending = self._reads[at + 1 :]
+        left = _beyond([read, *pending], *later) - _beyond(pending, *later)
+        is_split = np.zeros(len(read.first), np.bool_)
+        for other in self._reads:
+            for moved in (0, -1, 1):
+                if other is read and not moved:
+                    continue
+                is_split |= _ends_inside(cuts, read, other, moved)
+        early = ~self._late
+        # Of slices made late, the last one ends the input; what is left of it then is this slice alone.
+        ends = self._late & cuts.is_last & (at == len(self._reads) - 1)
+        bound = np.where(is_copy, read.bytes, np.where(early, left, np.where(ends, read.bytes, 0)))
+        return is_copy | ((early | ends) & ~is_split & (left == read.bytes)), bound
+
+
+def _ends_inside(cuts: CutTable, read: _OuterRead, other: _OuterRead, moved: int) -> Flags:
+    """Whether a slice for the other one, in this stripe or the one before (-1) or after (1) it, starts or ends in here."""
+    first, end, is_cut = other.first, other.end, other.is_cut & ~other.is_late
+    if moved:
+        shifted = cuts.previous if moved < 0 else cuts.following
+        first, end, is_cut = shifted(first, 0), shifted(end, 0), shifted(is_cut, 0)
+    return is_cut & (((read.first < first) & (first < read.end)) | ((read.first < end) & (end < read.end)))
 
 
 def _add(extra: Integers, first: int, end: int, nbytes: Integers) -> None:
@@ -87,18 +146,24 @@ def _add_early(cuts: CutTable, reads: Sequence[_OuterRead], chosen: Flags, extra
         exact = cuts.sums(resumes & chosen) == 0
     pending = list(reads)
     start = -len(extra)
+    more = np.where(chosen, _beyond(pending, later_first, later_end), 0)
     while pending:
-        more = np.where(chosen, _union(pending, later_first, later_end) - (later_end - later_first), 0)
-        if len(reads) == 1:
-            common = np.minimum(reads[0].end, later_end) - np.maximum(reads[0].first, later_first)
-            more = np.where(chosen, reads[0].bytes - np.maximum(common, 0), 0)
-        steps = pending[0].steps
+        steps = pending.pop(0).steps
         _add(extra, start, steps.run, more)
-        del pending[0]
-        rest = np.where(chosen, _union(pending, later_first, later_end) - (later_end - later_first), 0)
+        rest = np.where(chosen, _beyond(pending, later_first, later_end), 0)
         _add(extra, steps.run, steps.run + 1, np.where(steps.rows.pads, rest, more))
-        start = steps.run + 1
+        start, more = steps.run + 1, rest
     return exact
+
+
+def _beyond(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Integers:
+    """Bytes of the reads outside a range."""
+    if not reads:
+        return np.zeros_like(first)
+    if len(reads) == 1:
+        common = np.minimum(reads[0].end, end) - np.maximum(reads[0].first, first)
+        return reads[0].bytes - np.maximum(common, 0)
+    return _union(reads, first, end) - (end - first)
 
 
 def _gap_before(cuts: CutTable, read: _OuterRead) -> Integers:

@@ -7,6 +7,7 @@ the operators below it and not on where the region starts, so that one sweep ser
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class RowArrays:
     start: Integers
     end: Integers
 
-    @property
+    @cached_property
     def count(self) -> Integers:
         """How many rows."""
         return np.maximum(self.end - self.start, 0)
@@ -53,7 +54,7 @@ class OperatorRows:
     has_job: Flags
     is_valid: bool
 
-    @property
+    @cached_property
     def sources(self) -> tuple[Tensor, ...]:
         """The tensors of which it reads rows, each once."""
         return tuple(dict.fromkeys(t for slot in self.way.sliced if (t := self.operator.inputs[slot]) is not None))

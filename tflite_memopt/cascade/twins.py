@@ -6,7 +6,7 @@ a kernel profile is asked once for each; twins are made outside any graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,8 @@ from ..ir.dtype import DType
 from ..ir.model import Buffer, OpCode, Operator, Options, Tensor
 from ..kernels.profile import KernelProfile
 from ..memory.relations import saved_bytes
-from .cut_table import Integers
+from .cut_table import Flags, Integers
+from .sweep import OperatorRows
 
 WORD = 32
 _NO_DATA = Buffer()
@@ -39,11 +40,31 @@ class TwinFigures:
     saved: tuple[tuple[Tensor, int], ...]
 
 
+_NOTHING = TwinFigures(0, 0, 0, 0, ())
+
+
+@dataclass(frozen=True)
+class ColumnFigures:
+    """The figures of an operator's twins, a column for each stripe; ``pad_saved``: of the PAD before the window."""
+
+    params: Integers
+    buffers: Integers
+    requests: Integers
+    scratch: Integers
+    saved: Mapping[Tensor, Integers]
+    pad_saved: Integers
+
+
 class Twins:
-    """The figures of twins under one kernel profile, each worked out once."""
+    """The figures of twins under one kernel profile, each worked out once.
+
+    ``shares``: whether the profile lets any output lie on an input that is overwritten.
+    """
 
     def __init__(self, profile: KernelProfile) -> None:
         self._profile = profile
+        image = Tensor("", (1, 4, 1, 1), DType.INT8, _NO_DATA)
+        self.shares = any(share.kind != "view" for share in profile.relations(_slice(image, 4, 1, 2)))
         self._found: dict[tuple[object, ...], TwinFigures] = {}
         self._plain: dict[str, TwinFigures] = {}
         self._shapes: dict[tuple[int, ...], int] = {}
@@ -98,6 +119,40 @@ class Twins:
         joined = Operator(OpCode("CONCATENATION"), tuple(parts), (_image(tensor, sum(rows)),), options)
         return self._figures(joined, None)
 
+    def columns(self, rows: OperatorRows) -> ColumnFigures:
+        """The figures of all stripes of an operator."""
+        read, computed, has_job = rows.read.count, rows.computed.count, rows.has_job
+        keys = ((read * 65536 + computed) * 256 + rows.above) * 256 + rows.below
+        _, first, places = np.unique(np.where(has_job, keys, -1), return_index=True, return_inverse=True)
+        is_pad = rows.operator.name in ("PAD", "PADV2")
+        found, padded = [], []
+        for at in first:
+            around = (int(rows.above[at]), int(rows.below[at]), rows.left, rows.right)
+            given = around if is_pad or rows.is_valid else None
+            one = self.of(rows.operator, int(read[at]), int(computed[at]), given) if has_job[at] else _NOTHING
+            pad = self.pad(rows.sources[0], int(read[at]), around) if rows.pads[at] and self.shares else _NOTHING
+            found.append(one)
+            padded.append(sum(nbytes for _, nbytes in pad.saved))
+        table = np.asarray([(e.params, e.buffers, e.requests, e.scratch) for e in found], np.int64).T[:, places]
+        saved = {
+            tensor: np.asarray([max((n for t, n in one.saved if t is tensor), default=0) for one in found])[places]
+            for tensor in rows.sources
+            if self.shares
+        }
+        return ColumnFigures(*table, saved=saved, pad_saved=np.asarray(padded, np.int64)[places])
+
+    def sliced(
+        self, tensor: Tensor, present: Flags, rows: Integers, first: Integers, count: Integers
+    ) -> Integers:
+        """Bytes that a copied slice of ``count`` of ``rows`` rows from row ``first`` saves where its source dies."""
+        keys = np.where(present, (rows * 65536 + first) * 65536 + count, -1)
+        different, places = np.unique(keys, return_inverse=True)
+        saved = [0 if key < 0 else self._slice_saves(tensor, int(key)) for key in different]
+        return np.asarray(saved, np.int64)[places]
+
+    def _slice_saves(self, tensor: Tensor, key: int) -> int:
+        return sum(n for _, n in self.slice(tensor, key >> 32, key >> 16 & 65535, key & 65535).saved)
+
     def _figures(self, twin: Operator, whole: Operator | None) -> TwinFigures:
         asked = self._profile.requests(twin, WORD)
         slots = {id(t): at for at, t in reversed(list(enumerate(twin.inputs)))}
@@ -114,12 +169,6 @@ class Twins:
             len(asked.scratch),
             tuple(saved),
         )
-
-
-def per_column(keys: Integers, figure: Callable[[int], int]) -> Integers:
-    """A figure for each column, worked out once for each key."""
-    different, places = np.unique(keys, return_inverse=True)
-    return np.asarray([figure(int(key)) for key in different], np.int64)[places]
 
 
 def _image(like: Tensor, rows: int) -> Tensor:
