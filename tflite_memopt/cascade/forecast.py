@@ -28,13 +28,14 @@ class Forecast:
 
     ``peak``: the largest working set of the region alone, as the scheduler counts; ``bound``: what no plan for this order
     goes below; both in bytes. ``exact``: whether a way can be done, and its figures are exact.
-    ``additions``: what each adds; to be asked for before the next forecast is.
+    ``macs``: those added. ``additions``: what each adds; to be asked for before the next forecast is.
     """
 
     first: int
     peak: Integers
     bound: Integers
     exact: Flags
+    macs: Integers
     additions: Callable[[], Additions]
 
 
@@ -58,7 +59,7 @@ def forecasts(
         figures = twins.columns(rows)
         counter.add(rows, live.add(rows, figures), figures)
         peak, bound, exact = live.peak(lives_on)
-        found = Forecast(first, peak, bound, exact & sweep.possible, partial(counter.additions, live))
+        found = Forecast(first, peak, bound, exact & sweep.possible, counter.macs, partial(counter.additions, live))
         yield found
         if not goes_on(found):
             return

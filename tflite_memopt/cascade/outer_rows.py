@@ -90,10 +90,14 @@ class OuterReads:
         ends_here = self._late & cuts.is_last & final.is_late
         rows = np.full_like(final.first, tensor.shape[1])
         saved = twins.sliced(tensor, ends_here, rows, final.steps.rows.read.start, final.steps.rows.read.count)
-        whole = aligned(tensor.nbytes)
+        credits.save(final.steps.read[tensor], np.where(self._is_cut_up, 0, saved), saved)
+
+    @property
+    def _is_cut_up(self) -> Flags:
+        """For each stripe, whether a view of the input starts or ends inside it, in any stripe."""
+        whole = aligned(self._tensor.nbytes)
         parts = [r.is_cut & ~r.is_late & ((r.first > 0) | (r.end < whole)) for r in self._reads]
-        views = cuts.sums(np.logical_or.reduce(parts)) > 0
-        credits.save(final.steps.read[tensor], np.where(views[cuts.way], 0, saved), saved)
+        return (self._cuts.sums(np.logical_or.reduce(parts)) > 0)[self._cuts.way]
 
     def _dying(self, at: int, later: tuple[Integers, Integers]) -> tuple[Flags, Integers]:
         """(whether all that a reader takes dies as one range, bytes that die) in each stripe."""
@@ -103,7 +107,7 @@ class OuterReads:
             return is_copy, np.where(is_copy, read.bytes, 0)
         pending = self._reads[at + 1 :]
         left = _beyond([read, *pending], *later) - _beyond(pending, *later)
-        is_split = np.zeros(len(read.first), np.bool_)
+        is_split = ~read.is_cut & self._is_cut_up
         for other in self._reads:
             for moved in (0, -1, 1):
                 if other is read and not moved:
