@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from bench_networks import named, row, table
+from bench_networks import named
+from markdown_table import row, table
 
 from tflite_memopt.analysis.bounds import io_lower_bound
 from tflite_memopt.errors import MemoptError
@@ -18,7 +19,7 @@ from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.reference import REFERENCE, reference_relations
-from tflite_memopt.kernels.relations.model import Share, no_sharing
+from tflite_memopt.kernels.relations.model import KernelReuse, no_reuse
 from tflite_memopt.memory.arrange import place_in_better_order
 from tflite_memopt.memory.figures import MemoryUse
 from tflite_memopt.memory.layout import memory_layout
@@ -29,11 +30,11 @@ from tflite_memopt.pipeline import Result, optimize
 from tflite_memopt.schedule.methods import solve
 
 
-def _without_overlap(operator: Operator) -> tuple[Share, ...]:
-    return tuple(share for share in reference_relations(operator) if share.kind != "overlap")
+def _without_overlap(operator: Operator) -> tuple[KernelReuse, ...]:
+    return tuple(reuse for reuse in reference_relations(operator) if reuse.kind != "overlap")
 
 
-APART = replace(PORTABLE, relations=no_sharing)
+APART = replace(PORTABLE, relations=no_reuse)
 STAGES: dict[str, tuple[KernelProfile, bool]] = {
     "plan": (APART, False),
     "+ order": (APART, True),
@@ -79,13 +80,13 @@ def _document(folder: Path, options: Options, command: str) -> Iterator[str]:
         }
         share = uses["+ overlap"].arena_bytes / stock.arena_bytes
         bound = io_lower_bound(read_model(data))
-        heads.append(row(path.stem, f"{stock.arena_bytes:,}", *shown.values(), f"{bound:,}", f"{share:.2f}"))
+        heads.append(row(path.stem, stock.arena_bytes, *shown.values(), bound, f"{share:.2f}"))
         needs = (f"{use.required_bytes['32']:,}" for use in (stock, *uses.values()))
         totals.append(row(path.stem, *needs))
         reference = results["reference"]
         if reference is not None:
             by_kernels = reference.report.arena_by_kernels
-            profiles.append(row(path.stem, *(f"{by_kernels[name]:,}" for name in PROFILES)))
+            profiles.append(row(path.stem, *(by_kernels[name] for name in PROFILES)))
     yield "## Head, bytes\n"
     yield from (*heads, "", *totals, "", *profiles)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
+from markdown_table import row, table
 
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.methods import solve
@@ -133,13 +134,11 @@ def _document(rows: dict[str, list[Schedule]], time_limit: float) -> Iterator[st
     yield f"Made by `scripts/bench growth -o docs/benchmarks/growth.md --time-limit {time_limit:g}`; the shapes are in"
     yield "scripts/bench_growth.py. Seconds of best_first, the median of three runs where one took less than two.\n"
     yield "![seconds against operators](growth.svg)\n"
-    yield "| shape | operators | seconds | states | peak | lower bound | proved |"
-    yield "|---|---|---|---|---|---|---|"
+    yield from table("shape | operators | seconds | states | peak | lower bound | proved")
     for shape, schedules in rows.items():
         for s in schedules:
             gap = "yes" if s.optimal else f"gap {100 * (s.peak_bytes / s.lower_bound - 1):.0f} %"
-            figures = f"{len(s.order):,} | {s.seconds:.3f} | {s.states:,} | {s.peak_bytes:,} | {s.lower_bound:,}"
-            yield f"| {shape} | {figures} | {gap} |"
+            yield row(shape, len(s.order), f"{s.seconds:.3f}", s.states, s.peak_bytes, s.lower_bound, gap)
     slopes = {shape: _slope(schedules) for shape, schedules in rows.items()}
     yield "\nSeconds for ten times the operators, from 1,000 upwards where proved: "
     yield "; ".join(f"{shape} x{slope:.0f}" for shape, slope in slopes.items() if slope) + "."

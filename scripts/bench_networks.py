@@ -1,4 +1,4 @@
-"""Models as problems, and Markdown tables: what the benchmarks share."""
+"""Models as problems: what the benchmarks share."""
 
 from __future__ import annotations
 
@@ -41,14 +41,3 @@ def networks_in(path: Path) -> Iterator[Network]:
 def named(path: Path) -> str:
     """The path as a reader would type it."""
     return str(path).replace(str(Path.home()), "~")
-
-
-def table(header: str) -> Iterator[str]:
-    """The head of a Markdown table; columns are separated by " | "."""
-    yield f"| {header} |"
-    yield "|" + "---|" * (header.count("|") + 1)
-
-
-def row(*cells: object) -> str:
-    """A line of a Markdown table."""
-    return "| " + " | ".join(map(str, cells)) + " |"

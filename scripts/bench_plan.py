@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import click
-from bench_networks import Network, named, networks_in, row, table
+from bench_networks import Network, named, networks_in
+from markdown_table import row, table
 
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.methods import STRATEGIES, solve

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 from bench_cells import cells_of
-from bench_networks import named, row, table
+from bench_networks import named
+from markdown_table import row, table
 from paper_tables import REWRITING
 from rewrite_differences import differences
 
@@ -29,6 +30,7 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.report.model import Report
 from tflite_memopt.rewrite.pattern import match_at
+from tflite_memopt.rewrite.rule import Proposal
 from tflite_memopt.rewrite.rules.subsampled_slice import SUBSAMPLED_SLICE
 from tflite_memopt.rewrite.table import SPLITS
 from tflite_memopt.schedule.methods import solve
@@ -180,7 +182,7 @@ def _ordered(model: Model, options: Options) -> Ordered:
 
 
 def _heads(models: Mapping[str, bytes], largest: Model) -> dict[str, Head]:
-    """TFLM's own word on those that it loads; nothing is run."""
+    """TFLM's own figures of those that it loads; nothing is run."""
     found = run_models("tflm", models, [], 2 * arena_for(largest))
     return {name: Head(run.facts["head"], True) for name, run in found.items() if run.ran}
 
@@ -191,7 +193,8 @@ def _patterns(model: Model, allowed: Collection[Exactness]) -> int:
 
 def _has_pattern(model: Model, operator: Operator, allowed: Collection[Exactness]) -> bool:
     matches = ((rule, match_at(rule.pattern, model.main, operator)) for rule in RULES)
-    return any(m is not None and rule.refuse(m) is None and rule.exactness(m) in allowed for rule, m in matches)
+    proposals = (rule.propose(match) for rule, match in matches if match is not None)
+    return any(isinstance(each, Proposal) and each.exactness in allowed for each in proposals)
 
 
 def _document(runs: Sequence[Run], command: str) -> Iterator[str]:
@@ -217,8 +220,7 @@ def _without_allocator(runs: Sequence[Run]) -> Iterator[str]:
     yield from table("network | patterns | TFLite's order | best order | + rewriting | extra reduction")
     for run in runs:
         gain = 100 * (1 - run.rewritten.peak / run.plain.peak)
-        peaks = (f"{peak:,}" for peak in (run.own_peak, run.plain.peak, run.rewritten.peak))
-        yield row(run.label, run.patterns, *peaks, f"{gain:.1f} %")
+        yield row(run.label, run.patterns, run.own_peak, run.plain.peak, run.rewritten.peak, f"{gain:.1f} %")
     yield ""
 
 

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
-from bench_networks import Network, named, networks_in, row, table
+from bench_networks import Network, named, networks_in
+from markdown_table import row, table
 from paper_tables import ABLATION, PARTITIONED, PARTS, PEAKS, SECONDS
 
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.ilp import IlpParts, ilp_with
+from tflite_memopt.schedule.ilp.method import IlpParts, ilp_with
 from tflite_memopt.schedule.methods import METHODS, solve
 from tflite_memopt.schedule.problem import Schedule, ScheduleProblem
-from tflite_memopt.schedule.serenity import SerenityParts, serenity_with
+from tflite_memopt.schedule.serenity.method import SerenityParts, serenity_with
 
 REPEATS = 3
 SEARCHES = ("serenity", "hmcos", "ilp")
@@ -107,7 +108,7 @@ def _ours(networks: Sequence[Network], runs: dict[str, dict[str, Schedule]]) -> 
         ratio = min(found[m].seconds for m in SEARCHES) / found["best_first"].seconds
         ratios.append(ratio)
         seconds = [f"{found[m].seconds:.4f}" for m in (*SEARCHES, "best_first")]
-        yield row(network.name, *seconds, f"{found['best_first'].states:,}", f"{ratio:.1f}")
+        yield row(network.name, *seconds, found["best_first"].states, f"{ratio:.1f}")
     slow = [network.name for network in networks if runs[network.name]["best_first"].seconds >= 1]
     open_ = [network.name for network in networks if not runs[network.name]["best_first"].optimal]
     mean = math.exp(statistics.mean(map(math.log, ratios)))

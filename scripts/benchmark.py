@@ -26,6 +26,7 @@ from bench_growth import growth
 from bench_plan import plan
 from bench_rewrite import rewrite
 from bench_schedule import schedule
+from markdown_table import row, table
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
@@ -59,7 +60,7 @@ def models(folder: Path, output: Path | None, samples: int, repeats: int) -> Non
         try:
             results = [optimize(data, Options(samples=samples, rewrite=False, cascade=False)) for _ in range(repeats)]
         except MemoptError as error:
-            rows[_PROOF].append(f"{path.stem} | - | - | - | {error}")
+            rows[_PROOF].append(row(path.stem, "-", "-", "-", error))
             continue
         result = results[0]
         rows[_MEMORY].append(_memory_row(path.stem, result))
@@ -95,8 +96,7 @@ def _memory_row(name: str, result: Result) -> str:
     before, after = report.before, report.after
     measured = [use.tflm.get("head", "-") for use in (before, after)]
     cells = [name, measured[0], before.arena_bytes, after.arena_bytes, measured[1]]
-    cells += [report.bounds.plan, report.bounds.io, after.scratch_operators, report.plan.method]
-    return " | ".join(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells)
+    return row(*cells, report.bounds.plan, report.bounds.io, after.scratch_operators, report.plan.method)
 
 
 def _proof_row(name: str, result: Result) -> str:
@@ -104,20 +104,20 @@ def _proof_row(name: str, result: Result) -> str:
     verdicts = result.report.equivalence
     cells = [words[verdicts[runtime].equal] for runtime in ("litert", "tensorflow", "tflm")]
     reasons = [f"{runtime}: {(verdict.reason or '')[:160]}" for runtime, verdict in verdicts.items() if verdict.reason]
-    return " | ".join([name, *cells, "; ".join(reasons).replace("|", "\\|")])
+    return row(name, *cells, "; ".join(reasons))
 
 
 def _time_row(name: str, results: list[Result]) -> str:
     stages = ("read", "arrange", "write", "prove")
     medians = (statistics.median(result.report.seconds[stage] for result in results) for stage in stages)
-    return " | ".join([name, *(f"{seconds:.3f}" for seconds in medians)])
+    return row(name, *(f"{seconds:.3f}" for seconds in medians))
 
 
 def _arena_row(name: str, result: Result) -> str:
     required = result.report.after.required_bytes
     smallest = _smallest_arena(result.model, required["64"])
     excess = 100 * (required["64"] - smallest) / smallest
-    return f"{name} | {required['32']:,} | {required['64']:,} | {smallest:,} | {excess:+.2f} %"
+    return row(name, required["32"], required["64"], smallest, f"{excess:+.2f} %")
 
 
 def _smallest_arena(model: bytes, guess: int) -> int:
@@ -141,9 +141,8 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
     yield "three interpreters in subprocesses.\n"
     for header, lines in rows.items():
         yield f"## {titles[header]}\n"
-        yield f"| {header} |"
-        yield "|" + "---|" * (header.count("|") + 1)
-        yield from (f"| {line} |" for line in lines)
+        yield from table(header)
+        yield from lines
         yield ""
 
 

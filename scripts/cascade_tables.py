@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench_networks import row, table
+from markdown_table import row, table
 
 KERNELS = ("portable", "reference")
 STOCK, NO_CASCADE, INT8_IO = "stock", "no cascade", "head, --io int8"
@@ -105,7 +105,7 @@ def _targets(measured: Measured) -> Iterator[str]:
         run = _find(measured, target.model, target.kernels, target.mode)
         if run is not None:
             what = f"{target.model}, `{target.kernels}`, {target.mode}"
-            yield row(what, target.said or f"{target.limit:,}", run.head_cell, _yes(run.head <= target.limit))
+            yield row(what, target.said or target.limit, run.head_cell, _yes(run.head <= target.limit))
     above = list(_above(measured, "total", NO_CASCADE, lambda run: run.required))
     yield row("total with the default objective, every model", "the uncascaded total", *_summary(above))
     above = list(_above(measured, "head", "total", lambda run: run.head))
@@ -144,10 +144,10 @@ def _model(name: str, runs: Sequence[Run]) -> Iterator[str]:
             run.kernels,
             run.mode,
             run.head_cell,
-            f"{run.required:,}",
+            run.required,
             f"{100 * run.extra_macs:+.1f} %",
             run.operators,
-            f"{run.file_bytes:,}",
+            run.file_bytes,
             "-" if run.ratio is None else f"{run.ratio:.2f}",
             "; ".join(run.cascades) or "-",
         )
@@ -159,7 +159,7 @@ def _chains(chains: Measured) -> Iterator[str]:
     yield "The zoo's float networks, 224x224x3, with the head as objective. The initial peak is"
     yield "that of TFLM's own plan. The input alone is 602,112 bytes: 37.5 % of the initial peak of `mobilenet_like`,"
     yield "1,605,632 bytes, and no static plan goes below it. One invocation of `vgg_like` takes a minute on TFLM's"
-    yield "reference kernels: plans that are not bold were not run. At most 10 % more MACs, as above. What binds: in"
+    yield "reference kernels: plans that are not bold were not run. At most 10 % more MACs. What binds: in"
     yield "`mobilenet_like` the input; in `vgg_like` the first pool's output, 112x112x64 in 3,211,264 bytes, with the"
     yield "stripes before or behind it.\n"
     yield from (f"{name}: {runs[0].how}" for name, runs in chains.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bench_networks import row, table
+from markdown_table import row, table
 
 from tflite_memopt.equivalence.verdict import Verdict
 from tflite_memopt.report.model import Report

@@ -11,9 +11,9 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
-    {"errors", "version"},
-    {"graph", "ir"},
-    {"analysis", "io", "kernels", "plan", "schedule"},
+    {"errors", "graph", "version"},
+    {"ir", "plan", "schedule"},
+    {"analysis", "io", "kernels"},
     {"options"},
     {"memory", "equivalence"},
     {"cascade", "report", "rewrite"},

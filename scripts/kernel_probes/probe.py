@@ -21,7 +21,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.reference import reference_relations
-from tflite_memopt.kernels.relations.model import Share
+from tflite_memopt.kernels.relations.model import KernelReuse
 
 SAMPLES = 3
 ARENA = 1 << 20
@@ -66,16 +66,16 @@ class Probe:
 
 
 def probe(case: Case) -> Iterator[Probe]:
-    """Every share that the profile permits to the case's last operator."""
-    for position, share in enumerate(reference_relations(case.model().main.operators[-1])):
-        yield _probe_share(case, position, share)
+    """Every reuse that the profile permits to the case's last operator."""
+    for position, reuse in enumerate(reference_relations(case.model().main.operators[-1])):
+        yield _probe_reuse(case, position, reuse)
 
 
-def _probe_share(case: Case, position: int, share: Share) -> Probe:
-    rule = share.distance if share.exact else aligned(share.distance)
-    row = share.input.nbytes // max(share.input.shape[1] if len(share.input.shape) > 2 else 1, 1)
-    pixel = share.input.shape[-1] * share.input.dtype.arena_bytes if share.input.shape else 1
-    lowest = rule if share.exact else rule - aligned(row) - 3 * _STEP
+def _probe_reuse(case: Case, position: int, reuse: KernelReuse) -> Probe:
+    rule = reuse.distance if reuse.exact else aligned(reuse.distance)
+    row = reuse.input.nbytes // max(reuse.input.shape[1] if len(reuse.input.shape) > 2 else 1, 1)
+    pixel = reuse.input.shape[-1] * reuse.input.dtype.arena_bytes if reuse.input.shape else 1
+    lowest = rule if reuse.exact else rule - aligned(row) - 3 * _STEP
     distances = list(range(rule, lowest - 1, -_STEP))
     models = {"apart": _placed(case, position, None)}
     models |= {f"d{number}": _placed(case, position, distance) for number, distance in enumerate(distances)}
@@ -85,16 +85,16 @@ def _probe_share(case: Case, position: int, share: Share) -> Probe:
         if not _equal(runs["apart"], runs[f"d{number}"]):
             break
         found = distance
-    return Probe(case.label, share.kind, rule, found, row, pixel)
+    return Probe(case.label, reuse.kind, rule, found, row, pixel)
 
 
 def _placed(case: Case, position: int, distance: int | None) -> bytes:
-    """The model with the share's two tensors at this distance, or apart; all others after both."""
+    """The model with the reuse's two tensors at this distance, or apart; all others after both."""
     model = case.model()
-    share = reference_relations(model.main.operators[-1])[position]
-    apart = aligned(share.output.nbytes)
+    reuse = reference_relations(model.main.operators[-1])[position]
+    apart = aligned(reuse.output.nbytes)
     distance = apart if distance is None else distance
-    offsets = {share.output: max(0, -distance), share.input: max(0, distance)}
+    offsets = {reuse.output: max(0, -distance), reuse.input: max(0, distance)}
     end = max(offset + aligned(tensor.nbytes) for tensor, offset in offsets.items())
     for tensor in model.main.tensors:
         if tensor not in offsets and not tensor.is_constant:

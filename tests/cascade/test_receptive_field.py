@@ -17,7 +17,7 @@ from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Operator, Options, Tensor
+from tflite_memopt.ir.model import Model, Operator, OperatorOptions, Tensor
 
 
 def touched_rows(model: Model, slot: int) -> list[set[int]]:
@@ -50,7 +50,7 @@ def test_a_row_changes_the_rows_that_read_it_and_no_others(seed: int, kind: str,
     model = net.b.finish(net.layer(kind, x, []))
     (operator,) = model.main.operators
     if kind == "conv" and operator.options is not None:  # RELU6 would hide some changes
-        operator.options = Options("Conv2DOptions", {**operator.options.fields, "fusedActivationFunction": 0})
+        operator.options = OperatorOptions("Conv2DOptions", {**operator.options.fields, "fusedActivationFunction": 0})
     way = row_by_row(operator)
     assert isinstance(way, RowByRow)
     images = [operator.inputs[slot] for slot in way.sliced]

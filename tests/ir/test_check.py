@@ -12,7 +12,7 @@ from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import MAX_TENSOR_BYTES, check_model, describe
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Graph, Model, Options, Tensor, Use
+from tflite_memopt.ir.model import Buffer, Graph, Model, OperatorOptions, Tensor, Use
 
 
 @pytest.mark.parametrize("build", ALL.values(), ids=ALL.keys())
@@ -155,7 +155,7 @@ def test_recursion_through_another_subgraph_is_found() -> None:
 
 def test_a_caller_without_options_is_refused() -> None:
     model = if_model()
-    model.main.operators[0].options = Options("IfOptions", {"elseSubgraphIndex": 1})
+    model.main.operators[0].options = OperatorOptions("IfOptions", {"elseSubgraphIndex": 1})
     with pytest.raises(ModelFormatError, match="calls subgraph -1"):
         check_model(model)
     model.main.operators[0].options = None

@@ -16,7 +16,7 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dump import dump_model
-from tflite_memopt.ir.model import Buffer, Model, Options
+from tflite_memopt.ir.model import Buffer, Model, OperatorOptions
 
 
 @pytest.mark.parametrize("build", ALL.values())
@@ -77,7 +77,7 @@ def _edit(model: Model, number: int) -> None:
     elif kind == 4:
         graph.reorder(list(range(len(graph.operators)))[::-1])
     elif kind == 5:
-        operator.options = Options("AddOptions", {"fusedActivationFunction": 1})
+        operator.options = OperatorOptions("AddOptions", {"fusedActivationFunction": 1})
     else:
         model.buffers.append(Buffer())
         model.metadata.append(("note", model.buffers[-1]))

@@ -21,7 +21,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
-from tflite_memopt.kernels.relations.model import Rule, Share
+from tflite_memopt.kernels.relations.model import KernelReuse, ReuseRule
 
 ARENA = 4 << 20
 SAMPLES = 3
@@ -55,18 +55,18 @@ Choice = Callable[[Operator], Mapping[Tensor, int]]
 """Offsets of the tensors of an operator that are to share bytes."""
 
 
-def permitted(rule: Rule, number: int) -> Choice:
+def permitted(rule: ReuseRule, number: int) -> Choice:
     """The operator's n-th permission."""
 
     def choose(operator: Operator) -> Mapping[Tensor, int]:
-        shares = rule(operator)[number : number + 1]
-        return {key: value for share in shares for key, value in _pair(share, aligned(share.distance)).items()}
+        reuses = rule(operator)[number : number + 1]
+        return {key: value for reuse in reuses for key, value in _pair(reuse, aligned(reuse.distance)).items()}
 
     return choose
 
 
-def _pair(share: Share, distance: int) -> dict[Tensor, int]:
-    return {share.input: max(0, distance), share.output: max(0, -distance)}
+def _pair(reuse: KernelReuse, distance: int) -> dict[Tensor, int]:
+    return {reuse.input: max(0, distance), reuse.output: max(0, -distance)}
 
 
 def same_offset(operator: Operator) -> Mapping[Tensor, int]:

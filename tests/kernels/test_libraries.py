@@ -73,6 +73,6 @@ def test_esp_nn_scratch_is_what_the_librarys_functions_return(name: str, expecte
 def test_its_own_kernels_share_nothing(profile: KernelProfile) -> None:
     for name in ("conv 3x3", "conv 1x1", "depthwise 3x3", "pool", "dense", "add"):
         assert profile.relations(operator(name)) == ()
-    assert [share.kind for share in profile.relations(operator("reshape"))] == ["view"]
+    assert [reuse.kind for reuse in profile.relations(operator("reshape"))] == ["view"]
     assert PROFILES[profile.name] is profile
     assert not profile.is_portable

@@ -1,4 +1,4 @@
-"""What the profiles permit: TFLM computes the right bytes at exactly that distance, and refusals refuse."""
+"""What the profiles permit: TFLM computes the right bytes at exactly that distance; what is refused breaks."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ def test_where_a_kernel_is_not_sure_nothing_is_shared(build: Callable[[ModelBuil
 
 def test_portable_knows_views_only() -> None:
     for case in CASES.values():
-        kinds = {share.kind for share in PORTABLE.relations(case.model().main.operators[-1])}
+        kinds = {reuse.kind for reuse in PORTABLE.relations(case.model().main.operators[-1])}
         assert kinds <= {"view"}
 
 
 def test_views_that_are_not_aligned_are_left_out() -> None:
     """The second part would start at byte 24."""
     operator = last_operator(lambda b: b.concat([b.input(f"x{n}", (1, 2, 3, 4)) for n in range(3)], axis=1))
-    assert [share.distance for share in PORTABLE.relations(operator)] == [0, 48]
+    assert [reuse.distance for reuse in PORTABLE.relations(operator)] == [0, 48]
     assert REFERENCE.relations(concat_model().main.operators[2]) == ()
 
 
@@ -144,8 +144,8 @@ def test_a_window_that_lies_in_the_padding_reads_nothing() -> None:
     bias = b.constant("bias", np.zeros(16, np.int32))
     fields = {"strideH": 1, "strideW": 1, "dilationHFactor": 4, "dilationWFactor": 4}
     b.operator("CONV_2D", (x, filters, bias), (y,), "Conv2DOptions", **fields)
-    (share,) = REFERENCE.relations(b.finish(y).main.operators[0])
-    assert share.distance == 16
+    (reuse,) = REFERENCE.relations(b.finish(y).main.operators[0])
+    assert reuse.distance == 16
 
 
 def test_every_case_of_the_grid_is_known() -> None:

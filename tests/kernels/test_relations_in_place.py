@@ -30,7 +30,7 @@ from tests.kernels.imposed import (
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator
-from tflite_memopt.kernels.relations.in_place import ANY_INPUT, FIRST_INPUT, in_place_shares
+from tflite_memopt.kernels.relations.in_place import ANY_INPUT, FIRST_INPUT, in_place_reuses
 
 
 def unary(name: str, dtype: DType = I8, after: DType | None = None) -> Case:
@@ -166,11 +166,11 @@ IN_PLACE: Mapping[str, tuple[Case, list[tuple[int, int]]]] = {
 def test_inputs_that_may_be_overwritten(label: str) -> None:
     case, found = IN_PLACE[label]
     operator = one(case)
-    shares = in_place_shares(operator)
-    assert [(operator.inputs.index(share.input), share.distance) for share in shares] == found
-    for share in shares:
-        same_size = share.input.dtype.arena_bytes == share.output.dtype.arena_bytes
-        assert share.kind == ("in-place" if same_size else "overlap")
+    reuses = in_place_reuses(operator)
+    assert [(operator.inputs.index(reuse.input), reuse.distance) for reuse in reuses] == found
+    for reuse in reuses:
+        same_size = reuse.input.dtype.arena_bytes == reuse.output.dtype.arena_bytes
+        assert reuse.kind == ("in-place" if same_size else "overlap")
 
 
 def test_every_operator_of_the_rules_has_a_case() -> None:
@@ -179,7 +179,7 @@ def test_every_operator_of_the_rules_has_a_case() -> None:
 
 def test_tflm_computes_the_same_in_place() -> None:
     cases = {label: case for label, (case, _) in IN_PLACE.items()}
-    assert not differing(cases, *(permitted(in_place_shares, number) for number in range(3)))
+    assert not differing(cases, *(permitted(in_place_reuses, number) for number in range(3)))
 
 
 def test_what_is_refused_breaks_on_tflm() -> None:
@@ -191,7 +191,7 @@ def test_what_is_refused_breaks_on_tflm() -> None:
         "broadcast column": several("SELECT_V2", (BOOL, I8, I8), I8, (COLUMN, SHAPE, SHAPE)),
     }
     for operator in map(one, cases.values()):
-        assert operator.inputs[0] not in [share.input for share in in_place_shares(operator) if share.distance <= 0]
+        assert operator.inputs[0] not in [reuse.input for reuse in in_place_reuses(operator) if reuse.distance <= 0]
     assert differing(cases, same_offset) == set(cases)
 
 
@@ -200,17 +200,17 @@ def test_in_place_of_spoilt_operators_is_refused() -> None:
         operator = one(case)
         for tensor in operator.present_inputs():
             tensor.is_variable = True
-        assert in_place_shares(operator) == (), label
+        assert in_place_reuses(operator) == (), label
         operator = one(case)
         for tensor in operator.present_inputs():
             tensor.buffer = Buffer(np.ones(1, np.uint8))
-        assert in_place_shares(operator) == (), label
+        assert in_place_reuses(operator) == (), label
         operator = one(case)
         operator.outputs[0].shape = (2, 3, 5, 17)
-        assert in_place_shares(operator) == (), label
+        assert in_place_reuses(operator) == (), label
         operator.outputs = ()
-        assert in_place_shares(operator) == (), label
-    assert in_place_shares(one(cumulated(exclusive=True))) == ()
-    assert in_place_shares(one(lambda b: b.operator("CONV_2D", (x_of(b),), (y_of(b),)))) == ()
-    assert in_place_shares(one(unary("SOFTMAX", I8, I16))) == ()
-    assert in_place_shares(one(lambda b: b.operator("ADD", (x_of(b, (0, 4)),) * 2, (y_of(b, (0, 4)),)))) == ()
+        assert in_place_reuses(operator) == (), label
+    assert in_place_reuses(one(cumulated(exclusive=True))) == ()
+    assert in_place_reuses(one(lambda b: b.operator("CONV_2D", (x_of(b),), (y_of(b),)))) == ()
+    assert in_place_reuses(one(unary("SOFTMAX", I8, I16))) == ()
+    assert in_place_reuses(one(lambda b: b.operator("ADD", (x_of(b, (0, 4)),) * 2, (y_of(b, (0, 4)),)))) == ()

@@ -16,7 +16,7 @@ from flatbuffers import flexbuffers
 
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Buffer, Graph, Model, OpCode, Operator, Options, Quantization, Tensor
+from tflite_memopt.ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Tensor
 from tflite_memopt.kernels.requests.model import Requests, Word
 from tflite_memopt.kernels.requests.table import REFERENCE, requests_in, requests_of
 
@@ -35,7 +35,7 @@ def constant(data: bytes) -> Tensor:
 def operator(
     name: str, inputs: tuple[Tensor | None, ...], *outputs: Tensor, options: Mapping[str, Any] | None = None
 ) -> Operator:
-    return Operator(OpCode(name), inputs, outputs, Options(name, options or {}))
+    return Operator(OpCode(name), inputs, outputs, OperatorOptions(name, options or {}))
 
 
 def custom(code: str, inputs: tuple[Tensor, ...], *outputs: Tensor, options: Mapping[str, Any]) -> Operator:

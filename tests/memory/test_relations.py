@@ -8,7 +8,7 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Graph, Tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.reference import REFERENCE
-from tflite_memopt.kernels.relations.model import Share
+from tflite_memopt.kernels.relations.model import KernelReuse
 from tflite_memopt.memory.byte_ranges import cut_into_atoms
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.relations import saved_bytes
@@ -24,8 +24,8 @@ def rows(b: ModelBuilder, name: str, count: int) -> Tensor:
     return b.input(name, (1, count, 4, 16))
 
 
-def views_of(graph: Graph) -> list[Share]:
-    return [share for operator in graph.operators for share in PORTABLE.relations(operator)]
+def views_of(graph: Graph) -> list[KernelReuse]:
+    return [reuse for operator in graph.operators for reuse in PORTABLE.relations(operator)]
 
 
 def test_parts_of_a_concatenation_lie_in_it() -> None:
@@ -61,7 +61,7 @@ def test_atoms_count_shared_bytes_once() -> None:
     flat, tall = b.reshape(x, (16, 16)), b.reshape(x, (1, 16, 1, 16))
     model = b.finish(flat, tall)
     layout = memory_layout(model, PORTABLE)
-    atoms = cut_into_atoms([x, flat, tall], layout.shares)
+    atoms = cut_into_atoms([x, flat, tall], layout.reuses)
     assert (atoms.sizes, set(atoms.of.values()), atoms.source) == ((256,), {(0,)}, (x,))
     problem = schedule_problem(model.main, layout)
     assert solve(problem).peak_bytes == 256
@@ -107,16 +107,16 @@ def test_an_output_of_the_graph_is_not_overwritten_by_the_last_operator() -> Non
 
 
 def test_saved_bytes_are_those_of_the_best_place() -> None:
-    def share(first: int, second: int, distance: int, kind: str = "overlap") -> Share:
+    def reuse(first: int, second: int, distance: int, kind: str = "overlap") -> KernelReuse:
         b = ModelBuilder()
         a, c = b.tensor("a", (first,), DType.INT8), b.tensor("c", (second,), DType.INT8)
-        return Share(a, c, distance, kind)  # type: ignore[arg-type]
+        return KernelReuse(a, c, distance, kind)  # type: ignore[arg-type]
 
-    assert saved_bytes(share(160, 160, 0, "in-place")) == 160
-    assert saved_bytes(share(160, 160, 20)) == 160 - 32
-    assert saved_bytes(share(64, 256, 192)) == 64
-    assert saved_bytes(share(256, 64, -32)) == 64
-    assert saved_bytes(share(64, 64, 64)) == 0
+    assert saved_bytes(reuse(160, 160, 0, "in-place")) == 160
+    assert saved_bytes(reuse(160, 160, 20)) == 160 - 32
+    assert saved_bytes(reuse(64, 256, 192)) == 64
+    assert saved_bytes(reuse(256, 64, -32)) == 64
+    assert saved_bytes(reuse(64, 64, 64)) == 0
 
 
 def test_reference_kernels_share_and_the_report_says_so() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.exact import exact
-from tflite_memopt.plan.exact_model import build, groups
+from tflite_memopt.plan.exact.group import build, groups
+from tflite_memopt.plan.exact.strategy import exact
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation
 
 LIMIT = SearchLimit(time_limit=10.0, seed=0)

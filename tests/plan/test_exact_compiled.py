@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from tflite_memopt.plan.exact_compiled import CompiledSearch
-from tflite_memopt.plan.exact_model import Ints, Model, build, groups
-from tflite_memopt.plan.exact_search import End, Search
+from tflite_memopt.plan.exact.compiled_tree import CompiledTree
+from tflite_memopt.plan.exact.group import Group, Ints, build, groups
+from tflite_memopt.plan.exact.plain_tree import PlainTree, TreeEnd
 from tflite_memopt.plan.problem import Item
 
 PLENTY = 1_000_000
 
 
 @st.composite
-def models(draw: st.DrawFn) -> Model:
+def models(draw: st.DrawFn) -> Group:
     """Up to seven free items of any size and alignment, and up to two fixed ones that keep out of each other."""
     scale = draw(st.sampled_from((1, 4, 16)))
     items: list[Item] = []
@@ -33,18 +33,18 @@ def models(draw: st.DrawFn) -> Model:
     return build([items[i] for i in groups(items)[-1]])
 
 
-def _smallest(search: Search | CompiledSearch, model: Model, rank: Ints) -> int:
+def _smallest(search: PlainTree | CompiledTree, model: Group, rank: Ints) -> int:
     """The first capacity from the lower bound on that is not proved to be too small."""
     capacity = model.lower_bound
-    while (outcome := search.run(capacity, rank, PLENTY)).end is not End.FOUND:
-        assert outcome.end is End.NONE
+    while (outcome := search.run(capacity, rank, PLENTY)).end is not TreeEnd.FOUND:
+        assert outcome.end is TreeEnd.NONE
         capacity += 1
     assert outcome.offsets is not None
     _assert_valid(model, outcome.offsets, capacity)
     return capacity
 
 
-def _assert_valid(model: Model, offsets: Ints, capacity: int) -> None:
+def _assert_valid(model: Group, offsets: Ints, capacity: int) -> None:
     assert (offsets >= 0).all()
     assert (offsets % model.alignment == 0).all()
     assert (offsets + model.size <= capacity).all()
@@ -57,8 +57,8 @@ def _assert_valid(model: Model, offsets: Ints, capacity: int) -> None:
 
 @given(model=models(), data=st.data())
 @settings(max_examples=300, deadline=None)
-def test_proves_the_same_capacity_as_the_plain_search(model: Model, data: st.DataObject) -> None:
+def test_proves_the_same_capacity_as_the_plain_search(model: Group, data: st.DataObject) -> None:
     rank = np.array(data.draw(st.permutations(range(len(model.size)))), dtype=np.int64)
     deadline = time.perf_counter() + 60
-    compiled, plain = CompiledSearch(model, deadline), Search(model, deadline)
+    compiled, plain = CompiledTree(model, deadline), PlainTree(model, deadline)
     assert _smallest(compiled, model, rank) == _smallest(plain, model, rank)

@@ -1,4 +1,4 @@
-"""Planning in passes: rules kept, earlier passes blind to later ones, and never below planning at once."""
+"""Planning in passes: rules kept, earlier passes do not depend on later ones, and never below planning at once."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
 from tflite_memopt.plan.csv import offsets_to_csv, problem_from_csv, problem_to_csv
-from tflite_memopt.plan.methods import BEST_OF, STRATEGIES, solve
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
+from tflite_memopt.plan.methods import BEST_OF, NAMES, STRATEGIES, solve
+from tflite_memopt.plan.problem import Candidate, Item, PlanProblem, Relation, arena_bytes
 
 LIMIT = SearchLimit(time_limit=2.0, seed=0)
 
@@ -85,6 +85,36 @@ def test_the_bound_is_the_slow_sum_over_scopes(problem: PlanProblem) -> None:
     scopes = range(-1, 20)
     slow = max(sum(item.size for item in plain.items if item.start <= scope < item.end) for scope in scopes)
     assert max_breadth(plain) == slow
+
+
+def test_a_strategy_that_breaks_a_rule_is_dropped_and_named() -> None:
+    """TFLM's own planner knows no alignment: here its answer puts the third item at 10."""
+    problem = PlanProblem((Item(10, 0, 2), Item(20, 0, 2), Item(30, 1, 3)))
+    plan = solve(problem, limit=LIMIT)
+    check_plan(problem, plan.offsets)
+    assert [reason.split(":")[0] for reason in plan.dropped] == ["tflm_greedy"]
+    with pytest.raises(InfeasibleError, match="multiple of 16"):
+        solve(problem, "tflm_greedy", LIMIT)
+
+
+@pytest.mark.parametrize("offset", [0, 16, 32])
+def test_an_item_of_no_bytes_may_lie_anywhere(offset: int) -> None:
+    problem = PlanProblem(
+        (Item(0, 0, 2, offset=offset), Item(64, 0, 2, offset=0), Item(32, 0, 2)), (Relation(0, 1, 0),)
+    )
+    for name in NAMES:
+        assert solve(problem, name, LIMIT).arena_bytes == 96
+
+
+def test_a_bound_above_the_plan_is_never_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)))
+
+    def boastful(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+        return Candidate((0, 64), 112)
+
+    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {"naive": boastful})
+    with pytest.raises(AssertionError, match="96 bytes lies below the proved bound of 112"):
+        solve(problem, "naive", LIMIT)
 
 
 LIVE = PlanProblem((Item(64, 0, 2), Item(32, 1, 3), Item(48, 2, 4)))

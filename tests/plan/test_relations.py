@@ -13,6 +13,7 @@ from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
+from tflite_memopt.plan.conflicts import conflicts_of, neighbours_of
 from tflite_memopt.plan.groups import rigid_groups, singles
 from tflite_memopt.plan.methods import STRATEGIES, solve
 from tflite_memopt.plan.permissions import forbidden_differences, may_differ_by
@@ -113,6 +114,14 @@ def test_forbidden_differences_are_what_the_checker_refuses(problem: PlanProblem
     for difference in range(-40, 41):
         assert may_differ_by(difference, permissions[0][1]) == _is_valid(free, (100 + difference, 100))
         assert may_differ_by(-difference, permissions[1][0]) == _is_valid(free, (100 + difference, 100))
+
+
+def test_a_pair_with_a_split_range_is_one_neighbour() -> None:
+    """A view splits what is forbidden in two; a search that picks a neighbour must not pick this one twice as often."""
+    problem = PlanProblem((Item(64, 0, 2), Item(16, 0, 2), Item(16, 1, 3)), (Relation(1, 0, 16, True),))
+    conflicts = conflicts_of(problem)
+    assert [other for other, _, _ in conflicts[0]] == [1, 1, 2]
+    assert neighbours_of(conflicts)[0] == [1, 2]
 
 
 @given(problem=related_problems(), floor=st.integers(0, 30))

@@ -21,7 +21,8 @@ from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Quantization, Tensor
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rule import Rule
+from tflite_memopt.rewrite.rule import AnyRule
+from tflite_memopt.rewrite.table import SPLITS
 
 ARENA = 64 << 20
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32
@@ -103,7 +104,15 @@ def model_of(pattern: Pattern, seed: int, count: int) -> tuple[Model, list[int]]
     return builder.finish(*outputs), owners
 
 
-def assert_exact(rule: Rule, pattern: Pattern, seed: int, count: int, runtimes: Sequence[str] = (LITERT, TFLM)) -> None:
+def rule_named(name: str) -> AnyRule:
+    """The rule that takes concatenations apart and has this name in reports."""
+    (found,) = (rule for rule in SPLITS if rule.name == name)
+    return found
+
+
+def assert_exact(
+    rule: AnyRule, pattern: Pattern, seed: int, count: int, runtimes: Sequence[str] = (LITERT, TFLM)
+) -> None:
     """The rule applies in every branch, and each runtime computes the same bits as before."""
     model, owners = model_of(pattern, seed, count)
     original = write_model(model)
@@ -125,7 +134,7 @@ def assert_same_bits(
         assert verdict.equal, (runtime, verdict.reason, owner)
 
 
-def refusals(model: Model, rule: Rule) -> list[str]:
+def refusals(model: Model, rule: AnyRule) -> list[str]:
     """The reasons that the rule gives."""
     driver = Driver(model)
     driver.apply_everywhere((rule,))

@@ -1,4 +1,4 @@
-"""Concatenations that can be taken apart along channels, and what speaks against it whatever reads them."""
+"""Concatenations that can be taken apart along channels, and the reasons against it that hold for every reader."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.rewrite.patterns import refusals
+from tests.rewrite.patterns import refusals, rule_named
 from tflite_memopt.ir.builder import ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
+
+SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 
 
 def inputs(b: ModelBuilder, *channels: int) -> list[Tensor]:

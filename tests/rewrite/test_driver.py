@@ -18,7 +18,7 @@ from tflite_memopt.ir.editor import Editor
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.rewrite.driver import Driver, is_dead
 from tflite_memopt.rewrite.pattern import Match, Pattern
-from tflite_memopt.rewrite.rule import Applied, Rule, always_exact
+from tflite_memopt.rewrite.rule import AnyRule, Applied, Rule
 from tflite_memopt.rewrite.table import SPLITS
 
 
@@ -160,7 +160,7 @@ def test_rules_are_applied_in_every_graph_until_none_is_left() -> None:
     def rewrite(match: Match, edit: Editor) -> None:
         edit.operator("MUL", match.anchor.inputs, match.anchor.outputs, "MulOptions")
 
-    rule = Rule("add_to_mul", Pattern("add", ("ADD",)), lambda _: None, always_exact, rewrite)
+    rule = Rule("add_to_mul", Pattern("add", ("ADD",)), lambda match: match, rewrite)
     model = if_model()
     driver = Driver(model)
     driver.apply_everywhere((rule,))
@@ -172,7 +172,7 @@ def test_a_rule_that_leaves_an_invalid_graph_is_found_out() -> None:
     def forget(match: Match, edit: Editor) -> None:
         pass
 
-    rule = Rule("broken", Pattern("relu", ("RELU",)), lambda _: None, always_exact, forget)
+    rule = Rule("broken", Pattern("relu", ("RELU",)), lambda match: match, forget)
     b = ModelBuilder()
     y = relu(b, b.input("x", (1, 4)))
     model = b.finish(relu(b, y))
@@ -181,8 +181,8 @@ def test_a_rule_that_leaves_an_invalid_graph_is_found_out() -> None:
 
 
 def test_the_first_rule_that_accepts_is_applied_and_an_operator_that_is_gone_is_left_alone() -> None:
-    def rule(name: str, reason: str | None) -> Rule:
-        return Rule(name, Pattern("relu", ("RELU",)), lambda _: reason, always_exact, copy)
+    def rule(name: str, reason: str | None) -> AnyRule:
+        return Rule(name, Pattern("relu", ("RELU",)), lambda match: reason or match, copy)
 
     def copy(match: Match, edit: Editor) -> None:
         edit.operator("RELU6", match.anchor.inputs, match.anchor.outputs)
@@ -197,6 +197,26 @@ def test_the_first_rule_that_accepts_is_applied_and_an_operator_that_is_gone_is_
     assert [(each.rule, each.reason) for each in driver.refused.values()] == [("first", "not today")]
     assert [each.rule for each in driver.applied] == ["second"]
     check_model(model)
+
+
+def test_what_a_rule_is_not_about_is_not_reported() -> None:
+    def never(match: Match, edit: Editor) -> None:
+        raise AssertionError
+
+    b = ModelBuilder()
+    model = b.finish(relu(b, b.input("x", (1, 4))))
+    driver = Driver(model)
+    driver.apply_everywhere((Rule("never", Pattern("relu", ("RELU",)), lambda _: None, never),))
+    assert (driver.applied, driver.refused) == ([], {})
+
+
+def test_a_pin_is_the_reason_before_any_of_the_rule() -> None:
+    b = ModelBuilder()
+    x = concat_of(b, 2, 3)
+    model = b.finish(relu(b, x))
+    driver = Driver(model, pinned=(x.name,))
+    driver.apply_below(SPLITS, model.main, model.main.operators[0])
+    assert [each.reason for each in driver.refused.values()] == [f"'{x.name}' is pinned"]
 
 
 def test_dead_operators() -> None:

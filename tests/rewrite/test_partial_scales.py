@@ -32,7 +32,7 @@ def sums(constant: float, mean: float, deviation: float, worst: float = 1e6) -> 
 
 
 REST = sums(0, 0, 1000, worst=1e9)
-"""All that is added to the sums in question, so much that they are never cut off for what they come to."""
+"""The rest of the total: so large that no partial sum is cut off because of the output's range."""
 
 
 def test_statistics_are_those_of_uniform_inputs() -> None:

@@ -9,20 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rewrite.patterns import rule_named
 from tflite_memopt.ir.builder import ModelBuilder
-from tflite_memopt.ir.change import EXACTNESS, Exactness
+from tflite_memopt.ir.change import EXACTNESS, OUT_OF_TIME, Exactness
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.cost import Cost
-from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
-from tflite_memopt.rewrite.search import Found, search
+from tflite_memopt.rewrite.search import SiteLimit, TakenApart, search
 from tflite_memopt.rewrite.table import SPLITS
+
+SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 
 EXACT: tuple[Exactness, ...] = ("exact",)
 
 Taken = frozenset[int]
-Bytes = Callable[[Taken], int]
+BytesOf = Callable[[Taken], int]
+AMPLE = SiteLimit(1000, 60)
 
 
 def cells(count: int) -> Model:
@@ -42,16 +45,16 @@ def taken_in(model: Model) -> Taken:
     return frozenset(at for at, op in enumerate(writers) if op is not None and op.name == "CONCATENATION")
 
 
-def run(count: int, head_of: Bytes, need_of: Bytes | None = None, seconds: float = 60) -> Found:
+def run(count: int, head_of: BytesOf, need_of: BytesOf | None = None, limit: SiteLimit = AMPLE) -> TakenApart:
     def cost_of(model: Model) -> Cost:
         taken = taken_in(model)
         head = head_of(taken)
         return Cost(head if need_of is None else need_of(taken), head, 0, len(model.main.operators))
 
-    return search(cells(count), (SPLIT_ELEMENTWISE,), EXACT, cost_of, seconds)
+    return search(cells(count), (SPLIT_ELEMENTWISE,), EXACT, cost_of, limit)
 
 
-def best_of(count: int, head_of: Bytes) -> int:
+def best_of(count: int, head_of: BytesOf) -> int:
     sets = (frozenset(each) for size in range(count + 1) for each in combinations(range(count), size))
     return min(head_of(each) for each in sets)
 
@@ -96,7 +99,7 @@ def test_equal_cells_that_bind_together_although_each_costs_a_little() -> None:
 def test_what_raises_the_cost_is_undone() -> None:
     model = cells(3)
     before = dump_model(model)
-    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda each: Cost(len(taken_in(each)), 0, 0, 0), 60)
+    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda each: Cost(len(taken_in(each)), 0, 0, 0), AMPLE)
     assert found.model is model
     assert dump_model(model) == before
     assert found.sites == ()
@@ -113,14 +116,33 @@ def test_the_original_is_not_changed_and_the_result_has_no_dead_tensors() -> Non
         seen.append(sum(tensor.producer is None and not tensor.uses for tensor in each.main.tensors))
         return Cost(-len(taken_in(each)), 0, 0, 0)
 
-    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, cost_of, 60)
+    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, cost_of, AMPLE)
     assert taken_in(found.model) == {0, 1}
     assert dump_model(model) == before
     assert set(seen) == {0}
 
 
+@pytest.mark.parametrize("costs", [0, 1, 3, 6, 30])
+def test_no_more_costs_are_asked_for_than_the_limit(costs: int) -> None:
+    asked = []
+
+    def head_of(taken: Taken) -> int:
+        asked.append(taken)
+        return 100 - len(taken & {0, 1, 2})
+
+    found = run(6, head_of, limit=SiteLimit(costs, 60))
+    # None and all are always compared.
+    assert len(asked) <= max(2, costs)
+    assert len(asked) == len(set(asked))
+    assert found.cost.head == 97
+    assert OUT_OF_TIME not in [each.reason for each in found.refused]
+    # A model of which not all was tried is not called the best.
+    complete = "taking it apart does not lower the memory to reserve"
+    assert all((each.reason == complete) == (costs == 30) for each in found.refused)
+
+
 @pytest.mark.parametrize("seconds", [0, 1, 3, 6, 30])
-def test_no_cost_is_asked_for_after_the_deadline(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr("tflite_memopt.rewrite.search.time.monotonic", lambda: clock[0])
     asked = []
@@ -130,17 +152,32 @@ def test_no_cost_is_asked_for_after_the_deadline(seconds: int, monkeypatch: pyte
         clock[0] += 1
         return 100 - len(taken & {0, 1, 2})
 
-    found = run(6, head_of, seconds=seconds)
-    # None and all are always compared.
+    found = run(6, head_of, limit=SiteLimit(1000, seconds))
     assert len(asked) <= max(2, seconds + 1)
     assert found.cost.head == 97
-    assert len(asked) == len(set(asked))
+    assert (OUT_OF_TIME in [each.reason for each in found.refused]) == (clock[0] >= seconds)
+
+
+def test_a_slow_machine_finds_the_same_where_the_clock_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All sets cost something else; the limit ends the search long before all are tried."""
+    clock = [0.0]
+    monkeypatch.setattr("tflite_memopt.rewrite.search.time.monotonic", lambda: clock[0])
+    found = []
+    for seconds_for_each in (0.001, 1.0):
+
+        def head_of(taken: Taken, seconds: float = seconds_for_each) -> int:
+            clock[0] += seconds
+            return 1000 + sum((at * 7919 + 13) % 101 * (1 if at % 2 else -1) for at in taken) - 5 * len(taken & {1, 2})
+
+        found.append(run(8, head_of, limit=SiteLimit(12, 60)))
+    assert taken_in(found[0].model) == taken_in(found[1].model)
+    assert found[0].cost == found[1].cost
 
 
 def test_a_model_without_a_site_stays_as_it_is() -> None:
     b = ModelBuilder()
     model = b.finish(b.conv(b.input("x", (1, 4, 4, 2)), 4))
-    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda _: Cost(1, 1, 1, 1), 60)
+    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda _: Cost(1, 1, 1, 1), AMPLE)
     assert found.model is model
     assert (found.sites, found.refused) == ((), ())
 
@@ -162,7 +199,7 @@ def test_what_is_allowed_is_used_only_where_it_pays(worse: str) -> None:
         head = sum(table[state(tensor)] for table, tensor in zip(bytes_of, (first, second), strict=True))
         return Cost(head + (500 if worse == "exact" and state(first) == "split" else 0), head, 0, 0)
 
-    found = search(b.model, SPLITS, EXACTNESS, cost_of, 60)
+    found = search(b.model, SPLITS, EXACTNESS, cost_of, AMPLE)
     assert [state(tensor) for tensor in found.model.main.outputs] == ["ADD", "split"]
     assert [[each.exactness for each in site.applied] for site in found.sites] == [["exact", "approximates"], ["exact"]]
 

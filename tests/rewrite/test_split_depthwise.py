@@ -121,6 +121,18 @@ def as_weights(b: ModelBuilder) -> None:
     b.graph.set_input(operator, 1, operator.inputs[0])
 
 
+def computed_extra(b: ModelBuilder) -> None:
+    """A computed input behind the bias: it was left out of the parts, without a word."""
+    operator = b.graph.operators[1]
+    extra = b.input("extra", (6,))
+    b.graph.remove_operator(operator)
+    b.graph.add_operator(replace(operator, inputs=(*operator.inputs, extra)))
+
+
+def computed_bias(b: ModelBuilder) -> None:
+    b.graph.set_input(b.graph.operators[1], 2, b.input("bias", (6,), DType.INT32))
+
+
 def int4(b: ModelBuilder) -> None:
     weights = b.graph.operators[1].inputs[1]
     assert weights is not None
@@ -147,6 +159,8 @@ NOT_PLAIN = "its weights or bias are computed, sparse, of a packed type, or quan
     ("change", "reason"),
     [
         (computed, NOT_PLAIN),
+        (computed_bias, NOT_PLAIN),
+        (computed_extra, "it has more inputs than data, weights and bias"),
         (int4, NOT_PLAIN),
         (sparse, NOT_PLAIN),
         (custom, NOT_PLAIN),

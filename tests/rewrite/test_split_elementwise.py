@@ -21,13 +21,15 @@ from tests.rewrite.patterns import (
     assert_exact,
     quantization_of,
     refusals,
+    rule_named,
 )
 from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_elementwise import SPLIT_ELEMENTWISE
+
+SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 
 FLOATS = (
     *("ABS", "COS", "EXP", "FLOOR", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "NEG", "RELU", "RELU6"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals
+from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals, rule_named
 from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_pooling import SPLIT_POOLING
+
+SPLIT_POOLING = rule_named("split_pooling")
 
 
 def pool(branch: Branch) -> None:

@@ -20,12 +20,14 @@ from tests.rewrite.patterns import (
     assert_exact,
     quantization_of,
     refusals,
+    rule_named,
 )
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.constants import integers
 from tflite_memopt.ir.model import Model
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_reshape import SPLIT_RESHAPE
+
+SPLIT_RESHAPE = rule_named("split_reshape")
 
 
 def reshape(has_operand: bool) -> Pattern:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.rewrite.patterns import F32, I8, I16, Branch, Pattern, assert_exact, quantization_of, refusals
+from tests.rewrite.patterns import F32, I8, I16, Branch, Pattern, assert_exact, quantization_of, refusals, rule_named
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.rules.split_slice import SPLIT_SLICE
+
+SPLIT_SLICE = rule_named("split_slice")
 
 
 def cut(branch: Branch) -> None:

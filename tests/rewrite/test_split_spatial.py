@@ -5,11 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.rewrite.patterns import F32, I8, I16, I32, LITERT, TFLM, Branch, assert_exact, quantization_of, refusals
+from tests.rewrite.patterns import (
+    F32,
+    I8,
+    I16,
+    I32,
+    LITERT,
+    TFLM,
+    Branch,
+    assert_exact,
+    quantization_of,
+    refusals,
+    rule_named,
+)
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_spatial import SPLIT_SPATIAL
+
+SPLIT_SPATIAL = rule_named("split_spatial")
 
 
 def resize(branch: Branch) -> None:

@@ -152,7 +152,7 @@ def test_variables_are_not_read_later() -> None:
     _, model = reduction()
     Driver(model).apply_everywhere((SUBSAMPLED_SLICE,))
     model.main.inputs[0].is_variable = True
-    assert refusals(model, SLICE_OF_PADDING) == ["it pads a variable, which may change before the slice is read"]
+    assert refusals(model, SLICE_OF_PADDING) == ["it copies a variable, which may change before the copy is read"]
 
 
 def test_another_quantisation_of_what_is_padded_is_refused() -> None:

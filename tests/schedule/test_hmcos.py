@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from tflite_memopt.graph.bit_sets import bits
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.dynamic.hierarchy import Hierarchy, build_hierarchy
-from tflite_memopt.schedule.hmcos import hmcos, hmcos_with
+from tflite_memopt.schedule.hmcos.hierarchy import Hierarchy, build_hierarchy
+from tflite_memopt.schedule.hmcos.method import hmcos, hmcos_with
 from tflite_memopt.schedule.kahn import kahn
-from tflite_memopt.schedule.problem import Answer, ScheduleProblem, Step
-from tflite_memopt.schedule.serenity import serenity
-from tflite_memopt.schedule.wiring import bits, wire
+from tflite_memopt.schedule.memory_graph import memory_graph
+from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
+from tflite_memopt.schedule.serenity.method import serenity
 
 from .problems import brute_force, problems
 
@@ -37,7 +38,7 @@ def cells(count: int, branches: int = 3, wide: int = 96, narrow: int = 16) -> Sc
     return ScheduleProblem(tuple(sizes), tuple(steps), (0,), (outputs[-1],))
 
 
-def peak(problem: ScheduleProblem, answer: Answer) -> int:
+def peak(problem: ScheduleProblem, answer: ScheduleAnswer) -> int:
     check_order(problem, answer.order)
     return peak_of(problem, answer.order)
 
@@ -53,8 +54,8 @@ def test_random_problems(problem: ScheduleProblem) -> None:
 @settings(deadline=None, max_examples=200)
 @given(problem=problems(12))
 def test_the_hierarchy_of_random_problems(problem: ScheduleProblem) -> None:
-    wiring = wire(problem)
-    hierarchy = build_hierarchy(wiring)
+    graph = memory_graph(problem)
+    hierarchy = build_hierarchy(graph)
     order = [v for unit in hierarchy.sequences for v in unit.order]
     check_order(problem, order)
     assert coarse_order_exists(hierarchy)
@@ -68,7 +69,7 @@ def coarse_order_exists(hierarchy: Hierarchy) -> bool:
     waiting = [*hierarchy.groups, *(1 << s for s in bits(free))]
     done = 0
     while waiting:
-        ready = [v for v in waiting if not any(hierarchy.needs[s] & ~(done | v) for s in bits(v))]
+        ready = [v for v in waiting if not any(hierarchy.graph.needs[s] & ~(done | v) for s in bits(v))]
         if not ready:
             return False
         done |= sum(ready)
@@ -81,7 +82,7 @@ def test_sequences_and_groups_of_cells() -> None:
 
     Of the second cell that leaves a branch and the end, of the third its end alone, which needs no group.
     """
-    hierarchy = build_hierarchy(wire(cells(3)))
+    hierarchy = build_hierarchy(memory_graph(cells(3)))
     assert sorted(len(unit.order) for unit in hierarchy.sequences) == [1] * 3 + [2] * 9
     assert [group.bit_count() for group in hierarchy.groups] == [4, 3, 2, 2]
 
@@ -96,7 +97,7 @@ def test_a_wide_output_is_shrunk_right_after_its_cell() -> None:
         Step((6, 7), (8,)),
     )
     problem = ScheduleProblem((32, 32, 32, 32, 96, 16, 16, 64, 64), steps, (0,), (8,))
-    hierarchy = build_hierarchy(wire(problem))
+    hierarchy = build_hierarchy(memory_graph(problem))
     groups = [{v for s in bits(group) for v in hierarchy.sequences[s].order} for group in hierarchy.groups]
     assert groups == [{0, 1, 2, 3}, {4, 5}]
 
@@ -110,7 +111,7 @@ def test_no_group_that_waits_for_itself_through_another() -> None:
         Step((1,), (7,)),
         Step((2, 6, 7), (8,)),
     )
-    hierarchy = build_hierarchy(wire(ScheduleProblem((16,) * 9, steps, (0,), (8,))))
+    hierarchy = build_hierarchy(memory_graph(ScheduleProblem((16,) * 9, steps, (0,), (8,))))
     groups = [{v for s in bits(group) for v in hierarchy.sequences[s].order} for group in hierarchy.groups]
     assert groups == [{2, 3, 4, 5}]
 

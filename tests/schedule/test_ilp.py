@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tflite_memopt.graph.bit_sets import bits
+from tflite_memopt.graph.dependency_graph import reverse_post_order
 from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.schedule.bounds import any_order
+from tflite_memopt.schedule.bounds import schedule_lower_bound
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.ilp import IlpParts, ilp, ilp_with
-from tflite_memopt.schedule.integer.fusion import fuse
-from tflite_memopt.schedule.integer.partition import forced_cuts, light_cuts, parts_of
-from tflite_memopt.schedule.integer.windows import improve_in_windows
+from tflite_memopt.schedule.ilp.fusion import fuse
+from tflite_memopt.schedule.ilp.method import IlpParts, ilp, ilp_with
+from tflite_memopt.schedule.ilp.partition import light_cuts
+from tflite_memopt.schedule.ilp.windows import improve_in_windows
 from tflite_memopt.schedule.kahn import kahn
+from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
-from tflite_memopt.schedule.reach import reach
-from tflite_memopt.schedule.rpo import rpo, rpo_order
-from tflite_memopt.schedule.wiring import bits, wire
+from tflite_memopt.schedule.rpo import rpo
+from tflite_memopt.schedule.sub_problem import sub_problems
 
-from .problems import SIZES, brute_force, is_schedule, problems
+from .problems import SIZES, brute_force, problems
 
 
 @pytest.mark.parametrize("method", [rpo, kahn])
@@ -119,7 +119,7 @@ def test_a_single_partition_gives_the_optimum_and_proves_it(parts: IlpParts, pro
     check_order(problem, answer.order)
     optimum = brute_force(problem)
     assert peak_of(problem, answer.order) == optimum
-    assert max(answer.lower_bound, any_order(problem)) == optimum
+    assert max(answer.lower_bound, schedule_lower_bound(problem)) == optimum
 
 
 @pytest.mark.parametrize("partitions", [None, 2, 3])
@@ -136,32 +136,25 @@ def test_several_partitions_give_no_false_proof(partitions: int | None, problem:
 @settings(deadline=None, max_examples=40)
 def test_the_method_is_exact_where_no_part_is_too_large(problem: ScheduleProblem) -> None:
     answer = ilp(problem, SearchLimit())
-    assert max(answer.lower_bound, any_order(problem)) == peak_of(problem, answer.order) == brute_force(problem)
+    assert (
+        max(answer.lower_bound, schedule_lower_bound(problem)) == peak_of(problem, answer.order) == brute_force(problem)
+    )
 
 
 @given(problem=problems(12), parts=st.integers(1, 5))
 @settings(deadline=None)
 def test_a_partition_is_acyclic_and_its_parts_make_up_the_peak(problem: ScheduleProblem, parts: int) -> None:
-    wiring = wire(problem)
-    order = rpo_order(wiring)
-    cuts = light_cuts(wiring, order, 0, parts)
+    graph = memory_graph(problem)
+    order = reverse_post_order(graph)
+    cuts = light_cuts(graph, order, 0, parts)
     assert len(cuts) == min(parts, len(order)) + 1
-    assert all(not wiring.needs[v] & ~cut for cut in cuts for v in bits(cut))
-    found = parts_of(wiring, cuts)
-    whole = tuple(part.members[v] for part in found for v in rpo_order(wire(part.problem)))
+    assert all(not graph.needs[v] & ~cut for cut in cuts for v in bits(cut))
+    found = list(sub_problems(graph, cuts))
+    whole = tuple(part.operators[v] for part in found for v in reverse_post_order(memory_graph(part.problem)))
     check_order(problem, whole)
-    peaks = [peak_of(part.problem, rpo_order(wire(part.problem))) for part in found]
+    peaks = [peak_of(part.problem, reverse_post_order(memory_graph(part.problem))) for part in found]
     unread = sum(problem.sizes[t] for t in problem.inputs)
     assert max(*peaks, unread) == peak_of(problem, whole)
-
-
-@given(problem=problems(6))
-@settings(deadline=None)
-def test_forced_cuts_are_the_sets_that_all_orders_pass(problem: ScheduleProblem) -> None:
-    count = len(problem.steps)
-    orders = [order for order in permutations(range(count)) if is_schedule(problem, order)]
-    passed = [{sum(1 << v for v in order[:place]) for order in orders} for place in range(count + 1)]
-    assert forced_cuts(reach(wire(problem))) == [cut for cuts in passed if len(cuts) == 1 for cut in cuts]
 
 
 PAIRS = ScheduleProblem(
@@ -201,9 +194,9 @@ def test_equal_seeds_give_equal_orders() -> None:
 @given(problem=problems(6) | independent_groups())
 @settings(deadline=None, max_examples=60)
 def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> None:
-    wiring, floor = wire(problem), any_order(problem)
+    graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     fences = [0, len(problem.steps)]
-    order, solved = improve_in_windows(wiring, rpo_order(wiring), fences, 2, floor, SearchLimit(), True)
+    order, solved = improve_in_windows(graph, reverse_post_order(graph), fences, 2, floor, SearchLimit(), True)
     check_order(problem, order)
     optimum = brute_force(problem)
     assert peak_of(problem, order) == optimum

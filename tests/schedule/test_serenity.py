@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tflite_memopt.graph.clock import Deadline
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.as_is import as_is
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.dynamic.divide import divide, split
-from tflite_memopt.schedule.dynamic.dp import Dp, Limits, Outcome, State, sequence
 from tflite_memopt.schedule.kahn import kahn
-from tflite_memopt.schedule.problem import Answer, ScheduleProblem, Step
-from tflite_memopt.schedule.serenity import SerenityParts, serenity, serenity_with
-from tflite_memopt.schedule.wiring import wire
+from tflite_memopt.schedule.memory_graph import memory_graph
+from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
+from tflite_memopt.schedule.serenity.divide import divide, split
+from tflite_memopt.schedule.serenity.dynamic_programming import (
+    DynamicProgram,
+    PartialSchedule,
+    ProgramLimits,
+    SearchOutcome,
+    operator_sequence,
+)
+from tflite_memopt.schedule.serenity.method import SerenityParts, serenity, serenity_with
 
 from .problems import brute_force, problems
 
@@ -76,24 +85,40 @@ def test_bytes_that_only_pass_a_part_count_in_it() -> None:
     assert [peak_of(part.problem, (0,)) for part in split(problem)] == [1032, 1032, 1032]
 
 
+def level_by_level(branches: int) -> ScheduleProblem:
+    """``parallel`` with the operators numbered in Kahn's order, so that the model's own order is no better."""
+    problem = parallel(branches)
+    return replace(problem, steps=tuple(problem.steps[v] for v in kahn(problem, SearchLimit()).order))
+
+
 @pytest.mark.parametrize("parts", PARTS, ids=str)
 def test_without_time_the_order_is_kahns_and_proves_nothing(parts: SerenityParts) -> None:
-    problem = parallel(9)
+    problem = level_by_level(9)
     answer = serenity_with(problem, SearchLimit(time_limit=0), parts)
-    check_order(problem, answer.order)
-    assert peak_of(problem, answer.order) == peak_of(problem, kahn(problem, SearchLimit()).order)
+    assert answer.order == kahn(problem, SearchLimit()).order
     assert answer.lower_bound < 9 * 16 + 96
 
 
 @pytest.mark.parametrize("divided", [False, True])
 @pytest.mark.parametrize("budgeting", [False, True])
 def test_with_too_few_states_the_order_is_kahns(divided: bool, budgeting: bool) -> None:
-    problem = parallel(9)
+    problem = level_by_level(9)
     answer = serenity_with(problem, SearchLimit(), SerenityParts(divided, budgeting, states=50))
-    check_order(problem, answer.order)
-    assert peak_of(problem, answer.order) == peak_of(problem, kahn(problem, SearchLimit()).order)
+    assert answer.order == kahn(problem, SearchLimit()).order
     assert answer.lower_bound < peak_of(problem, answer.order)
     assert answer.states < 200
+
+
+@pytest.mark.parametrize("parts", PARTS, ids=str)
+@pytest.mark.parametrize(("time_limit", "states"), [(0.0, 50), (60.0, 50)])
+def test_out_of_time_or_states_the_models_own_order_stays_where_it_is_better(
+    parts: SerenityParts, time_limit: float, states: int
+) -> None:
+    """Branch by branch, as numbered, needs 8 * 16 bytes and a branch; Kahn's order all wide tensors at once."""
+    problem = parallel(9)
+    answer = serenity_with(problem, SearchLimit(time_limit), replace(parts, states=states))
+    assert answer.order == tuple(range(len(problem.steps)))
+    assert peak_of(problem, answer.order) < peak_of(problem, kahn(problem, SearchLimit()).order)
 
 
 def test_budgets_visit_fewer_states() -> None:
@@ -109,7 +134,7 @@ def test_a_part_that_another_outweighs_is_not_searched() -> None:
     cell = parallel(9)
     last = len(cell.sizes) - 1
     problem = ScheduleProblem((*cell.sizes, 16), (*cell.steps, Step((last,), (last + 1,), 1000)), (0,), (last + 1,))
-    assert serenity_with(problem, SearchLimit(), SerenityParts(budgeting=False)) == Answer(
+    assert serenity_with(problem, SearchLimit(), SerenityParts(budgeting=False)) == ScheduleAnswer(
         kahn(problem, SearchLimit()).order, 1032
     )
     assert serenity_with(problem, SearchLimit(), SerenityParts(divide=False, budgeting=False)).states > 3**9
@@ -118,22 +143,22 @@ def test_a_part_that_another_outweighs_is_not_searched() -> None:
 @pytest.mark.parametrize(
     ("limits", "outcome"),
     [
-        (Limits(), Outcome.SOLUTION),
-        (Limits(peak=208), Outcome.SOLUTION),
-        (Limits(peak=207), Outcome.NO_SOLUTION),
-        (Limits(width=3), Outcome.TIMEOUT),
-        (Limits(states=9), Outcome.EXHAUSTED),
-        (Limits(visited=20), Outcome.EXHAUSTED),
-        (Limits(deadline=0.0), Outcome.EXHAUSTED),
+        (ProgramLimits(), SearchOutcome.SOLUTION),
+        (ProgramLimits(peak=208), SearchOutcome.SOLUTION),
+        (ProgramLimits(peak=207), SearchOutcome.NO_SOLUTION),
+        (ProgramLimits(width=3), SearchOutcome.TIMEOUT),
+        (ProgramLimits(states=9), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(visited=20), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(deadline=Deadline(0.0)), SearchOutcome.EXHAUSTED),
     ],
 )
-def test_how_a_search_ends(limits: Limits, outcome: Outcome) -> None:
+def test_how_a_search_ends(limits: ProgramLimits, outcome: SearchOutcome) -> None:
     problem = parallel(7)
-    wiring = wire(problem)
-    units = tuple(sequence(wiring, (v,)) for v in range(len(problem.steps)))
-    found = Dp(units, limits).search(State(0, wiring.alive_at_start, 0))
+    graph = memory_graph(problem)
+    units = tuple(operator_sequence(graph, (v,)) for v in range(len(problem.steps)))
+    found = DynamicProgram(units, limits).search(PartialSchedule(0, graph.alive_at_start, 0))
     assert found.outcome is outcome
-    assert bool(found.order) is (outcome is Outcome.SOLUTION)
+    assert bool(found.order) is (outcome is SearchOutcome.SOLUTION)
 
 
 def test_no_operator_at_all() -> None:

@@ -30,10 +30,6 @@ class Lifetime:
     start: int
     end: int
 
-    def intersects(self, other: Lifetime) -> bool:
-        """True when some scope lies in both."""
-        return self.start < other.end and other.start < self.end
-
 
 @dataclass(frozen=True)
 class Timeline:

@@ -42,7 +42,7 @@ def _depthwise(operator: Operator) -> int:
 
 
 def _transpose_conv(operator: Operator) -> int:
-    # Inputs are (output shape, filters [out, h, w, in], x): each input pixel meets the whole filter.
+    # Inputs are (output shape, filters [out, h, w, in], x): each input pixel is multiplied by the whole filter.
     filters, x = _weights(operator), _weights(operator, 2)
     return x.elements * filters.elements // max(filters.shape[3], 1)
 

@@ -27,7 +27,7 @@ _ELEMENTWISE = frozenset(
     | {"NEG", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SOFTMAX", "SQRT"}
     | {"SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
 )
-"""Each pixel of the output from the same pixel of the inputs; those that look at all channels of it among them."""
+"""An output pixel depends on the inputs' pixels at the same place; in some of these operators on all their channels."""
 
 
 @dataclass(frozen=True)

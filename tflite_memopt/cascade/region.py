@@ -32,7 +32,7 @@ class Region:
 
 
 def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
-    """The region of these operators, given in execution order, or the reason why they are none."""
+    """The region of these operators, given in execution order, or the reason why they are no region."""
     ways = []
     for operator in operators:
         way = row_by_row(operator)

@@ -26,7 +26,7 @@ from .select import Cover, Limits, covers
 _EVALUATIONS = 24
 """Covers that the real planner judges, the most promising ones by the estimate."""
 _ALIKE = 2
-"""Covers of one and the same estimate among them."""
+"""At most so many of these covers have the same estimate."""
 _SHARE = 0.5
 """Of the time limit, for the estimates."""
 _LARGEST_OPERAND = 64
@@ -201,7 +201,7 @@ def _short(operator: Operator) -> str:
 
 
 def _few_alike(ordered: Sequence[Cover], estimate: Callable[[Cover], int]) -> list[Cover]:
-    """Without all but the first of equal estimates: the planner finds them alike."""
+    """At most ``_ALIKE`` covers of each estimate, the first ones: the planner rarely tells such covers apart."""
     seen: Counter[int] = Counter()
     picked = []
     for cover in ordered:

@@ -105,7 +105,7 @@ def _stripe(region: Region, rows: Rows, held: Mapping[Tensor, Rows], edges: Edge
 
 
 def _window(needed: Rows, before: Rows) -> Window:
-    """Rows that the stripe before has and that hang together with the new ones are kept."""
+    """Keep the rows that the previous stripe has, where no gap is between them and the new ones."""
     split = min(before.end, needed.end) if before.start <= needed.start < before.end else needed.start
     return Window(needed, Rows(needed.start, split), Rows(split, needed.end))
 

@@ -1,4 +1,4 @@
-"""Original against optimised on every runtime, and TFLM's own word on its memory."""
+"""Original against optimised on every runtime, and TFLM's own figures of their memory."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def _suspects(runtime: str, at: Difference, trial: _Trial) -> Suspects:
 
 
 def _verdict_of(comparison: Comparison, original: Model, exactness: Exactness = "exact") -> Verdict:
-    """A comparison in the report's words, with the reason that TFLM itself leaves out."""
+    """A comparison as the report shows it, with the reason that TFLM itself leaves out."""
     reason, gap = comparison.reason, comparison.gap
     if comparison.runtime == "tflm" and comparison.equal is None and _is_uint8(original):
         reason = f"{_NO_UINT8}; it says: {reason}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """One runtime's word on equality; ``equal`` is None when it could not judge, for ``reason``.
+    """What one runtime says of equality; ``equal`` is None when it could not judge, for ``reason``.
 
     ``equal`` means: to the bit when ``exactness`` is "exact"; within ``tolerance`` when it is "reassociates"; when it
     is "approximates", that stripes, order and plan change nothing, however far off the rewritten graph itself is.

@@ -1,1 +1,1 @@
-"""What schedulers and planners share: integers only, no model."""
+"""What schedulers, planners and analyses share: integers only, no model."""

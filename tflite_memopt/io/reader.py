@@ -10,7 +10,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from ..errors import ModelFormatError, UnsupportedModelError
-from ..ir.model import Buffer, Graph, Model, OpCode, Operator, Options, Quantization, Signature, Tensor
+from ..ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
 from .flatbuffer import IDENTIFIER, BoundedBytes
 from .schema_names import builtin_name, dtype_of
@@ -195,14 +195,14 @@ class _Reader:
         graph.add_operator(operator)
 
     @staticmethod
-    def _options(table: Any, union: int, where: str) -> Options | None:
+    def _options(table: Any, union: int, where: str) -> OperatorOptions | None:
         if table is None and int(union) == 0:
             return None
         if table is None:
             raise UnsupportedModelError(
                 f"{where}: its options are of kind {union}, which is missing or unknown; update ai-edge-litert"
             )
-        return Options(type(table).__name__.removesuffix("T"), dict(vars(table)))
+        return OperatorOptions(type(table).__name__.removesuffix("T"), dict(vars(table)))
 
     def _custom_options(self, table: Any, where: str) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
         offset, size = int(table.largeCustomOptionsOffset), int(table.largeCustomOptionsSize)

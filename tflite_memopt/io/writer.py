@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from ..ir.model import Buffer, Graph, Model, OpCode, Operator, Options, Quantization, Signature, Tensor
+from ..ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
 from .flatbuffer import IDENTIFIER, AligningBuilder
 from .reader import ABSENT
@@ -159,7 +159,7 @@ def _quantization(quantization: Quantization | None) -> Any:
     )
 
 
-def _options(options: Options | None, second: bool) -> tuple[int, Any]:
+def _options(options: OperatorOptions | None, second: bool) -> tuple[int, Any]:
     if options is None:
         return 0, None
     return options_code(options.kind, second), _fill(new_options(options.kind), options.fields)

@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from .dtype import DType
-from .making import Array, add_constant, new_operator
-from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
+from .making import GraphWriter
+from .model import Buffer, Graph, Model, Quantization, Tensor
 
 SAME, VALID = 0, 1
 NO_ACTIVATION, RELU, RELU6 = 0, 1, 3
 
 
-class ModelBuilder:
+class ModelBuilder(GraphWriter):
     """Grows a model operator by operator; each layer method returns its output tensor."""
 
     def __init__(self, name: str = "main") -> None:
         self._empty = Buffer()
-        self.model = Model(3, "tflite_memopt", [Graph(name)], [], [self._empty])
-        self.graph = self.model.main
+        graph = Graph(name)
+        super().__init__(Model(3, "tflite_memopt", [graph], [], [self._empty]), graph)
 
     def new_graph(self, name: str) -> int:
         """Start another subgraph; the following calls build it. Returns its index."""
@@ -45,21 +45,6 @@ class ModelBuilder:
         tensor = self.tensor(name, shape, dtype, **quantization)
         self.graph.inputs = (*self.graph.inputs, tensor)
         return tensor
-
-    def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> Tensor:
-        """A tensor with values; its element type is the array's."""
-        return add_constant(self.model, self.graph, name, values, quantization)
-
-    def operator(
-        self,
-        name: str,
-        inputs: Sequence[Tensor | None],
-        outputs: Sequence[Tensor],
-        kind: str | None = None,
-        **fields: Any,
-    ) -> Operator:
-        """Any operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
-        return self.graph.add_operator(new_operator(self.model, name, inputs, outputs, kind, fields))
 
     def finish(self, *outputs: Tensor) -> Model:
         """Declare the present graph's outputs and return the model."""

@@ -1,4 +1,4 @@
-"""What is left of a constant for some of the channels: of its values and of its quantisation."""
+"""The part of a constant that some of the channels need: of its values and of its quantisation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import numpy.typing as npt
 from .model import Extras, Quantization
 
 
-def channels_of(values: npt.NDArray[Any], start: int, count: int) -> npt.NDArray[Any]:
-    """``count`` channels of an array from ``start`` on, channels last; one that has no channels stays as it is.
+def channels_of(values: npt.NDArray[Any], start: int, count: int, axis: int = -1) -> npt.NDArray[Any]:
+    """``count`` channels of an array from ``start`` on, which are dimension ``axis``.
 
-    None: a scalar, or one value for all channels.
+    One that has no channels, a scalar or one value for all of them, stays as it is.
     """
-    if not values.shape or values.shape[-1] == 1:
+    if not values.shape or values.shape[axis] == 1:
         return values
-    return values[..., start : start + count]
+    cut = [slice(None)] * values.ndim
+    cut[axis] = slice(start, start + count)
+    return values[tuple(cut)]
 
 
 def quantization_of_channels(
@@ -46,7 +48,7 @@ def is_per_channel(quantization: Quantization | None) -> bool:
 
 
 def _extras_of_channels(extras: Extras, size: int, cut: slice) -> Mapping[str, Any]:
-    """The range that the converter saw is cut with the channels; one of another length is for other channels."""
+    """The range that the converter saw is cut with the channels; one of another length is left out."""
     kept = dict(extras)
     for name in ("min", "max"):
         found = kept.get(name)

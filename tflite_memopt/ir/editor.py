@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from .dtype import DType
-from .making import Array, add_buffer, add_constant, new_operator
+from .making import Array, GraphWriter, add_buffer
 from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
 
-# Versions from which the schema's operators take these types (tensorflow/lite/tools/versioning/op_version.cc);
-# CONCATENATION, PAD, ADD, SLICE, SPLIT and STRIDED_SLICE all count alike. Interpreters need at least these.
-_VERSIONS = {DType.INT8: 2, DType.INT16: 3}
 
-
-class Editor:
+class Editor(GraphWriter):
     """Inserts operators before a position of one graph, one after the other.
 
     New tensors get names that the graph does not have yet. Equal constants are one tensor.
     """
 
+    # Versions from which the schema's operators take these types (tensorflow/lite/tools/versioning/op_version.cc);
+    # CONCATENATION, PAD, ADD, SLICE, SPLIT and STRIDED_SLICE all count alike. Interpreters need at least these.
+    versions = MappingProxyType({DType.INT8: 2, DType.INT16: 3})
+
     def __init__(self, model: Model, graph: Graph, position: int) -> None:
-        self.model = model
-        self.graph = graph
+        super().__init__(model, graph)
         self.position = position
         self._names = {tensor.name for tensor in graph.tensors}
         self._constants: dict[tuple[object, ...], Tensor] = {}
@@ -44,24 +44,12 @@ class Editor:
         """
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
-            self._constants[key] = add_constant(self.model, self.graph, self._unique(name), values, quantization)
+            self._constants[key] = super().constant(self._unique(name), values, quantization)
         return self._constants[key]
 
     def fill(self, tensor: Tensor, values: Array) -> None:
         """Make a tensor that nothing writes a constant."""
         tensor.buffer = add_buffer(self.model, values)
-
-    def operator(
-        self,
-        name: str,
-        inputs: Sequence[Tensor | None],
-        outputs: Sequence[Tensor],
-        kind: str | None = None,
-        **fields: Any,
-    ) -> Operator:
-        """A builtin operator; ``kind`` is the schema's options table and ``fields`` its non-default values."""
-        version = _VERSIONS.get(outputs[0].dtype, 1)
-        return self._insert(new_operator(self.model, name, inputs, outputs, kind, fields, version))
 
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any

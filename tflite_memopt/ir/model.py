@@ -51,7 +51,7 @@ class OpCode:
 
 
 @dataclass(frozen=True)
-class Options:
+class OperatorOptions:
     """Parameters of an operator: the schema table's name without ``T`` and its fields by schema name."""
 
     kind: str
@@ -119,8 +119,8 @@ class Operator:
     opcode: OpCode
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
-    options: Options | None = None
-    options2: Options | None = None
+    options: OperatorOptions | None = None
+    options2: OperatorOptions | None = None
     custom_options: Bytes | None = None
     intermediates: tuple[Tensor, ...] = ()
     extras: Extras = field(default_factory=dict)

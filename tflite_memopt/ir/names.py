@@ -11,5 +11,5 @@ def label(operator: Operator) -> str:
 
 
 def stem(tensor: Tensor) -> str:
-    """A tensor's name to name others after: of a fused operator's, which the converter joins by ``;``, the first."""
+    """A short name to build others from: the first, where the converter has joined several by ``;``."""
     return tensor.name.partition(";")[0]

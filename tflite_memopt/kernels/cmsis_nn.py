@@ -20,7 +20,7 @@ from ..ir.dtype import DType
 from ..ir.model import Operator, Tensor
 from .profile import KernelProfile
 from .reference import reference_relations
-from .relations.model import Share
+from .relations.model import KernelReuse
 from .requests.model import Requests, Word
 from .requests.table import requests_of
 
@@ -52,7 +52,7 @@ _MVE_BLOCK = 124
 """``CH_IN_BLOCK_MVE``."""
 
 
-def relations(operator: Operator) -> tuple[Share, ...]:
+def relations(operator: Operator) -> tuple[KernelReuse, ...]:
     """The reference rules for kernels that CMSIS-NN leaves alone; nothing for its own."""
     return () if operator.name in REPLACED else reference_relations(operator)
 

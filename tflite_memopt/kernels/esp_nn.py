@@ -16,7 +16,7 @@ from ..ir.dtype import DType
 from ..ir.model import Operator
 from .profile import KernelProfile
 from .reference import reference_relations
-from .relations.model import Share
+from .relations.model import KernelReuse
 from .requests.model import Requests, Word
 from .requests.table import requests_of
 
@@ -44,7 +44,7 @@ _FULL_COPY = 48 * 1024
 
 
 @dataclass(frozen=True)
-class _Window:
+class _ConvolutionShape:
     """The library's own terms; ``pad`` is what goes before the first row and column."""
 
     in_height: int
@@ -71,7 +71,7 @@ class _Window:
         return self.out_width * self.stride_wide + self.taps_wide - 1 - self.in_width
 
 
-def relations(operator: Operator) -> tuple[Share, ...]:
+def relations(operator: Operator) -> tuple[KernelReuse, ...]:
     """The reference rules for kernels that esp-nn leaves alone; nothing for its own."""
     return () if operator.name in REPLACED else reference_relations(operator)
 
@@ -90,7 +90,7 @@ def requests(operator: Operator, word: Word) -> Requests:
     return replace(found, scratch=(size,) if size else ())
 
 
-def _window(operator: Operator) -> _Window:
+def _window(operator: Operator) -> _ConvolutionShape:
     source, filters, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
     assert source is not None  # the structure check has counted the inputs
     assert filters is not None
@@ -100,7 +100,7 @@ def _window(operator: Operator) -> _Window:
         reach = (taps - 1) * operator.option(f"dilation{letter}Factor", 1) + 1
         total = max(0, (output.shape[axis] - 1) * stride + reach - source.shape[axis])
         pads.append(0 if operator.option("padding", 0) == _VALID else total // 2)
-    return _Window(
+    return _ConvolutionShape(
         in_height=source.shape[1],
         in_width=source.shape[2],
         in_depth=source.shape[3],
@@ -161,7 +161,7 @@ def _depthwise(operator: Operator) -> int:
     return 2 * (filters + copied) + 32 if multiplier % 4 == 0 else 32
 
 
-def _depthwise_3x3(w: _Window, filters: int, copied: int) -> int:
+def _depthwise_3x3(w: _ConvolutionShape, filters: int, copied: int) -> int:
     if w.in_depth % 16 == 0:
         wide, high = (2 * w.pad_wide, 2 * w.pad_high) if w.pad_wide or w.pad_high else (w.missing_wide, w.missing_high)
         if not (wide or high):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir.model import Operator
-from .relations.model import Rule, no_sharing
+from .relations.model import ReuseRule, no_reuse
 from .requests.model import Requests, Word
 
 
@@ -22,6 +22,6 @@ class KernelProfile:
     name: str
     description: str
     requests: Callable[[Operator, Word], Requests]
-    relations: Rule = no_sharing
+    relations: ReuseRule = no_reuse
     is_portable: bool = True
     in_wheel: bool = True

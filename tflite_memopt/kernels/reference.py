@@ -6,30 +6,30 @@ from collections.abc import Mapping
 
 from ..ir.model import Operator
 from .profile import KernelProfile
-from .relations.accumulators import transpose_conv_shares
-from .relations.in_place import in_place_shares
-from .relations.model import Rule, Share
-from .relations.moves import pad_shares, slice_shares
-from .relations.views import view_shares
-from .relations.windows import resize_shares, window_shares
+from .relations.accumulators import transpose_conv_reuses
+from .relations.in_place import in_place_reuses
+from .relations.model import KernelReuse, ReuseRule
+from .relations.moves import pad_reuses, slice_reuses
+from .relations.views import view_reuses
+from .relations.windows import resize_reuses, window_reuses
 from .requests.table import requests_of
 
 _WINDOWS = ("AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
-_RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(_WINDOWS, window_shares),
-    **dict.fromkeys(("PAD", "PADV2"), pad_shares),
-    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), resize_shares),
-    "TRANSPOSE_CONV": transpose_conv_shares,
+_RULES: Mapping[str, ReuseRule] = {
+    **dict.fromkeys(_WINDOWS, window_reuses),
+    **dict.fromkeys(("PAD", "PADV2"), pad_reuses),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), resize_reuses),
+    "TRANSPOSE_CONV": transpose_conv_reuses,
 }
 
 
-def reference_relations(operator: Operator) -> tuple[Share, ...]:
+def reference_relations(operator: Operator) -> tuple[KernelReuse, ...]:
     """Views, in-place and overlap; nothing for an operator that no rule knows."""
     if operator.name in _RULES:
         return _RULES[operator.name](operator)
     if operator.name in ("SLICE", "STRIDED_SLICE"):
-        return view_shares(operator) + slice_shares(operator)
-    return view_shares(operator) or in_place_shares(operator)
+        return view_reuses(operator) + slice_reuses(operator)
+    return view_reuses(operator) or in_place_reuses(operator)
 
 
 REFERENCE = KernelProfile(

@@ -27,7 +27,7 @@ _OTHER_PROFILES_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Placement:
+class ModelPlacement:
     """The plan of a model that runs in ``order``: positions of the main graph's operators as they stand.
 
     ``offsets`` are those to write into the file, ``memory`` what the model then needs.
@@ -49,7 +49,7 @@ class Arrangement:
 
     problem: ScheduleProblem
     schedule: Schedule
-    placement: Placement
+    placement: ModelPlacement
 
 
 def arrange(model: Model, profile: KernelProfile, options: Options) -> Arrangement:
@@ -60,7 +60,9 @@ def arrange(model: Model, profile: KernelProfile, options: Options) -> Arrangeme
     return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options))
 
 
-def place_in_better_order(model: Model, order: Sequence[int], profile: KernelProfile, options: Options) -> Placement:
+def place_in_better_order(
+    model: Model, order: Sequence[int], profile: KernelProfile, options: Options
+) -> ModelPlacement:
     """The placement of the smaller head: of the model in its own order, or in ``order``.
 
     Its own order wins when both are equal: a smaller peak is worth nothing that the plan cannot make use of.
@@ -76,7 +78,7 @@ def place_in_better_order(model: Model, order: Sequence[int], profile: KernelPro
     raise InfeasibleError("the pins leave no place for the other tensors")
 
 
-def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> Placement | None:
+def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> ModelPlacement | None:
     """The placement in one order; None where its pins collide."""
     layout = memory_layout(model, profile, options.pins, order)
     try:
@@ -86,22 +88,22 @@ def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options
             raise
         return None
     offsets = offsets_to_write(model, layout, plan.offsets)
-    return Placement(order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
+    return ModelPlacement(order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
 
 
-def reuse_in_force(placement: Placement) -> tuple[ReuseInForce, ...]:
+def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
     """What the plan makes of the kernels' permissions, largest saving first."""
     offsets = dict(zip(placement.layout.tensors, placement.plan.offsets, strict=False)) if placement.offsets else {}
     found = []
-    for operator, shares in placement.layout.shares.items():
-        for share in shares:
-            if share.input not in offsets or share.output not in offsets:
+    for operator, reuses in placement.layout.reuses.items():
+        for reuse in reuses:
+            if reuse.input not in offsets or reuse.output not in offsets:
                 continue
-            first, second = offsets[share.input], offsets[share.output]
-            both = min(first + share.input.nbytes, second + share.output.nbytes) - max(first, second)
+            first, second = offsets[reuse.input], offsets[reuse.output]
+            both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
             if both > 0:
                 label = operator.opcode.label
-                found.append(ReuseInForce(label, share.kind, share.input.name, share.output.name, both))
+                found.append(ReuseInForce(label, reuse.kind, reuse.input.name, reuse.output.name, both))
     return tuple(sorted(found, key=lambda use: -use.saved_bytes))
 
 

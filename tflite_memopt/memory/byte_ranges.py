@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from ..graph.alignment import aligned
 from ..ir.model import Operator, Tensor
-from ..kernels.relations.model import Share
+from ..kernels.relations.model import KernelReuse
 from .storages import Place, storages
 
 
@@ -26,12 +26,12 @@ class Atoms:
     source: tuple[Tensor, ...]
 
 
-def cut_into_atoms(tensors: Sequence[Tensor], shares: Mapping[Operator, tuple[Share, ...]]) -> Atoms:
-    """The atoms of the head's tensors under the views among ``shares``."""
-    views = [share for each in shares.values() for share in each if share.kind == "view"]
+def cut_into_atoms(tensors: Sequence[Tensor], reuses: Mapping[Operator, tuple[KernelReuse, ...]]) -> Atoms:
+    """The atoms of the head's tensors under the views among ``reuses``."""
+    views = [reuse for each in reuses.values() for reuse in each if reuse.kind == "view"]
     places = storages(views)
     copied_from = {
-        (share.output, share.input) for share in views if _is_kept(places[share.input], places[share.output], share)
+        (reuse.output, reuse.input) for reuse in views if _is_kept(places[reuse.input], places[reuse.output], reuse)
     }
     sizes: list[int] = []
     source: list[Tensor] = []
@@ -53,9 +53,9 @@ def cut_into_atoms(tensors: Sequence[Tensor], shares: Mapping[Operator, tuple[Sh
     return Atoms(tuple(sizes), {tensor: tuple(found) for tensor, found in of.items()}, tuple(source))
 
 
-def _is_kept(input_place: Place, output_place: Place, share: Share) -> bool:
+def _is_kept(input_place: Place, output_place: Place, reuse: KernelReuse) -> bool:
     """Whether the storages were laid out as this view would have it."""
-    return input_place.storage is output_place.storage and input_place.start - output_place.start == share.distance
+    return input_place.storage is output_place.storage and input_place.start - output_place.start == reuse.distance
 
 
 def _source(covering: Sequence[Tensor], copied_from: set[tuple[Tensor, Tensor]]) -> Tensor:

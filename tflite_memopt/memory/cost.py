@@ -10,9 +10,8 @@ from ..ir.model import Model
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..options import Options
+from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
-from ..schedule.peak import order_peak
-from ..schedule.wiring import wire
 from .arrange import arrange
 from .figures import MemoryUse
 from .layout import memory_layout
@@ -64,7 +63,7 @@ class Footprint:
 def footprint(model: Model, profile: KernelProfile) -> Footprint:
     """The peak of the model's own order, and what TFLM keeps beside the head."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    peak = order_peak(wire(problem), range(len(problem.steps)))
+    peak = memory_graph(problem).peak(range(len(problem.steps)))
     use = arena_use(model, peak, profile.requests, 32)
     return Footprint(peak, use.tail, use.temporaries, model_macs(model), len(model.main.operators))
 

@@ -10,12 +10,12 @@ from ..analysis.lifetimes import Timeline, compute_timeline
 from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.model import Share
+from ..kernels.relations.model import KernelReuse
 from ..kernels.requests.model import Word
 from ..plan.problem import Item, PlanProblem
 from .pins import Pins, pinned_offsets
 from .plannable import unplannable_tensors
-from .relations import relations_of, shares_of
+from .relations import relations_of, reuses_of
 
 _WORD_OF_SCRATCH: Word = 32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
@@ -26,14 +26,14 @@ class MemoryLayout:
     """What TFLM must place in the head: ``tensors`` in file order, then the scratch requests in the order of running.
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
-    Items of tensors that the user pinned have their offset. ``shares`` is what the kernels of the main graph permit,
+    Items of tensors that the user pinned have their offset. ``reuses`` is what the kernels of the main graph permit,
     in any order; the relations of ``problem`` are what that comes to in this one.
     """
 
     timeline: Timeline
     tensors: tuple[Tensor, ...]
     scratch: Mapping[Operator, int]
-    shares: Mapping[Operator, tuple[Share, ...]]
+    reuses: Mapping[Operator, tuple[KernelReuse, ...]]
     items: tuple[Item, ...]
     returned: tuple[Tensor, ...]
 
@@ -41,7 +41,7 @@ class MemoryLayout:
     def problem(self) -> PlanProblem:
         """The offset problem. Worked out when asked for: a search for an order does without its relations."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
-        return PlanProblem(self.items, relations_of(self.shares, self.timeline, numbers, self.returned))
+        return PlanProblem(self.items, relations_of(self.reuses, self.timeline, numbers, self.returned))
 
 
 def memory_layout(
@@ -62,8 +62,8 @@ def memory_layout(
         for size in profile.requests(operator, _WORD_OF_SCRATCH).scratch:
             items.append(Item(aligned(size), span.start, span.end))
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
-    shares = shares_of(model.main, timeline, profile)
-    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, shares, tuple(items), model.main.outputs)
+    reuses = reuses_of(model.main, timeline, profile)
+    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, reuses, tuple(items), model.main.outputs)
 
 
 def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:

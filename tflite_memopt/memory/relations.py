@@ -11,73 +11,74 @@ from itertools import combinations
 
 from ..analysis.lifetimes import Timeline
 from ..graph.alignment import aligned
+from ..graph.interval import intersect
 from ..ir.model import Graph, Operator, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.model import Share
+from ..kernels.relations.model import KernelReuse
 from ..plan.problem import Relation
 from .storages import storages
 
 
-def shares_of(graph: Graph, timeline: Timeline, profile: KernelProfile) -> dict[Operator, tuple[Share, ...]]:
+def reuses_of(graph: Graph, timeline: Timeline, profile: KernelProfile) -> dict[Operator, tuple[KernelReuse, ...]]:
     """What each operator permits between two tensors of the head, whatever the order."""
     found = {}
     for operator in graph.operators:
-        shares = profile.relations(operator)
-        kept = tuple(s for s in shares if s.input in timeline.tensors and s.output in timeline.tensors)
+        reuses = profile.relations(operator)
+        kept = tuple(s for s in reuses if s.input in timeline.tensors and s.output in timeline.tensors)
         if kept:
             found[operator] = kept
     return found
 
 
 def relations_of(
-    shares: Mapping[Operator, tuple[Share, ...]],
+    reuses: Mapping[Operator, tuple[KernelReuse, ...]],
     timeline: Timeline,
     numbers: Mapping[Tensor, int],
     returned: Collection[Tensor],
 ) -> tuple[Relation, ...]:
     """The permissions that hold in the present order, between items by number; ``returned`` are the graph's outputs."""
-    found = dict.fromkeys(_views(shares, timeline, numbers))
-    for operator, each in shares.items():
-        for share in each:
-            if share.kind == "view" or share.input in returned:
+    found = dict.fromkeys(_views(reuses, timeline, numbers))
+    for operator, each in reuses.items():
+        for reuse in each:
+            if reuse.kind == "view" or reuse.input in returned:
                 continue
-            if _overwrites_the_dead(operator, share, timeline):
-                found[Relation(numbers[share.input], numbers[share.output], share.distance, share.exact)] = None
+            if _overwrites_the_dead(operator, reuse, timeline):
+                found[Relation(numbers[reuse.input], numbers[reuse.output], reuse.distance, reuse.exact)] = None
     return tuple(found)
 
 
 def _views(
-    shares: Mapping[Operator, tuple[Share, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
+    reuses: Mapping[Operator, tuple[KernelReuse, ...]], timeline: Timeline, numbers: Mapping[Tensor, int]
 ) -> Iterable[Relation]:
     """All pairs of a storage that are alive together and overlap in it."""
     by_storage: dict[Tensor, list[tuple[int, Tensor]]] = {}
-    for tensor, place in storages(share for each in shares.values() for share in each).items():
+    for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
         by_storage.setdefault(place.storage, []).append((place.start, tensor))
     for members in by_storage.values():
         for (a_start, a), (b_start, b) in combinations(members, 2):
             overlap = a_start < b_start + aligned(b.nbytes) and b_start < a_start + aligned(a.nbytes)
-            if overlap and timeline.tensors[a].intersects(timeline.tensors[b]):
+            if overlap and intersect(timeline.tensors[a], timeline.tensors[b]):
                 yield Relation(numbers[a], numbers[b], a_start - b_start, exact=True)
 
 
-def _overwrites_the_dead(operator: Operator, share: Share, timeline: Timeline) -> bool:
+def _overwrites_the_dead(operator: Operator, reuse: KernelReuse, timeline: Timeline) -> bool:
     """Whether the input has its last reader in the operator, and the output is born there.
 
     TFLM's lifetimes do not tell a reader in the last operator from the graph's return: outputs are left out before.
     """
     span = timeline.spans.get(operator)
-    if span is None or share.input is share.output:
+    if span is None or reuse.input is reuse.output:
         return False
-    return timeline.tensors[share.input].end == span.end and timeline.tensors[share.output].start == span.start
+    return timeline.tensors[reuse.input].end == span.end and timeline.tensors[reuse.output].start == span.start
 
 
-def saved_bytes(share: Share) -> int:
+def saved_bytes(reuse: KernelReuse) -> int:
     """Bytes that an input and an output save at best when they share as permitted; tensors are aligned to 16."""
-    first, second = aligned(share.input.nbytes), aligned(share.output.nbytes)
-    least = aligned(share.distance)
+    first, second = aligned(reuse.input.nbytes), aligned(reuse.output.nbytes)
+    least = aligned(reuse.distance)
     # Above the distance, the best place for the input is inside the output, or as near to that as allowed.
-    difference = least if share.exact else max(least, min(0, second - first))
-    if not share.exact and difference < 0 <= second - first:
+    difference = least if reuse.exact else max(least, min(0, second - first))
+    if not reuse.exact and difference < 0 <= second - first:
         difference = 0
     span = max(second, difference + first) - min(0, difference)
     return max(0, first + second - span)

@@ -24,7 +24,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
     own order.
     """
     inside = _called_bytes(graph, layout)
-    atoms = cut_into_atoms([tensor for tensor in graph.tensors if in_head(tensor)], layout.shares)
+    atoms = cut_into_atoms([tensor for tensor in graph.tensors if in_head(tensor)], layout.reuses)
     positions = {operator: position for position, operator in enumerate(graph.operators)}
     after: dict[int, list[int]] = {}
     for before, later in side_effect_order(graph):
@@ -55,9 +55,9 @@ def _given(graph: Graph, atoms: Atoms) -> tuple[int, ...]:
 def _reuses(operator: Operator, layout: MemoryLayout, atoms: Atoms) -> tuple[Reuse, ...]:
     """What the operator saves where an input dies: only inputs of one atom, whose death is that of the atom."""
     return tuple(
-        Reuse(atoms.of[share.input][0], saved_bytes(share))
-        for share in layout.shares.get(operator, ())
-        if share.kind != "view" and len(atoms.of[share.input]) == 1
+        Reuse(atoms.of[reuse.input][0], saved_bytes(reuse))
+        for reuse in layout.reuses.get(operator, ())
+        if reuse.kind != "view" and len(atoms.of[reuse.input]) == 1
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..ir.model import Tensor
-from ..kernels.relations.model import Share
+from ..kernels.relations.model import KernelReuse
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Place:
     start: int
 
 
-def storages(shares: Iterable[Share]) -> dict[Tensor, Place]:
+def storages(reuses: Iterable[KernelReuse]) -> dict[Tensor, Place]:
     """The place of each tensor that is a view or has one.
 
     A view is left out where the bytes would contradict another one's: the parts of two concatenations that share an
@@ -29,20 +29,20 @@ def storages(shares: Iterable[Share]) -> dict[Tensor, Place]:
     """
     places: dict[Tensor, Place] = {}
     members: dict[Tensor, list[Tensor]] = {}
-    for share in sorted(shares, key=_is_cut):
-        if share.kind != "view":
+    for reuse in sorted(reuses, key=_is_cut):
+        if reuse.kind != "view":
             continue
-        for tensor in (share.input, share.output):
+        for tensor in (reuse.input, reuse.output):
             if tensor not in places:
                 places[tensor] = Place(tensor, 0)
                 members[tensor] = [tensor]
-        kept, moved = places[share.output], places[share.input]
+        kept, moved = places[reuse.output], places[reuse.input]
         if kept.storage is moved.storage:
             continue
-        shift = kept.start + share.distance - moved.start
+        shift = kept.start + reuse.distance - moved.start
         theirs = {tensor: (places[tensor].start + shift, tensor.nbytes) for tensor in members[moved.storage]}
         ours = {tensor: (places[tensor].start, tensor.nbytes) for tensor in members[kept.storage]}
-        linked = _common(theirs[share.input], ours[share.output])
+        linked = _common(theirs[reuse.input], ours[reuse.output])
         if any(not _within(_common(x, y), linked) for x in theirs.values() for y in ours.values()):
             continue
         for tensor in members.pop(moved.storage):
@@ -60,10 +60,10 @@ def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
     return inner[1] <= inner[0] or (outer[0] <= inner[0] and inner[1] <= outer[1])
 
 
-def _is_cut(share: Share) -> bool:
+def _is_cut(reuse: KernelReuse) -> bool:
     """Whether the output is a part of the input.
 
     Where not all views can hold, those that join parts come first: a part that is copied out of a larger tensor is
     alive with that alone, parts that are copied into one are all alive with it at once.
     """
-    return share.input.nbytes > share.output.nbytes
+    return reuse.input.nbytes > reuse.output.nbytes

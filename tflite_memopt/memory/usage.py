@@ -81,7 +81,7 @@ def _working_sets(model: Model, layout: MemoryLayout, offsets: Sequence[int]) ->
 
 
 def step_use(each: WorkingSet) -> StepUse:
-    """A working set in the report's words."""
+    """A working set as the report shows it."""
     live = tuple(LiveTensor(t.name, t.shape, t.dtype.label, t.nbytes) for t in each.live)
     operator = each.operator
     output = operator.outputs[0].name if operator.outputs else ""
@@ -97,6 +97,6 @@ def step_use(each: WorkingSet) -> StepUse:
     )
 
 
-def bounds_of(model: Model, layout: MemoryLayout, any_order: int) -> Bounds:
-    """The three lower bounds on the head; ``any_order`` is the ``schedule_`` bound in bytes, which holds here too."""
-    return Bounds(io_lower_bound(model), any_order, max(any_order, max_breadth(layout.problem)))
+def bounds_of(model: Model, layout: MemoryLayout, schedule_bound: int) -> Bounds:
+    """The three lower bounds on the head; ``schedule_bound``, that of any order, holds here too; all in bytes."""
+    return Bounds(io_lower_bound(model), schedule_bound, max(schedule_bound, max_breadth(layout.problem)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from .lifetimes import crowded_scopes
 from .permissions import Intervals, Permissions, forbidden_differences
 from .problem import Item, PlanProblem
+from .sections import maximal_sections
 
 
 def max_breadth(problem: PlanProblem) -> int:
@@ -19,7 +19,7 @@ def max_breadth(problem: PlanProblem) -> int:
     top = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
     permissions = forbidden_differences(problem)
     # From the most crowded scope on: once even the plain sum is below what is found, so are all others.
-    for scope, breadth in sorted(crowded_scopes(problem.items), key=lambda pair: -pair[1]):
+    for scope, breadth in sorted(maximal_sections(problem.items), key=lambda pair: -pair[1]):
         if breadth <= top:
             break
         alive = [i for i in permissions if problem.items[i].start <= scope < problem.items[i].end]

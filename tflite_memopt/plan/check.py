@@ -60,7 +60,7 @@ def _check_item(index: int, item: Item, offset: int) -> None:
 
 def _check_pair(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
     first, second = problem.items[a], problem.items[b]
-    if not first.meets(second):
+    if not first.meets(second) or first.size == 0 or second.size == 0:
         return
     apart = offsets[a] + first.size <= offsets[b] or offsets[b] + second.size <= offsets[a]
     if apart or any(relation.allows(offsets[relation.first], offsets[relation.second]) for relation in relations):

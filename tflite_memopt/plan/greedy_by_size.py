@@ -10,19 +10,19 @@ from collections.abc import Sequence
 
 from ..graph.search_limit import SearchLimit
 from .placement import Placement
-from .problem import Answer, PlanProblem, Unit
+from .problem import Candidate, PlanProblem, RigidGroup
 from .variants import best_variant
 
 
-def greedy_by_size(problem: PlanProblem, limit: SearchLimit) -> Answer:
+def greedy_by_size(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets in bytes; of equal sizes the one born first goes first. O(n^2), vectorised."""
     return best_variant(problem, _place_by_size)
 
 
-def _place_by_size(problem: PlanProblem, units: Sequence[Unit]) -> tuple[int, ...]:
+def _place_by_size(problem: PlanProblem, units: Sequence[RigidGroup]) -> tuple[int, ...]:
     items, placement = problem.items, Placement(problem)
 
-    def rank(unit: Unit) -> tuple[int, int, int]:
+    def rank(unit: RigidGroup) -> tuple[int, int, int]:
         return min((-items[index].size, items[index].start, index) for index, _ in unit)
 
     for unit in sorted(units, key=rank):

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..graph.alignment import aligned
 from .permissions import Permissions, forbidden_differences, may_differ_by
-from .problem import Item, PlanProblem, Relation, Unit
+from .problem import Item, PlanProblem, Relation, RigidGroup
 
 
-def singles(problem: PlanProblem) -> tuple[Unit, ...]:
+def singles(problem: PlanProblem) -> tuple[RigidGroup, ...]:
     """Every item without a given offset on its own."""
     return tuple(((index, 0),) for index, item in enumerate(problem.items) if item.offset is None)
 
 
-def rigid_groups(problem: PlanProblem, most_bytes: int) -> tuple[Unit, ...]:
+def rigid_groups(problem: PlanProblem, most_bytes: int) -> tuple[RigidGroup, ...]:
     """Units that hold every item without a given offset once; none of several items spans more than ``most_bytes``.
 
     Relations that let most bytes be shared go first. Each joins two groups where all members stay compatible.
@@ -39,7 +40,7 @@ def rigid_groups(problem: PlanProblem, most_bytes: int) -> tuple[Unit, ...]:
 def _difference(items: Sequence[Item], relation: Relation) -> int:
     """The difference at which most bytes are shared: an overlap's distance, rounded up to the alignment."""
     alignment = max(items[relation.first].alignment, items[relation.second].alignment)
-    return relation.distance if relation.exact else -(-relation.distance // alignment) * alignment
+    return relation.distance if relation.exact else aligned(relation.distance, alignment)
 
 
 def _shared_bytes(problem: PlanProblem, relation: Relation) -> int:

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 
 from ..graph.search_limit import SearchLimit
 from .bounds import max_breadth
+from .conflicts import meetings
 from .greedy_by_size import greedy_by_size
 from .ordered_placement import OrderedPlacement
-from .problem import Answer, PlanProblem, arena_bytes
+from .problem import Candidate, PlanProblem, arena_bytes
 
 _MAX_MOVES = 100_000
 _MAX_STALL = 10_000
@@ -29,36 +30,24 @@ _STRAY = 0.1
 """Share of moves that exchange any two items, against plateaus that the guided moves cannot leave."""
 
 
-def hill_climb(problem: PlanProblem, limit: SearchLimit) -> Answer:
+def hill_climb(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets in bytes. At most 100,000 moves, 100 an item or 10,000 without gain, 10 s or the time limit."""
     deadline = time.perf_counter() + min(limit.time_limit, _MAX_SECONDS)
     best = greedy_by_size(problem, limit).offsets
     best_top, bound = arena_bytes(problem, best), max_breadth(problem)
     free = [i for i, item in enumerate(problem.items) if item.offset is None]
-    if best_top <= bound or len(free) < 2 or _meetings(problem) > _MAX_MEETINGS:
-        return Answer(best)
+    if best_top <= bound or len(free) < 2 or meetings(problem) > _MAX_MEETINGS:
+        return Candidate(best)
     placement = min((OrderedPlacement(problem, order) for order in _first_orders(problem, free)), key=lambda p: p.top)
     rng, stall, most = random.Random(limit.seed), 0, min(_MAX_STALL, _STALL_PER_ITEM * len(free))
-    for _ in range(_MAX_MOVES):
+    moves = 0
+    while True:
         if placement.top < best_top:
             best, best_top, stall = tuple(placement.offsets), placement.top, 0
-        if best_top <= bound or stall >= most or time.perf_counter() > deadline:
-            break
+        if best_top <= bound or stall >= most or moves >= _MAX_MOVES or time.perf_counter() > deadline:
+            return Candidate(best)
         placement.exchange(*_pick_pair(placement, free, rng))
-        stall += 1
-    return Answer(best)
-
-
-def _meetings(problem: PlanProblem) -> int:
-    """Pairs of items that are alive together, counted up to the limit."""
-    births = sorted(item.start for item in problem.items)
-    deaths = sorted(item.end for item in problem.items)
-    count, gone = 0, 0
-    for rank, birth in enumerate(births):
-        while deaths[gone] <= birth:
-            gone += 1
-        count += rank - gone
-    return count
+        stall, moves = stall + 1, moves + 1
 
 
 def _first_orders(problem: PlanProblem, free: list[int]) -> Iterator[list[int]]:
@@ -72,12 +61,12 @@ def _first_orders(problem: PlanProblem, free: list[int]) -> Iterator[list[int]]:
 
 
 def _pick_pair(placement: OrderedPlacement, free: list[int], rng: random.Random) -> tuple[int, int]:
-    """An item at the top, and one that it or a neighbour of its meets; now and then any two."""
+    """An item at the top of the arena, and one that is alive with it or with such an item; now and then any two."""
     if rng.random() < _STRAY:
         return rng.choice(free), rng.choice(free)
     first = rng.choice([i for i in free if placement.ends[i] == placement.top] or free)
-    middle = rng.choice(placement.conflicts[first] or [(first, 0, 0)])[0]
+    middle = rng.choice(placement.neighbours[first] or [first])
     if rng.random() < 0.5 and placement.ranks[middle] >= 0:
         return first, middle
-    second = rng.choice(placement.conflicts[middle] or [(first, 0, 0)])[0]
+    second = rng.choice(placement.neighbours[middle] or [first])
     return (first, second) if placement.ranks[second] >= 0 else (first, rng.choice(free))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ..graph.alignment import aligned
 from ..graph.search_limit import SearchLimit
-from .problem import Answer, PlanProblem
+from .problem import Candidate, PlanProblem
 
 
-def naive(problem: PlanProblem, limit: SearchLimit) -> Answer:
+def naive(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets behind one another, above all given offsets. O(n)."""
     frontier = max((i.offset + i.size for i in problem.items if i.offset is not None), default=0)
     offsets = []
@@ -14,7 +15,7 @@ def naive(problem: PlanProblem, limit: SearchLimit) -> Answer:
         if item.offset is not None:
             offsets.append(item.offset)
             continue
-        begin = -(-frontier // item.alignment) * item.alignment
+        begin = aligned(frontier, item.alignment)
         offsets.append(begin)
         frontier = begin + item.size
-    return Answer(tuple(offsets))
+    return Candidate(tuple(offsets))

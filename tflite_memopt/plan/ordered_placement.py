@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
-from .permissions import forbidden_differences
+from .conflicts import conflicts_of, neighbours_of
+from .free_ranges import lowest_offset
 from .problem import PlanProblem
-
-Conflict = tuple[int, int, int]
-"""(other, low, high): ``offset - offset[other]`` must not lie in the open interval (low, high)."""
 
 
 class OrderedPlacement:
     """Offsets in bytes for an order. ``ranks[i]`` is item i's turn; -1 for a given offset, which never moves."""
 
     def __init__(self, problem: PlanProblem, order: Sequence[int]) -> None:
-        self.conflicts = _conflicts(problem)
+        self._conflicts = conflicts_of(problem)
+        self.neighbours = neighbours_of(self._conflicts)
         self.order = list(order)
         self.ranks = [-1] * len(problem.items)
         self._sizes = [item.size for item in problem.items]
@@ -38,7 +37,7 @@ class OrderedPlacement:
             return False
         self._swap(first, second)
         low, high = sorted((self.ranks[first], self.ranks[second]))
-        touched = {self.ranks[other] for i in (first, second) for other, _, _ in self.conflicts[i]}
+        touched = {self.ranks[other] for i in (first, second) for other in self.neighbours[i]}
         if not self._settle([low, high, *(rank for rank in touched if low < rank < high)]):
             self._swap(first, second)
             return False
@@ -65,7 +64,7 @@ class OrderedPlacement:
                 for changed, offset in moved:
                     self.offsets[changed], self.ends[changed] = offset, offset + self._sizes[changed]
                 return False
-            for other, _, _ in self.conflicts[index]:
+            for other in self.neighbours[index]:
                 later = self.ranks[other]
                 if later > rank and later not in queued:
                     queued.add(later)
@@ -73,33 +72,10 @@ class OrderedPlacement:
         return True
 
     def _lowest(self, index: int) -> int:
-        rank, ranks, offsets, alignment = self.ranks[index], self.ranks, self.offsets, self._alignments[index]
+        rank, ranks, offsets = self.ranks[index], self.ranks, self.offsets
         forbidden = [
             (offsets[other] + low, offsets[other] + high)
-            for other, low, high in self.conflicts[index]
+            for other, low, high in self._conflicts[index]
             if ranks[other] < rank and offsets[other] >= 0
         ]
-        forbidden.sort()
-        lowest = 0
-        for low, high in forbidden:
-            if low >= lowest:
-                break
-            if high > lowest:
-                lowest = -(-high // alignment) * alignment
-        return lowest
-
-
-def _conflicts(problem: PlanProblem) -> list[list[Conflict]]:
-    """For each item what it may not share with the items that it meets; relations have cut their part out."""
-    items, permissions = problem.items, forbidden_differences(problem)
-    found: list[list[Conflict]] = [[] for _ in items]
-    alive: list[int] = []
-    for index in sorted(range(len(items)), key=lambda i: items[i].start):
-        alive = [other for other in alive if items[other].end > items[index].start]
-        for other in alive:
-            default = ((-items[index].size, items[other].size),)
-            for low, high in permissions.get(index, {}).get(other, default):
-                found[index].append((other, low, high))
-                found[other].append((index, -high, -low))
-        alive.append(index)
-    return found
+        return lowest_offset(forbidden, 0, self._alignments[index])

@@ -23,7 +23,8 @@ def forbidden_differences(problem: PlanProblem) -> Permissions:
     pairs: dict[tuple[int, int], list[Relation]] = {}
     for relation in problem.relations:
         low, high = sorted((relation.first, relation.second))
-        if low != high and problem.items[low].meets(problem.items[high]):
+        first, second = problem.items[low], problem.items[high]
+        if low != high and first.meets(second) and first.size and second.size:
             pairs.setdefault((low, high), []).append(relation)
     found: dict[int, dict[int, Intervals]] = {}
     for (i, j), relations in pairs.items():

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.search_limit import SearchLimit
-
-ARENA_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,8 @@ class Plan:
     """``offsets[i]`` is the first byte of item i; ``arena_bytes`` is max(offset + size).
 
     ``lower_bound`` holds for this order of operators (the ``plan_`` bound); ``optimal`` says that
-    ``arena_bytes`` is proved smallest.
+    ``arena_bytes`` is proved smallest. ``dropped`` names the strategies of ``best`` whose answer broke a rule, with
+    the rule that it broke.
     """
 
     offsets: tuple[int, ...]
@@ -79,18 +79,19 @@ class Plan:
     optimal: bool
     method: str
     seconds: float
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Answer:
+class Candidate:
     """What a strategy returns: offsets for all items, and a bound in bytes that it proved (0 for none)."""
 
     offsets: tuple[int, ...]
     lower_bound: int = 0
 
 
-Strategy = Callable[[PlanProblem, SearchLimit], Answer]
+OffsetStrategy = Callable[[PlanProblem, SearchLimit], Candidate]
 """What a strategy file provides. ``methods.solve`` times, checks and wraps the answers."""
 
-Unit = tuple[tuple[int, int], ...]
-"""Items that are placed at once: (index, bytes from the unit's offset to the item's)."""
+RigidGroup = tuple[tuple[int, int], ...]
+"""Items that are placed at once, often a single one: (index, bytes from the group's offset to the item's)."""

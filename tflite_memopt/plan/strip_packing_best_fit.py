@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from ..graph.search_limit import SearchLimit
 from .placement import Placement
-from .problem import Answer, Item, PlanProblem, Unit
+from .problem import Candidate, Item, PlanProblem, RigidGroup
 from .variants import best_variant
 
 
-def strip_packing_best_fit(problem: PlanProblem, limit: SearchLimit) -> Answer:
+def strip_packing_best_fit(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets in bytes. O(n^2), vectorised.
 
     Given offsets are obstacles, not part of the skyline. With relations a unit may go below the skyline.
@@ -25,7 +25,7 @@ def strip_packing_best_fit(problem: PlanProblem, limit: SearchLimit) -> Answer:
     return best_variant(problem, _pack)
 
 
-def _pack(problem: PlanProblem, units: Sequence[Unit]) -> tuple[int, ...]:
+def _pack(problem: PlanProblem, units: Sequence[RigidGroup]) -> tuple[int, ...]:
     items, placement = problem.items, Placement(problem)
     times = sorted({time for item in items for time in (item.start, item.end)})
     column = {time: position for position, time in enumerate(times)}
@@ -52,7 +52,7 @@ def _pack(problem: PlanProblem, units: Sequence[Unit]) -> tuple[int, ...]:
     return placement.finish()
 
 
-def _longest_first(items: Sequence[Item], unit: Unit) -> tuple[int, int, int]:
+def _longest_first(items: Sequence[Item], unit: RigidGroup) -> tuple[int, int, int]:
     start, end = min(items[i].start for i, _ in unit), max(items[i].end for i, _ in unit)
     return start - end, -max(items[i].size for i, _ in unit), start
 

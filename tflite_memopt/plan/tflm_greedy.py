@@ -11,10 +11,10 @@ from dataclasses import replace
 from ..graph.search_limit import SearchLimit
 from .groups import singles
 from .placement import Placement
-from .problem import Answer, PlanProblem
+from .problem import Candidate, PlanProblem
 
 
-def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Answer:
+def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets in bytes: given offsets first, then largest first, each into the first gap. O(n^2), vectorised.
 
     Of equal sizes the later item goes first: TFLM fills its array from the back and sorts it stably. It knows no
@@ -24,4 +24,4 @@ def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Answer:
     placement = Placement(PlanProblem(items))
     for unit in sorted(singles(problem), key=lambda unit: (-items[unit[0][0]].size, -unit[0][0])):
         placement.place(unit, placement.lowest(unit))
-    return Answer(placement.finish())
+    return Candidate(placement.finish())

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from .bounds import max_breadth
 from .groups import rigid_groups, singles
-from .problem import Answer, PlanProblem, Unit, arena_bytes
+from .problem import Candidate, PlanProblem, RigidGroup, arena_bytes
 
-Greedy = Callable[[PlanProblem, Sequence[Unit]], tuple[int, ...]]
-"""Places units one by one. It is free in their order, but gives every item an offset."""
+Greedy = Callable[[PlanProblem, Sequence[RigidGroup]], tuple[int, ...]]
+"""Places units one by one. It chooses their order, and must give every item an offset."""
 
 
-def best_variant(problem: PlanProblem, greedy: Greedy) -> Answer:
+def best_variant(problem: PlanProblem, greedy: Greedy) -> Candidate:
     """The smallest of the arenas; so a permission never makes a strategy worse than it is without."""
     plain = PlanProblem(problem.items)
     best = greedy(plain, singles(problem))
@@ -22,4 +22,4 @@ def best_variant(problem: PlanProblem, greedy: Greedy) -> Answer:
         grouped = rigid_groups(problem, bound + bound // 8)
         for offsets in (greedy(problem, singles(problem)), greedy(problem, grouped)):
             best = min(best, offsets, key=lambda found: arena_bytes(problem, found))
-    return Answer(best)
+    return Candidate(best)

@@ -17,7 +17,7 @@ from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
-from ..schedule.bounds import any_order
+from ..schedule.bounds import schedule_lower_bound
 from ..schedule.check import peak_of
 from ..version import __version__
 from .model import Analysis, BindingStep, Report, SearchUse
@@ -26,7 +26,7 @@ from .warnings import warnings_for
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the report says of the model as it came. It is taken down first: later stages change the model."""
+    """What the report says of the model as it came. It is recorded first, since later stages change the model."""
 
     name: str | None
     file_bytes: int
@@ -99,7 +99,7 @@ def build_analysis(model: Model, name: str | None, file_bytes: int, profile: Ker
     """What ``analyze`` says of a model as it stands, its plan in force if it has one."""
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
-    bounds = bounds_of(model, layout, any_order(schedule_problem(model.main, layout)))
+    bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
     return Analysis(name, profile.name, file_bytes, memory, bounds, step_uses(model, layout, planned))
 
 

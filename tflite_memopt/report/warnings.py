@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..equivalence.verdict import Verdict
-from ..ir.change import BOUNDARY
+from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..kernels.profile import KernelProfile
 from ..options import Options
 from .model import Report
@@ -15,7 +15,7 @@ _METADATA = "TFLITE_METADATA"
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """The warnings of a report, most general first."""
-    return (*_of_kernels(report, profile), *_of_values(report), *_of_interface(report, options))
+    return (*_of_kernels(report, profile), *_of_values(report), *_of_time(report), *_of_interface(report, options))
 
 
 def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[str]:
@@ -57,6 +57,11 @@ def _measured(verdicts: Sequence[Verdict]) -> str:
     text = f"outputs differ by up to {size}, {100 * share:.3g} % of their values, over {verdicts[0].samples} samples"
     agreeing = [each.agreeing_argmax_share for each in verdicts if each.agreeing_argmax_share is not None]
     return f"{text}, the largest score is the same one in {min(agreeing):.1%}" if agreeing else text
+
+
+def _of_time(report: Report) -> Iterator[str]:
+    for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.reason == OUT_OF_TIME):
+        yield f"{rule}: {OUT_OF_TIME}"
 
 
 def _of_interface(report: Report, options: Options) -> Iterator[str]:

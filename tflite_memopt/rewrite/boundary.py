@@ -1,4 +1,4 @@
-r"""The model takes and gives integers itself: QUANTIZE after inputs and DEQUANTIZE before outputs go.
+r"""The model takes and gives integers itself: QUANTIZE after inputs and DEQUANTIZE before outputs are removed.
 
     x (float32) --> QUANTIZE --> q (int8) --> op        =>   x (int8) --> op
     op --> q (int8) --> DEQUANTIZE --> y (float32)      =>   op --> y (int8)
@@ -43,14 +43,25 @@ def take_integers(model: Model) -> Boundary:
     inputs = [tensor for tensor in dict.fromkeys(graph.inputs) if _is_converted_input(tensor)]
     outputs = [tensor for tensor in dict.fromkeys(graph.outputs) if _is_converted_output(tensor)]
     for outer in dict.fromkeys((*inputs, *outputs)):
-        reason = _reason_at_input(graph, outer) if outer in inputs else _reason_at_output(graph, outer)
-        if reason is not None:
-            refused.append(Refusal(BOUNDARY, outer.name, reason))
+        found = _at_input(graph, outer) if outer in inputs else _at_output(graph, outer)
+        if isinstance(found, str):
+            refused.append(Refusal(BOUNDARY, outer.name, found))
             continue
         changed.append(outer.name)
-        inner = _open_output(graph, outer) if outer.producer is not None else _open_input(graph, outer)
-        _take_place(model, outer, inner)
+        for converter in found.converters:
+            graph.remove_operator(converter)
+            if converter.outputs[0] not in (outer, found.inner):
+                graph.replace_uses(converter.outputs[0], found.inner)
+        _take_place(model, outer, found.inner)
     return Boundary(tuple(changed), tuple(refused))
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """The integers of an input or output, and the operators that make them of it, or it of them."""
+
+    inner: Tensor
+    converters: tuple[Operator, ...]
 
 
 def _is_converted_input(tensor: Tensor) -> bool:
@@ -58,41 +69,44 @@ def _is_converted_input(tensor: Tensor) -> bool:
 
 
 def _is_converted_output(tensor: Tensor) -> bool:
+    if tensor.dtype is DType.FLOAT32:
+        return True
     writer = tensor.producer
-    return tensor.dtype is DType.FLOAT32 or (
-        writer is not None and writer.name == "QUANTIZE" and _input(writer).dtype is not DType.FLOAT32
-    )
+    source = None if writer is None or writer.name != "QUANTIZE" else writer.inputs[0]
+    return source is not None and source.dtype is not DType.FLOAT32
 
 
-def _reason_at_input(graph: Graph, outer: Tensor) -> str | None:
-    others = [use.operator for use in outer.uses if use.operator.name != "QUANTIZE"]
+def _at_input(graph: Graph, outer: Tensor) -> _Conversion | str:
+    converters = tuple(use.operator for use in outer.uses)
+    others = [operator for operator in converters if operator.name != "QUANTIZE"]
     if others:
         return f"{_named(others[0])} reads it as {outer.dtype.label}"
-    if not outer.uses:
+    if not converters:
         return "no QUANTIZE reads it"
     if outer in graph.outputs:
         return "the model returns it too"
-    inner, *rest = [use.operator.outputs[0] for use in outer.uses]
+    inner, *rest = [operator.outputs[0] for operator in converters]
     if any((each.dtype, affine_of(each)) != (inner.dtype, affine_of(inner)) for each in rest):
         return "its QUANTIZE operators have different parameters"
     if any(each in graph.outputs for each in (inner, *rest)):
         return "the model returns its integers as they are"
-    return _reason_against(outer, inner)
+    return _reason_against(outer, inner) or _Conversion(inner, converters)
 
 
-def _reason_at_output(graph: Graph, outer: Tensor) -> str | None:
+def _at_output(graph: Graph, outer: Tensor) -> _Conversion | str:
     writer = outer.producer
     if writer is None or writer.name not in ("DEQUANTIZE", "QUANTIZE"):
-        whence = "no operator" if writer is None else _named(writer)
-        return f"it comes from {whence}, not from DEQUANTIZE"
+        source = "no operator" if writer is None else _named(writer)
+        return f"it comes from {source}, not from DEQUANTIZE"
     if outer.uses:
         return f"{_named(outer.uses[0].operator)} reads it as {outer.dtype.label}"
-    inner = _input(writer)
-    if inner.producer is None:
-        return f"its integers come from no operator: '{inner.name}' is an input, a constant or a variable"
+    inner = writer.inputs[0]
+    if inner is None or inner.producer is None:
+        name = "nothing" if inner is None else f"'{inner.name}'"
+        return f"its integers come from no operator: {name} is an input, a constant or a variable"
     if inner in graph.outputs:
         return f"the model returns its integers already, as '{inner.name}'"
-    return _reason_against(outer, inner)
+    return _reason_against(outer, inner) or _Conversion(inner, (writer,))
 
 
 def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
@@ -110,23 +124,6 @@ def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
     return None
 
 
-def _open_input(graph: Graph, outer: Tensor) -> Tensor:
-    """Let the readers of the quantised tensor read the input instead; returns what takes its place."""
-    inner, *rest = [use.operator.outputs[0] for use in outer.uses]
-    for tensor in (inner, *rest):
-        assert tensor.producer is not None
-        graph.remove_operator(tensor.producer)
-        graph.replace_uses(tensor, inner)
-    return inner
-
-
-def _open_output(graph: Graph, outer: Tensor) -> Tensor:
-    assert outer.producer is not None
-    inner = _input(outer.producer)
-    graph.remove_operator(outer.producer)
-    return inner
-
-
 def _take_place(model: Model, outer: Tensor, inner: Tensor) -> None:
     """Make ``inner`` what the interface calls by the name of ``outer``, in the graph and in its signatures."""
     graph = model.main
@@ -140,12 +137,6 @@ def _take_place(model: Model, outer: Tensor, inner: Tensor) -> None:
     for signature in model.signatures or ():
         signature.inputs = tuple((name, exchanged(tensor)) for name, tensor in signature.inputs)
         signature.outputs = tuple((name, exchanged(tensor)) for name, tensor in signature.outputs)
-
-
-def _input(operator: Operator) -> Tensor:
-    tensor = operator.inputs[0]
-    assert tensor is not None
-    return tensor
 
 
 def _named(operator: Operator) -> str:

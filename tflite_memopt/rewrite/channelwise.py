@@ -4,99 +4,179 @@
         +-- CONCATENATION -- op  =>             +-- CONCATENATION
     b --+                             b -- op --+
 
-True of operators whose output channels come each from input channels of their own. Channels are the last dimension.
+This holds for operators whose output channels depend each on input channels of their own. Channels are the last
+dimension.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..ir.channels import is_per_channel
+import numpy as np
+
+from ..ir.channels import channels_of, is_per_channel, quantization_of_channels
+from ..ir.constants import values
 from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.model import Tensor
-from .concatenation import ROLE, channel_parts
+from ..ir.making import Array
+from ..ir.model import Operator, Quantization, Tensor
+from .concatenation import MAX_PARTS, ROLE, ChannelPart, channel_parts
 from .pattern import Match
 
-MAX_PARTS = 10
-"""TFLM joins no more: ``kMaxInputNum`` of micro/kernels/concatenation.cc."""
 _JOINED_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
 
 
 @dataclass(frozen=True)
-class Part:
-    """Input ``index`` of a concatenation; ``start`` is its first channel in the output."""
+class GivenOperand:
+    """Tensors that are there already, one for each part; None where an optional input is missing."""
 
-    index: int
+    tensors: Sequence[Tensor | None]
+
+    def write(self, _: Editor) -> Sequence[Tensor | None]:
+        """The tensors, one for each part."""
+        return self.tensors
+
+
+@dataclass(frozen=True)
+class ConstantOperand:
+    """New constants, one for each part: name, values and quantisation."""
+
+    constants: Sequence[tuple[str, Array, Quantization | None]]
+
+    def write(self, edit: Editor) -> Sequence[Tensor]:
+        """The new tensors, one for each part."""
+        return [edit.constant(*each) for each in self.constants]
+
+
+@dataclass(frozen=True)
+class SplitOperand:
+    """A computed tensor that SPLIT_V takes apart along its channels."""
+
     tensor: Tensor
-    start: int
+    parts: Sequence[ChannelPart]
+
+    def write(self, edit: Editor) -> Sequence[Tensor]:
+        """The outputs of the SPLIT_V, one for each part."""
+        tensor, shape = self.tensor, self.tensor.shape
+        made = [
+            edit.activation(f"{tensor.name}/part{part.index}", (*shape[:-1], part.channels), tensor)
+            for part in self.parts
+        ]
+        sizes = edit.constant(f"{tensor.name}/sizes", np.asarray([part.channels for part in self.parts], np.int32))
+        axis = edit.constant(f"{tensor.name}/axis", np.asarray(len(shape) - 1, np.int32))
+        edit.operator("SPLIT_V", (tensor, sizes, axis), made, "SplitVOptions", numSplits=len(made))
+        return made
+
+
+PartOperand = GivenOperand | ConstantOperand | SplitOperand
+"""What the operators of all parts read in place of one input."""
+
+
+@dataclass(frozen=True)
+class ChannelReader:
+    """An operator with one output that reads a concatenation along the channels: ``whole``, made of ``parts``."""
+
+    operator: Operator
+    whole: Tensor
+    parts: Sequence[ChannelPart]
 
     @property
-    def channels(self) -> int:
-        """How many channels it has."""
-        return self.tensor.shape[-1]
+    def output(self) -> Tensor:
+        """The operator's output."""
+        return self.operator.outputs[0]
+
+    @property
+    def reads_once(self) -> bool:
+        """Whether the concatenation is the operator's first input and no other."""
+        return [slot for slot, tensor in enumerate(self.operator.inputs) if tensor is self.whole] == [0]
+
+    def output_channels(self, part: ChannelPart) -> tuple[int, int]:
+        """The first of the output's channels that come from a part, and how many they are."""
+        made, read = self.output.shape[-1], self.whole.shape[-1]
+        return part.start * made // read, part.channels * made // read
+
+    def data(self) -> GivenOperand:
+        """The parts themselves."""
+        return GivenOperand([part.tensor for part in self.parts])
+
+    def shared(self, tensor: Tensor | None) -> GivenOperand:
+        """A tensor that the operators of all parts read."""
+        return GivenOperand([tensor] * len(self.parts))
+
+    def cut(self, constant: Tensor | None, axis: int = -1) -> PartOperand | None:
+        """A constant with the output's channels along an axis, cut with them; None when it has no plain values.
+
+        A missing constant stays missing.
+        """
+        if constant is None:
+            return self.shared(None)
+        whole = values(constant)
+        if whole is None:
+            return None
+        dimension = axis % max(1, len(constant.shape))
+        cuts = []
+        for part in self.parts:
+            start, count = self.output_channels(part)
+            quantization = quantization_of_channels(constant.quantization, dimension, start, count)
+            cuts.append((f"{constant.name}/part{part.index}", channels_of(whole, start, count, axis), quantization))
+        return ConstantOperand(cuts)
+
+    def split(self, *operands: PartOperand, **fields: Any) -> ChannelSplit:
+        """The operator on every part, reading ``operands``, with these fields of its options changed."""
+        return ChannelSplit(self, operands, fields)
+
+    def split_data(self) -> ChannelSplit:
+        """The operator on every part, which it reads in place of the whole, and all else as it does now."""
+        inputs = self.operator.inputs
+        return self.split(*(self.data() if tensor is self.whole else self.shared(tensor) for tensor in inputs))
 
 
-def parts_of(match: Match) -> tuple[Part, ...]:
-    """The parts of the match's concatenation; none where :func:`reason_against_parts` has something against them."""
-    tensors = channel_parts(match)
-    if isinstance(tensors, str):
-        return ()
-    starts = accumulate((tensor.shape[-1] for tensor in tensors), initial=0)
-    return tuple(Part(index, *pair) for index, pair in enumerate(zip(tensors, starts, strict=False)))
+@dataclass(frozen=True)
+class ChannelSplit:
+    """An operator to run on every part; ``operands`` by input slot. What a rule's check has found."""
+
+    reader: ChannelReader
+    operands: Sequence[PartOperand]
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-def reason_against_parts(match: Match, multiplier: int = 1) -> str | None:
-    """Why the operator cannot run part by part, as far as it does not depend on which operator it is.
+def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | str:
+    """The match's anchor, or why it cannot run part by part whatever operator it is.
 
-    ``multiplier``: output channels for one input channel.
+    ``multiplier``: output channels for one input channel; None where the caller checks the channels itself.
     """
-    tensors = channel_parts(match)
-    if isinstance(tensors, str):
-        return tensors
-    if len(tensors) > MAX_PARTS:
-        return f"the concatenation has {len(tensors)} inputs, and TFLM joins at most {MAX_PARTS}"
-    joined, outputs = match[ROLE].outputs[0], match.anchor.outputs
-    if len(outputs) != 1 or not outputs[0].shape or outputs[0].shape[-1] != joined.shape[-1] * multiplier:
+    parts, anchor = channel_parts(match[ROLE]), match.anchor
+    if isinstance(parts, str):
+        return parts
+    if len(parts) > MAX_PARTS:
+        return f"the concatenation has {len(parts)} inputs, and TFLM joins at most {MAX_PARTS}"
+    whole, outputs = match[ROLE].outputs[0], anchor.outputs
+    if len(outputs) != 1 or not outputs[0].shape:
         return "its output has other channels than the concatenation"
-    if any(is_per_channel(tensor.quantization) for tensor in (joined, outputs[0])):
+    if multiplier is not None and outputs[0].shape[-1] != whole.shape[-1] * multiplier:
+        return "its output has other channels than the concatenation"
+    if any(is_per_channel(tensor.quantization) for tensor in (whole, outputs[0])):
         return "an activation is quantised per channel"
-    return None if outputs[0].dtype is joined.dtype else _reason_against_joining(outputs[0])
+    reason = None if outputs[0].dtype is whole.dtype else _reason_against_joining(outputs[0])
+    return reason or ChannelReader(anchor, whole, parts)
 
 
-def run_on_parts(match: Match, edit: Editor, operands: Sequence[Sequence[Tensor | None]], **fields: Any) -> None:
-    """Write the anchor's output as the concatenation of the anchor run on each part.
-
-    ``operands[slot][part]`` are its inputs; ``fields`` of its options are changed.
-    """
-    anchor, output, joined = match.anchor, match.anchor.outputs[0], match[ROLE].outputs[0]
-    multiplier = output.shape[-1] // joined.shape[-1]
+def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
+    """Write the operator's output as the concatenation of the operator run on each part."""
+    reader, output = split.reader, split.reader.output
+    operands = [operand.write(edit) for operand in split.operands]
     made = []
-    for part in parts_of(match):
-        shape = (*output.shape[:-1], part.channels * multiplier)
+    for part in reader.parts:
+        shape = (*output.shape[:-1], reader.output_channels(part)[1])
         made.append(edit.activation(f"{output.name}/part{part.index}", shape, output))
-        edit.twin(anchor, [operand[part.index] for operand in operands], made[-1:], **fields)
+        edit.twin(reader.operator, [operand[part.index] for operand in operands], made[-1:], **split.fields)
     edit.operator("CONCATENATION", made, (output,), "ConcatenationOptions", axis=len(output.shape) - 1)
 
 
-def run_on_data(match: Match, edit: Editor) -> None:
-    """:func:`run_on_parts` of an operator that reads the parts in place of the whole, and all else as it does now."""
-    joined, parts = match[ROLE].outputs[0], parts_of(match)
-    whole = [[part.tensor if tensor is joined else tensor for part in parts] for tensor in match.anchor.inputs]
-    run_on_parts(match, edit, whole)
-
-
-def reads_once(match: Match) -> bool:
-    """Whether the concatenation is the anchor's first input and no other."""
-    joined = match[ROLE].outputs[0]
-    return [slot for slot, tensor in enumerate(match.anchor.inputs) if tensor is joined] == [0]
-
-
 def _reason_against_joining(output: Tensor) -> str | None:
-    """Of parts whose type the operator has made."""
+    """Why TFLM cannot join parts of the output's type, which is not that of the concatenation."""
     if output.dtype not in _JOINED_TYPES:
         return f"TFLM does not join tensors of type {output.dtype.label}"
     quantization = output.quantization

@@ -11,7 +11,7 @@ from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator
 from ..ir.names import label
 from .pattern import Match, match_at
-from .rule import Applied, Rule
+from .rule import AnyRule, Applied, Proposal
 
 _EXACT: tuple[Exactness, ...] = ("exact",)
 _MOST_CHECKED = 500
@@ -41,7 +41,7 @@ class Driver:
         self._is_trial = is_trial
         self._check()
 
-    def apply_everywhere(self, rules: Sequence[Rule]) -> None:
+    def apply_everywhere(self, rules: Sequence[AnyRule]) -> None:
         """Apply the rules in every graph, first rule first, until none has a match left that it accepts."""
         for graph in self.model.graphs:
             changes = 1
@@ -49,8 +49,8 @@ class Driver:
                 changes = sum(self.apply_at(rules, graph, operator) for operator in list(graph.operators))
         check_model(self.model)
 
-    def apply_below(self, rules: Sequence[Rule], graph: Graph, operator: Operator) -> None:
-        """Apply the rules to the readers of an operator, then to the readers of what that put in its place."""
+    def apply_below(self, rules: Sequence[AnyRule], graph: Graph, operator: Operator) -> None:
+        """Apply the rules to the readers of an operator, then to the readers of each new operator, and so on."""
         waiting = [operator]
         while waiting:
             for reader in _readers(waiting.pop()):
@@ -58,46 +58,50 @@ class Driver:
                 if self.apply_at(rules, graph, reader):
                     waiting += [each for each in graph.operators if each not in known]
 
-    def apply_at(self, rules: Sequence[Rule], graph: Graph, anchor: Operator) -> bool:
+    def apply_at(self, rules: Sequence[AnyRule], graph: Graph, anchor: Operator) -> bool:
         """Apply the first rule that accepts a match at ``anchor``. False when none does."""
         if anchor not in graph.operators:
             return False
         for rule in rules:
             match = match_at(rule.pattern, graph, anchor)
-            if match is None:
+            proposal = None if match is None else rule.propose(match)
+            if match is None or proposal is None:
                 continue
-            reason = self._reason_against(rule, match)
             name = label(anchor)
-            if reason is None:
-                self._apply(rule, match)
-                self.refused.pop((rule.name, name), None)
-                return True
-            self.refused[rule.name, name] = Refusal(rule.name, name, reason)
+            proposal = self._permitted(match, proposal)
+            if isinstance(proposal, str):
+                self.refused[rule.name, name] = Refusal(rule.name, name, proposal)
+                continue
+            self._apply(match, proposal)
+            self.applied.append(Applied(rule.name, name, proposal.exactness))
+            self.refused.pop((rule.name, name), None)
+            return True
         return False
 
     def _check(self) -> None:
-        # It takes as long as the model is large: after each of many rewrites, nearly all of the time.
+        # A check looks at the whole model. After each of many rewrites it would take nearly all of the time.
         if not self._is_trial and len(self.model.main.operators) <= _MOST_CHECKED:
             check_model(self.model)
 
-    def _reason_against(self, rule: Rule, match: Match) -> str | None:
-        reason = self._pin_in(match) or rule.refuse(match)
-        if reason is None and rule.exactness(match) not in self._allowed:
-            reason = "it would change values: integers are requantised once more (--allow-approximate permits it)"
-        return reason
+    def _permitted(self, match: Match, proposal: Proposal | str) -> Proposal | str:
+        """The proposal, or the reason against it: a pin, the rule's own, or values that may not change so far."""
+        pin = self._pin_in(match)
+        if pin is not None or isinstance(proposal, str):
+            return pin or proposal
+        if proposal.exactness not in self._allowed:
+            return "it would change values: integers are requantised once more (--allow-approximate permits it)"
+        return proposal
 
     def _pin_in(self, match: Match) -> str | None:
         tensors = (tensor for operator in match.operators.values() for tensor in operator.outputs)
         return next((f"'{tensor.name}' is pinned" for tensor in tensors if tensor.name in self._pinned), None)
 
-    def _apply(self, rule: Rule, match: Match) -> None:
-        exactness, name = rule.exactness(match), label(match.anchor)
+    def _apply(self, match: Match, proposal: Proposal) -> None:
         edit = Editor(self.model, match.graph, match.graph.operators.index(match.anchor) + 1)
         edit.remove(match.anchor)
-        rule.rewrite(match, edit)
+        proposal.write(edit)
         _drop_unread(match.graph, match.anchor)
         self._check()
-        self.applied.append(Applied(rule.name, name, exactness))
 
 
 def _readers(operator: Operator) -> Iterator[Operator]:

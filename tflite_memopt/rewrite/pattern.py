@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..ir.model import Graph, Operator, Tensor
@@ -13,15 +13,13 @@ class Pattern:
     """An operator called one of ``names`` whose input slots in ``inputs`` are written by operators that fit too.
 
     ``role`` is what the rule calls the operator. ``any_input`` must fit one of the inputs; the first that does counts.
-    Without ``names`` it is any operator. ``where`` is what else must hold of a match, looked at on the outermost
-    pattern: without it there is no match, and so nothing to refuse or to report.
+    Without ``names`` it is any operator.
     """
 
     role: str
     names: Collection[str]
     inputs: Mapping[int, Pattern] = field(default_factory=dict)
     any_input: Pattern | None = None
-    where: Callable[[Match], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,10 +41,7 @@ class Match:
 def match_at(pattern: Pattern, graph: Graph, anchor: Operator) -> Match | None:
     """The match that ends in ``anchor``, if there is one."""
     found: dict[str, Operator] = {}
-    if not _fits(pattern, anchor, found):
-        return None
-    match = Match(graph, anchor, found)
-    return match if pattern.where is None or pattern.where(match) else None
+    return Match(graph, anchor, found) if _fits(pattern, anchor, found) else None
 
 
 def _fits(pattern: Pattern, operator: Operator, found: dict[str, Operator]) -> bool:

@@ -7,7 +7,8 @@ it: by the exact rules alone, or by all that are allowed, which go further down 
 Several equal cells of a network bind together: taking one of them apart alone gains nothing. So the search starts from
 all sites, or, where that costs more than none, from all that do not raise the head each on its own; drops, half after
 half, those that the cost does not need; then toggles neighbours together, many and few, as long as that helps: two
-concatenations that are alive at once gain nothing singly. When its time is up it keeps the best so far; what a site
+concatenations that are alive at once gain nothing singly. It ends after a number of costs, which is the same on every
+machine; the clock only stops what takes far too long, and the result says so. The best so far is kept; what a site
 saves is then not measured.
 """
 
@@ -17,14 +18,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ir.change import Exactness, Refusal
+from ..ir.change import OUT_OF_TIME, Exactness, Refusal
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.names import label
 from ..memory.cost import Cost
 from .driver import Driver
-from .rule import Applied, Rule
+from .rule import AnyRule, Applied
 
 
 @dataclass(frozen=True, order=True)
@@ -36,7 +37,7 @@ class Site:
 
 
 Sites = frozenset[Site]
-"""At most one for each position."""
+"""At most one site for each position."""
 
 
 CostOf = Callable[[Model], Cost]
@@ -47,7 +48,7 @@ _EXACT: tuple[Exactness, ...] = ("exact",)
 class SiteUse:
     """A site that was taken apart: what was applied, and the bytes of the objective that go up without it.
 
-    ``saved_bytes`` is 0 where there was no time to measure it.
+    ``saved_bytes`` is 0 where no cost was left to measure it.
     """
 
     concatenation: str
@@ -56,8 +57,19 @@ class SiteUse:
 
 
 @dataclass(frozen=True)
-class Found:
-    """The best model, the sites taken apart in it, and what was refused on the way."""
+class SiteLimit:
+    """How many costs a search may ask for, and the seconds of wall time after which it stops whatever is left."""
+
+    costs: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TakenApart:
+    """The best model, the sites taken apart in it, and what was refused on the way.
+
+    A refusal with the reason ``OUT_OF_TIME`` is among them where the clock has stopped the search.
+    """
 
     model: Model
     cost: Cost
@@ -67,35 +79,36 @@ class Found:
 
 def search(
     model: Model,
-    rules: Sequence[Rule],
+    rules: Sequence[AnyRule],
     allowed: Collection[Exactness],
     cost_of: CostOf,
-    seconds: float,
+    limit: SiteLimit,
     pinned: Collection[str] = (),
-) -> Found:
+) -> TakenApart:
     """The model with the best set of sites taken apart; ``model`` itself when none pays. It is not changed.
 
-    Tensors with a ``pinned`` name stay.
+    Tensors with a ``pinned`` name stay. None and all sites are compared whatever the limit is.
     """
     start = _Start(model, tuple(rules), tuple(allowed), tuple(pinned))
-    return _Search(start, cost_of, time.monotonic() + seconds).run()
+    return _SiteSearch(start, cost_of, limit).run()
 
 
 @dataclass(frozen=True)
 class _Start:
     model: Model
-    rules: tuple[Rule, ...]
+    rules: tuple[AnyRule, ...]
     allowed: tuple[Exactness, ...]
     pinned: tuple[str, ...]
 
 
-class _Search:
-    def __init__(self, start: _Start, cost_of: CostOf, deadline: float) -> None:
-        self._start_from, self._model, self._cost_of, self._deadline = start, start.model, cost_of, deadline
+class _SiteSearch:
+    def __init__(self, start: _Start, cost_of: CostOf, limit: SiteLimit) -> None:
+        self._start_from, self._model, self._cost_of, self._limit = start, start.model, cost_of, limit
+        self._deadline, self._out_of_time = time.monotonic() + limit.seconds, False
         self._costs: dict[Sites, Cost] = {}
         self._names = {at: label(op) for at, op in enumerate(start.model.main.operators) if op.name == "CONCATENATION"}
 
-    def run(self) -> Found:
+    def run(self) -> TakenApart:
         every, refused = self._sites_and_refusals()
         candidates = frozenset().union(*every)
         best = self._without_what_is_not_needed(self._start(every))
@@ -104,7 +117,10 @@ class _Search:
         uses = tuple(self._use(site, best, cost) for site in sorted(best))
         left = {site.position for site in candidates} - {site.position for site in best}
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
-        return Found(self._rewritten(best, is_trial=False)[0] if best else self._model, cost, uses, tuple(reasons))
+        if self._out_of_time:
+            reasons.append(Refusal("search", "CONCATENATION", OUT_OF_TIME))
+        model = self._rewritten(best, is_trial=False)[0] if best else self._model
+        return TakenApart(model, cost, uses, tuple(reasons))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
         """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
@@ -121,7 +137,7 @@ class _Search:
         return (sites[:1] if is_one_way else sites), refused.values()
 
     def _rewritten(self, sites: Sites, is_trial: bool = True) -> tuple[Model, dict[Site, Driver]]:
-        """A copy with these sites taken apart, last one first: what is below is in pieces before the one above.
+        """A copy with these sites taken apart, last one first: what a concatenation feeds is in parts before it is.
 
         It has no dead tensors, which TFLM would place in the arena.
         """
@@ -146,43 +162,48 @@ class _Search:
         if best:
             return best
         for site in sorted(frozenset().union(*every)):
-            if self._has_time() and self._cost(frozenset({site})).head <= self._cost(none).head:
+            if self._may_go_on() and self._cost(frozenset({site})).head <= self._cost(none).head:
                 best = _with(best, site)
-        return min((none, best), key=self._cost) if self._has_time() else none
+        return min((none, best), key=self._cost) if self._may_go_on() else none
 
     def _without_what_is_not_needed(self, sites: Sites) -> Sites:
         """Drop parts, halves first, as long as the cost does not rise."""
         size = len(sites)
-        while size and self._has_time():
+        while size and self._may_go_on():
             ordered = sorted(sites)
             for start in range(0, len(ordered), size):
-                if self._has_time():
+                if self._may_go_on():
                     sites = min((sites - set(ordered[start : start + size]), sites), key=self._cost)
             size //= 2
         return sites
 
     def _toggled(self, best: Sites, candidates: Sequence[Site]) -> Sites:
-        """Put in what is out and take out what is in, for windows of neighbours, until a whole pass gains nothing."""
+        """Add the sites that are out, drop those that are in, window by window, until a whole pass gains nothing."""
         before = None
-        while best != before and self._has_time():
+        while best != before and self._may_go_on():
             before = best
             for window in _windows(candidates):
-                if self._has_time():
+                if self._may_go_on():
                     best = min((best, _toggle(best, window)), key=self._cost)
         return best
 
     def _use(self, site: Site, best: Sites, cost: Cost) -> SiteUse:
         _, by_site = self._rewritten(best)
         without = best - {site}
-        is_known = without in self._costs or self._has_time()
+        is_known = without in self._costs or self._may_go_on()
         saved = self._cost(without).need - cost.need if is_known else 0
         return SiteUse(self._names[site.position], tuple(by_site[site].applied), saved)
 
-    def _has_time(self) -> bool:
-        return time.monotonic() < self._deadline
+    def _may_go_on(self) -> bool:
+        if len(self._costs) >= self._limit.costs:
+            return False
+        self._out_of_time = self._out_of_time or time.monotonic() >= self._deadline
+        return not self._out_of_time
 
     def _no_gain(self, position: int) -> Refusal:
-        return Refusal("search", self._names[position], "taking it apart does not lower the memory to reserve")
+        is_complete = len(self._costs) < self._limit.costs and not self._out_of_time
+        reason = "taking it apart does not lower the memory to reserve"
+        return Refusal("search", self._names[position], reason if is_complete else f"as far as was tried, {reason}")
 
 
 def _windows(candidates: Sequence[Site]) -> Iterator[Sequence[Site]]:

@@ -1,4 +1,4 @@
-"""Writes a STRIDED_SLICE anew, with plain limits: what the rules about slices share."""
+"""Writes a new STRIDED_SLICE without masks: what the rules about slices share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..ir.model import Operator, Tensor
 from ..kernels.relations.shapes import Grid
 
 
-def write_slice(edit: Editor, like: Operator, grid: Grid, source: Tensor | None, output: Tensor) -> None:
+def write_slice(edit: Editor, like: Operator, grid: Grid, source: Tensor, output: Tensor) -> None:
     """A slice of ``source`` that takes the elements of ``grid`` and keeps all dimensions, by the code of ``like``."""
     first, stride, count = (np.asarray(each, np.int32) for each in (grid.first, grid.stride, grid.count))
     limits = {"begin": first, "end": first + stride * (count - 1) + 1, "strides": stride}

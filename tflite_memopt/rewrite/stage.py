@@ -6,18 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..errors import UsageError
 from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.cost import cost_of, estimate_of
-from ..options import IO, Options
+from ..options import Options
 from .boundary import take_integers
 from .driver import Driver
-from .search import Found, SiteUse, search
+from .search import SiteLimit, SiteUse, TakenApart, search
 from .table import CLEAN_UP, SPLITS
+
+_COSTS = 500
+"""Costs that the search for concatenations may ask for."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Rewritten:
 
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
-    """Rewrite a model; it is changed itself by the clean-up and at its boundary, and copied for what comes after."""
+    """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies."""
     cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
@@ -48,14 +50,14 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     )
 
 
-def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
-    """The sites that pay by the estimate, if they do by the planner too."""
+def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApart:
+    """The sites that lower the estimated cost, if they lower the planner's too."""
     found = search(
         model,
         SPLITS,
         allowed(options),
         lambda each: estimate_of(each, profile, options),
-        options.time_limit / 2,
+        SiteLimit(_COSTS, options.time_limit),
         _pinned(options),
     )
     if not found.sites:
@@ -66,12 +68,10 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> Found:
         return found
     reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"
     refused = (Refusal("search", site.concatenation, reason) for site in found.sites)
-    return Found(model, costs[0], (), (*found.refused, *refused))
+    return TakenApart(model, costs[0], (), (*found.refused, *refused))
 
 
 def _boundary(model: Model, options: Options) -> Rewritten:
-    if options.io not in IO:
-        raise UsageError(f"unknown io '{options.io}'; choose one of {', '.join(IO)}")
     if options.io == "keep":
         return Rewritten(model, (), ())
     done = take_integers(model)

@@ -1,1 +1,1 @@
-"""Operator order over integers: a problem, one file per method, an independent checker."""
+"""Operator order over integers: a problem, a file or folder per method, an independent checker."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..graph.search_limit import SearchLimit
-from .problem import Answer, ScheduleProblem
+from .problem import ScheduleAnswer, ScheduleProblem
 
 
-def as_is(problem: ScheduleProblem, limit: SearchLimit) -> Answer:
+def as_is(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
     """The identity order."""
-    return Answer(tuple(range(len(problem.steps))))
+    return ScheduleAnswer(tuple(range(len(problem.steps))))

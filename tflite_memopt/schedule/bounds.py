@@ -5,8 +5,8 @@ from __future__ import annotations
 from .problem import ScheduleProblem
 
 
-def any_order(problem: ScheduleProblem) -> int:
-    """``schedule_`` bound in bytes without a search: the largest need of one operator, or all inputs or outputs."""
+def schedule_lower_bound(problem: ScheduleProblem) -> int:
+    """Bytes that no order can avoid: the largest need of one operator, or all inputs or outputs. No search."""
     sizes = problem.sizes
     saved = (max((reuse.saved for reuse in step.reuses), default=0) for step in problem.steps)
     steps = (

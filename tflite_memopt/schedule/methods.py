@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
-from ..errors import UsageError
+from ..errors import InfeasibleError, UsageError
+from ..graph.clock import now
 from ..graph.search_limit import SearchLimit
 from .as_is import as_is
-from .best_first import best_first
-from .bounds import any_order
-from .check import check_order, peak_of
-from .hmcos import hmcos
-from .ilp import ilp
+from .best_first.method import best_first
+from .bounds import schedule_lower_bound
+from .check import check_order, check_problem, peak_of
+from .hmcos.method import hmcos
+from .ilp.method import ilp
 from .kahn import kahn
 from .problem import Method, Schedule, ScheduleProblem
 from .rpo import rpo
-from .serenity import serenity
+from .serenity.method import serenity
 
 METHODS: Mapping[str, Method] = {
     "as_is": as_is,
@@ -33,13 +33,19 @@ DEFAULT = "best_first"
 def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | None = None) -> Schedule:
     """Order the operators by a named method; the result is checked and its peak recomputed.
 
-    Raises UsageError for an unknown name and InfeasibleError when a method breaks a rule.
+    Raises UsageError for an unknown name, and InfeasibleError when the problem contradicts itself or a method breaks
+    a rule.
     """
     if method not in METHODS:
         raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}")
-    started = time.perf_counter()
+    check_problem(problem)
+    started = now()
     answer = METHODS[method](problem, limit or SearchLimit())
-    seconds = time.perf_counter() - started
+    seconds = now() - started
     check_order(problem, answer.order)
-    peak, bound = peak_of(problem, answer.order), max(any_order(problem), answer.lower_bound)
+    peak, bound = peak_of(problem, answer.order), max(schedule_lower_bound(problem), answer.lower_bound)
+    if bound > peak:
+        raise InfeasibleError(
+            f"the scheduler '{method}' says that every order needs {bound} bytes, but its own needs {peak}: report this"
+        )
     return Schedule(answer.order, peak, bound, peak == bound, method, seconds, answer.states)

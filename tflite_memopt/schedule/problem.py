@@ -2,8 +2,8 @@
 
 Sizes are bytes. A tensor is alive from the step that writes it to the last step that reads it; the graph's
 inputs from the first step on, its outputs to the last. A tensor here is a range of bytes with one writer: where
-several tensors of a model are views of the same bytes, the bridge hands those bytes over once, with the readers of
-all of them (DESIGN section 4, relation 2), so that no method has to know views.
+several tensors of a model are views of the same bytes, the problem has those bytes once, with the readers of all of
+them, so that no method has to know views.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..graph.search_limit import SearchLimit
 class Reuse:
     """``saved`` bytes of input ``tensor`` and of the outputs are the same bytes, if the tensor dies at the step.
 
-    In-place: the smaller of the two sizes; overlap: what the distance leaves of it (relations 3 and 4).
+    In-place: the smaller of the two sizes. Overlap: what the distance between the two leaves of that.
     """
 
     tensor: int
@@ -68,7 +68,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScheduleAnswer:
     """What a method returns: an order, a bound it proved for any order (0 for none), and its effort."""
 
     order: tuple[int, ...]
@@ -76,5 +76,5 @@ class Answer:
     states: int = 0
 
 
-Method = Callable[[ScheduleProblem, SearchLimit], Answer]
+Method = Callable[[ScheduleProblem, SearchLimit], ScheduleAnswer]
 """What a method file provides. ``methods.solve`` times it, checks it and works out the peak."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
-from .model import Share
+from .model import KernelReuse
 
 _CONVERSIONS = frozenset({"CAST", "DEQUANTIZE", "QUANTIZE"})
 FIRST_INPUT = _CONVERSIONS | {
@@ -93,16 +93,16 @@ _TYPES = frozenset(
 )
 
 
-def in_place_shares(operator: Operator) -> tuple[Share, ...]:
+def in_place_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     """Each input that the output may lie on exactly, and where a conversion changes the size of an element, how."""
     if len(operator.outputs) != 1 or (operator.name == "CUMSUM" and operator.option("exclusive", False)):
         return ()
     output = operator.outputs[0]
     return tuple(
-        share
+        reuse
         for tensor in dict.fromkeys(_overwritable(operator))
         if tensor is not None and not tensor.is_constant and not tensor.is_variable and tensor.shape == output.shape
-        for share in _share(operator, tensor, output)
+        for reuse in _reuse(operator, tensor, output)
     )
 
 
@@ -113,14 +113,14 @@ def _overwritable(operator: Operator) -> tuple[Tensor | None, ...]:
     return operator.inputs if operator.name in ANY_INPUT else ()
 
 
-def _share(operator: Operator, source: Tensor, output: Tensor) -> tuple[Share, ...]:
+def _reuse(operator: Operator, source: Tensor, output: Tensor) -> tuple[KernelReuse, ...]:
     if source.dtype not in _TYPES or output.dtype not in _TYPES or not output.elements:
         return ()
     read, written = source.dtype.arena_bytes, output.dtype.arena_bytes
     if read == written:
-        return (Share(source, output, 0, "in-place"),)
+        return (KernelReuse(source, output, 0, "in-place"),)
     if operator.name not in _CONVERSIONS:
         return ()
     # Element i is written when all up to i have been read: (i + 1) * written bytes over (i + 1) * read.
     last = output.elements - 1
-    return (Share(source, output, max(written - read, last * (written - read)), "overlap"),)
+    return (KernelReuse(source, output, max(written - read, last * (written - read)), "overlap"),)

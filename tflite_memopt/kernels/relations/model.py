@@ -15,7 +15,7 @@ Kind = Literal["view", "in-place", "overlap"]
 
 
 @dataclass(frozen=True)
-class Share:
+class KernelReuse:
     """The two tensors may share bytes at exactly ``distance`` (view, in-place) or at least ``distance`` (overlap).
 
     A view: the kernel copies bytes onto themselves, and both tensors stay what they are; the input may live on.
@@ -33,10 +33,10 @@ class Share:
         return self.kind != "overlap"
 
 
-Rule = Callable[[Operator], tuple[Share, ...]]
+ReuseRule = Callable[[Operator], tuple[KernelReuse, ...]]
 """What a file of rules provides for an operator; nothing where it is not sure."""
 
 
-def no_sharing(operator: Operator) -> tuple[Share, ...]:
+def no_reuse(operator: Operator) -> tuple[KernelReuse, ...]:
     """The rule for a kernel of which nothing is known."""
     return ()

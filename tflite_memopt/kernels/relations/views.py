@@ -28,22 +28,22 @@ from ...graph.alignment import ARENA_ALIGNMENT
 from ...ir.constants import integers
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
-from .model import Share
+from .model import KernelReuse
 from .shapes import Box, axis_of, operands, slice_box, strided_slice_box
 
 Pair = tuple[Tensor | None, Tensor, int]
 """An input, an output, and ``offset(input) - offset(output)`` in bytes."""
 
 
-def view_shares(operator: Operator) -> tuple[Share, ...]:
+def view_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     """The inputs and outputs that may be the same bytes; none where an operand that decides it is not a constant.
 
-    Distances are multiples of TFLM's alignment of 16 bytes; a part that would start elsewhere gets no share.
+    Distances are multiples of TFLM's alignment of 16 bytes; a part that would start elsewhere gets none.
     """
     if operator.name not in SHARED_CODE or not operator.outputs:
         return ()
     return tuple(
-        Share(source, output, distance, "view")
+        KernelReuse(source, output, distance, "view")
         for source, output, distance in _RULES[operator.name](operator)
         if source is not None and _are_in_arena(source, output) and distance % ARENA_ALIGNMENT == 0
     )

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
-from .model import Share
+from .model import KernelReuse
 
 Positions = npt.NDArray[np.int64]
 _VALID = 1
@@ -30,7 +30,7 @@ _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _KernelAxis:
     """A window along one axis: sizes in pixels, ``taps`` of the kernel ``dilation`` apart."""
 
     size: int
@@ -50,7 +50,7 @@ class _Axis:
         return np.where(first > start + reach - 1, self.size, first)
 
 
-def window_shares(operator: Operator) -> tuple[Share, ...]:
+def window_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     """CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D, MAX_POOL_2D. Filter and bias must be constants."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not _is_plain(source, output):
@@ -65,10 +65,10 @@ def window_shares(operator: Operator) -> tuple[Share, ...]:
     else:
         taps = operator.option("filterHeight", 0), operator.option("filterWidth", 0)
     rows, columns = (_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2))
-    return (Share(source, output, distance(source, output, rows.first_read(), columns.first_read()), "overlap"),)
+    return (KernelReuse(source, output, distance(source, output, rows.first_read(), columns.first_read()), "overlap"),)
 
 
-def resize_shares(operator: Operator) -> tuple[Share, ...]:
+def resize_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: pixel by pixel, each from one or four pixels of the input.
 
     Which ones is worked out in float or in fixed point; where rounding may reach one lower, one lower is taken.
@@ -78,7 +78,7 @@ def resize_shares(operator: Operator) -> tuple[Share, ...]:
     if source is None or not _is_plain(source, output):
         return ()
     rows, columns = (_lowest_read(operator, source.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return (Share(source, output, distance(source, output, rows, columns), "overlap"),)
+    return (KernelReuse(source, output, distance(source, output, rows, columns), "overlap"),)
 
 
 def _lowest_read(operator: Operator, size: int, outputs: int) -> Positions:
@@ -97,9 +97,9 @@ def _is_plain(source: Tensor, output: Tensor) -> bool:
     return four and source.dtype in _TYPES and source.dtype is output.dtype and min(*source.shape, *output.shape) > 0
 
 
-def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> _Axis:
+def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> _KernelAxis:
     letter = "HW"[axis - 1]
-    return _Axis(
+    return _KernelAxis(
         source.shape[axis],
         output.shape[axis],
         taps,

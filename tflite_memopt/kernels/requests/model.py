@@ -1,4 +1,4 @@
-"""What a kernel asks of TFLM's arena: the words that the tables of this folder are written in."""
+"""What a kernel asks of TFLM's arena: the types that the tables of this folder use."""
 
 from __future__ import annotations
 

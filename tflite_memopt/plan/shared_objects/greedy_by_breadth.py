@@ -5,7 +5,7 @@ Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Infe
 
 from __future__ import annotations
 
-from ..lifetimes import crowded_scopes
+from ..sections import maximal_sections
 from .objects import Objects
 from .problem import Items
 
@@ -14,7 +14,7 @@ def greedy_by_breadth(items: Items) -> tuple[int, ...]:
     """Objects of items. O(n * (scopes + objects))."""
     objects = Objects(items)
     by_size = sorted(range(len(items)), key=lambda i: (-items[i].size, i))
-    for scope, _ in sorted(crowded_scopes(items), key=lambda pair: (-pair[1], pair[0])):
+    for scope, _ in sorted(maximal_sections(items), key=lambda pair: (-pair[1], pair[0])):
         for index in by_size:
             if items[index].start <= scope < items[index].end and index not in objects.object_of:
                 objects.use(index, objects.best_fit(index))

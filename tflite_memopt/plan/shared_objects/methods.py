@@ -14,9 +14,9 @@ from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
 from .greedy_by_size_improved import greedy_by_size_improved
 from .min_cost_flow import min_cost_flow
-from .problem import Assignment, Items, Strategy, object_sizes
+from .problem import Assignment, Items, ObjectStrategy, object_sizes
 
-STRATEGIES: Mapping[str, Strategy] = {
+STRATEGIES: Mapping[str, ObjectStrategy] = {
     "greedy": greedy,
     "greedy_by_breadth": greedy_by_breadth,
     "greedy_by_size": greedy_by_size,
@@ -24,7 +24,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "min_cost_flow": min_cost_flow,
 }
 BEST = "best"
-"""The two that the paper's section 7 recommends, the better of them."""
+"""The two strategies that the paper's section 7 recommends; the better result is taken."""
 BEST_OF = ("greedy_by_size_improved", "greedy_by_breadth")
 NAMES = (BEST, *STRATEGIES)
 

@@ -3,6 +3,8 @@
 Item j costs its own size when it opens an object, and ``max(0, size[j] - size[i])`` when it follows item i. A flow
 of one unit into each item, at most one out of each, is an assignment problem; shortest augmenting paths solve it
 exactly. The growths of a chain add up to at least its largest item, so the objects are never larger than the cost.
+scipy has a solver for it (``optimize.linear_sum_assignment``); nothing else in the package needs scipy, and 40 lines
+are cheaper for every user than its wheel of 35 MB.
 Source: Lee et al., "On-Device Neural Net Inference with Mobile GPUs" (2019), section 3.3.
 """
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..problem import Item
 
 Items = tuple[Item, ...]
-Strategy = Callable[[Items], tuple[int, ...]]
+ObjectStrategy = Callable[[Items], tuple[int, ...]]
 """What a strategy file provides: the object (0, 1, ...) of each item. ``methods.solve`` checks and wraps it."""
 
 

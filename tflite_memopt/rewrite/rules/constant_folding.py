@@ -12,6 +12,7 @@ whose float values take two to four times the flash.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -25,33 +26,39 @@ from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
 from ...kernels.relations.shapes import operands, slice_box, strided_slice_box
 from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ..rule import Rule
 
 Array = npt.NDArray[Any]
 _INTEGERS = (DType.INT8, DType.INT16, DType.INT32, DType.INT64)
 
 
-def _reads_constants(match: Match) -> bool:
-    inputs = list(match.anchor.present_inputs())
-    return bool(inputs) and all(tensor.is_constant for tensor in inputs)
+@dataclass(frozen=True)
+class Folded:
+    """The outputs of an operator, and the values that they have."""
+
+    outputs: tuple[tuple[Tensor, Array], ...]
 
 
-def _refuse(match: Match) -> str | None:
+def _check(match: Match) -> Folded | str | None:
     operator = match.anchor
+    inputs = list(operator.present_inputs())
+    if not inputs or not all(tensor.is_constant for tensor in inputs):
+        return None
     returned = next((tensor.name for tensor in operator.outputs if match.is_returned(tensor)), None)
     if returned is not None:
         return f"it writes '{returned}', which the graph returns"
     before, after = _freed_bytes(match), sum(map(_flash_bytes, operator.outputs))
     if after > before:
         return f"its values would take {after} bytes of flash, and free {before}"
-    if _folded(operator) is None:
+    moved = _moved(operator)
+    if moved is None:
         return "its operands, types or quantisations are not those of a plain move of values"
-    return None
+    return Folded(tuple(zip(operator.outputs, moved, strict=True)))
 
 
-def _rewrite(match: Match, edit: Editor) -> None:
-    for tensor, found in zip(match.anchor.outputs, _folded(match.anchor) or (), strict=True):
-        edit.fill(tensor, found)
+def _rewrite(found: Folded, edit: Editor) -> None:
+    for tensor, array in found.outputs:
+        edit.fill(tensor, array)
 
 
 def _freed_bytes(match: Match) -> int:
@@ -66,7 +73,7 @@ def _flash_bytes(tensor: Tensor) -> int:
     return -(-tensor.elements * tensor.dtype.packed_bits // 8)
 
 
-def _folded(operator: Operator) -> list[Array] | None:
+def _moved(operator: Operator) -> list[Array] | None:
     """The values of the outputs; None unless they are the operator's inputs, moved."""
     move = _MOVES.get(operator.name)
     arrays = _arrays(operator)
@@ -74,7 +81,7 @@ def _folded(operator: Operator) -> list[Array] | None:
         return None
     try:
         moved = move(operator, arrays)
-    except ValueError:  # numpy's word for operands that do not fit each other
+    except ValueError:  # what numpy raises when operands do not fit each other
         return None
     return moved if [each.shape for each in moved] == [tensor.shape for tensor in operator.outputs] else None
 
@@ -149,7 +156,7 @@ def _tiled(operator: Operator, arrays: list[Array]) -> list[Array]:
 
 
 def _padded(operator: Operator, arrays: list[Array]) -> list[Array]:
-    """Zeros around: of a quantised tensor, its zero point."""
+    """Zeros around the values; for a quantised tensor, its zero point."""
     quantization = operator.outputs[0].quantization
     zero = quantization.zero_point[:1] if quantization is not None and quantization.zero_point.size else 0
     return [np.pad(arrays[0], _operand(operator, 1).reshape(-1, 2).tolist(), constant_values=zero)]
@@ -177,10 +184,4 @@ _MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
 }
 """Outputs from the values to move; ValueError when the operands do not fit."""
 
-CONSTANT_FOLDING = Rule(
-    "constant_folding",
-    Pattern("move", (*_MOVES, "DEQUANTIZE"), where=_reads_constants),
-    _refuse,
-    always_exact,
-    _rewrite,
-)
+CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _check, _rewrite)

@@ -13,19 +13,15 @@ from __future__ import annotations
 from ...ir.editor import Editor
 from ..driver import is_dead
 from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ..rule import Rule
 
 
-def _is_dead(match: Match) -> bool:
-    return is_dead(match.graph, match.anchor)
-
-
-def _refuse(_: Match) -> str | None:
-    return None
+def _check(match: Match) -> Match | None:
+    return match if is_dead(match.graph, match.anchor) else None
 
 
 def _rewrite(_: Match, __: Editor) -> None:
     """The operator is out of the graph already, and none of its outputs is read."""
 
 
-DEAD_OPERATORS = Rule("dead_operators", Pattern("dead", (), where=_is_dead), _refuse, always_exact, _rewrite)
+DEAD_OPERATORS = Rule("dead_operators", Pattern("dead", ()), _check, _rewrite)

@@ -22,43 +22,45 @@ where either was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ...ir.constants import integers
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
-from ...ir.quantization import is_quantized, quantized_alike
+from ...ir.quantization import is_quantized
 from ...kernels.relations.shapes import axis_of, operands, slice_box, strided_slice_box
+from ..copies import source_of
 from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ..rule import Rule
 
 _INTEGERS = (DType.INT8, DType.INT16)
 
 
-def _is_identity(match: Match) -> bool:
+@dataclass(frozen=True)
+class Copy:
+    """An output that is the same as an input."""
+
+    source: Tensor
+    output: Tensor
+
+
+def _check(match: Match) -> Copy | str | None:
     operator = match.anchor
     x = _source(operator)
     if x is None or len(operator.outputs) != 1:
-        return False
+        return None
     y = operator.outputs[0]
-    return x.shape == y.shape and x.dtype is y.dtype and _IDENTITIES[operator.name](operator)
-
-
-def _refuse(match: Match) -> str | None:
-    x, y = _source(match.anchor), match.anchor.outputs[0]
+    if x.shape != y.shape or x.dtype is not y.dtype or not _IDENTITIES[operator.name](operator):
+        return None
     if match.is_returned(y):
         return f"it writes '{y.name}', which the graph returns"
-    if x is None or x.is_variable or y.is_variable:
-        return "it copies a variable, which may change before the copy is read"
-    if not quantized_alike(x.quantization, y.quantization):
-        return f"'{y.name}' is quantised otherwise than '{x.name}': the same integers mean other numbers"
-    return None
+    source = source_of(x, y)
+    return source if isinstance(source, str) else Copy(source, y)
 
 
-def _rewrite(match: Match, edit: Editor) -> None:
-    x = _source(match.anchor)
-    if x is not None:
-        edit.graph.replace_uses(match.anchor.outputs[0], x)
+def _rewrite(found: Copy, edit: Editor) -> None:
+    edit.graph.replace_uses(found.output, found.source)
 
 
 def _source(operator: Operator) -> Tensor | None:
@@ -134,6 +136,4 @@ _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
 }
 """Whether an operator with one output, of the shape and type of its input, keeps every element where it was."""
 
-IDENTITY = Rule(
-    "identity", Pattern("identity", tuple(_IDENTITIES), where=_is_identity), _refuse, always_exact, _rewrite
-)
+IDENTITY = Rule("identity", Pattern("identity", tuple(_IDENTITIES)), _check, _rewrite)

@@ -14,64 +14,64 @@ operators, and copies the fewest bytes twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...ir.editor import Editor
-from ...ir.model import Tensor
-from ..channelwise import MAX_PARTS
-from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ...ir.model import Operator, Tensor
+from ..concatenation import CONCATENATION, MAX_PARTS, joined_axis
+from ..pattern import Match
+from ..rule import Rule
 
 
-def _has_too_many(match: Match) -> bool:
-    return len(match.anchor.inputs) > MAX_PARTS
+@dataclass(frozen=True)
+class LongConcatenation:
+    """A concatenation of too many inputs, and the axis along which it joins them, counted from the front."""
+
+    operator: Operator
+    axis: int
+
+    @property
+    def whole(self) -> Tensor:
+        """What it writes."""
+        return self.operator.outputs[0]
 
 
-def _refuse(match: Match) -> str | None:
+def _check(match: Match) -> LongConcatenation | str | None:
     operator = match.anchor
-    rank = len(operator.outputs[0].shape)
+    if len(operator.inputs) <= MAX_PARTS:
+        return None
     if operator.option("fusedActivationFunction", 0):
         return "it has a fused activation, which TFLM does not take either"
-    fits = -rank <= _axis(match) < rank
-    if not fits or any(tensor is None or len(tensor.shape) != rank for tensor in operator.inputs):
+    axis, rank = joined_axis(operator), len(operator.outputs[0].shape)
+    if axis is None or any(tensor is None or len(tensor.shape) != rank for tensor in operator.inputs):
         return "its inputs do not make up its output"
-    return None
+    return LongConcatenation(operator, axis)
 
 
-def _rewrite(match: Match, edit: Editor) -> None:
-    parts = list(match.anchor.present_inputs())
+def _rewrite(found: LongConcatenation, edit: Editor) -> None:
+    parts = list(found.operator.present_inputs())
     while len(parts) > MAX_PARTS:
-        parts = _round(match, edit, parts)
-    edit.twin(match.anchor, parts, match.anchor.outputs)
+        parts = _round(found, edit, parts)
+    edit.twin(found.operator, parts, found.operator.outputs)
 
 
-def _round(match: Match, edit: Editor, parts: Sequence[Tensor]) -> list[Tensor]:
+def _round(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor]) -> list[Tensor]:
     """Join runs of ten from the front on, as long as more than ten inputs are left, but none twice."""
     joined: list[Tensor] = []
     rest = list(parts)
     while len(rest) > 1 and len(joined) + len(rest) > MAX_PARTS:
         size = min(MAX_PARTS, len(joined) + len(rest) - MAX_PARTS + 1, len(rest))
-        joined.append(_join(match, edit, rest[:size]))
+        joined.append(_join(found, edit, rest[:size]))
         rest = rest[size:]
     return joined + rest
 
 
-def _join(match: Match, edit: Editor, parts: Sequence[Tensor]) -> Tensor:
-    whole, axis = match.anchor.outputs[0], _axis(match)
-    shape = list(whole.shape)
-    shape[axis] = sum(part.shape[axis] for part in parts)
-    joined = edit.activation(f"{whole.name}/joined", shape, whole)
-    edit.twin(match.anchor, parts, (joined,))
+def _join(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor]) -> Tensor:
+    shape = list(found.whole.shape)
+    shape[found.axis] = sum(part.shape[found.axis] for part in parts)
+    joined = edit.activation(f"{found.whole.name}/joined", shape, found.whole)
+    edit.twin(found.operator, parts, (joined,))
     return joined
 
 
-def _axis(match: Match) -> int:
-    return int(match.anchor.option("axis", 0))
-
-
-LEGAL_CONCATENATION = Rule(
-    "legal_concatenation",
-    Pattern("concatenation", ("CONCATENATION",), where=_has_too_many),
-    _refuse,
-    always_exact,
-    _rewrite,
-)
+LEGAL_CONCATENATION = Rule("legal_concatenation", CONCATENATION, _check, _rewrite)

@@ -13,21 +13,35 @@ That is why the search decides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
-from ...kernels.relations.shapes import axis_of
-from ..channelwise import MAX_PARTS
-from ..concatenation import CONCATENATION
+from ..concatenation import CONCATENATION, MAX_PARTS, joined_axis
 from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ..rule import Rule
 
 
-def _refuse(match: Match) -> str | None:
-    reasons = [_reason_against(match, inner) for inner in _inner_ones(match.anchor)]
-    if None not in reasons:
-        return reasons[0]
-    return None if _merged(match) else f"together they have more inputs than TFLM joins, {MAX_PARTS}"
+@dataclass(frozen=True)
+class MergedConcatenation:
+    """A concatenation, and the inputs that it has once the inner ones are merged into it."""
+
+    outer: Operator
+    inputs: Sequence[Tensor | None]
+
+
+def _check(match: Match) -> MergedConcatenation | str:
+    outer = match.anchor
+    reasons = {inner: _reason_against(match, inner) for inner in _inner_ones(outer)}
+    free = [inner for inner, reason in reasons.items() if reason is None]
+    if not free:
+        return next(reason for reason in reasons.values() if reason is not None)
+    merged = _as_many_as_fit(outer, free)
+    if not merged:
+        return f"together they have more inputs than TFLM joins, {MAX_PARTS}"
+    return MergedConcatenation(outer, _inputs(outer, merged))
 
 
 def _reason_against(match: Match, inner: Operator) -> str | None:
@@ -36,23 +50,22 @@ def _reason_against(match: Match, inner: Operator) -> str | None:
         return f"'{between.name}' is needed by others too"
     if any(each.option("fusedActivationFunction", 0) for each in (outer, inner)):
         return "one of the two has a fused activation"
-    if _axis(outer) is None or _axis(outer) != _axis(inner):
+    if joined_axis(outer) is None or joined_axis(outer) != joined_axis(inner):
         return "the two are not along one axis"
     if not all(_is_like(tensor, between) for tensor in (*inner.inputs, *outer.outputs)):
         return "types or quantisations differ"
     return None
 
 
-def _rewrite(match: Match, edit: Editor) -> None:
-    outer = match.anchor
-    edit.twin(outer, _inputs(outer, _merged(match)), outer.outputs)
+def _rewrite(found: MergedConcatenation, edit: Editor) -> None:
+    edit.twin(found.outer, found.inputs, found.outer.outputs)
 
 
-def _merged(match: Match) -> list[Operator]:
-    """The inner concatenations to merge: those that can be, in order, as long as the inputs are not too many."""
+def _as_many_as_fit(outer: Operator, inner_ones: Sequence[Operator]) -> list[Operator]:
+    """The inner concatenations to merge, in order, as long as the inputs are not too many."""
     chosen: list[Operator] = []
-    for inner in _inner_ones(match.anchor):
-        if _reason_against(match, inner) is None and len(_inputs(match.anchor, [*chosen, inner])) <= MAX_PARTS:
+    for inner in inner_ones:
+        if len(_inputs(outer, [*chosen, inner])) <= MAX_PARTS:
             chosen.append(inner)
     return chosen
 
@@ -63,7 +76,7 @@ def _inner_ones(outer: Operator) -> list[Operator]:
 
 
 def _inputs(outer: Operator, merged: list[Operator]) -> list[Tensor | None]:
-    """The inputs in order; those of a merged one as often as its output is joined."""
+    """The inputs in order; those of a merged concatenation wherever its output was joined."""
     of_inner = {inner.outputs[0]: inner.inputs for inner in merged}
     pieces = ((tensor,) if tensor is None else of_inner.get(tensor, (tensor,)) for tensor in outer.inputs)
     return [tensor for piece in pieces for tensor in piece]
@@ -75,14 +88,6 @@ def _is_like(tensor: Tensor | None, other: Tensor) -> bool:
     return tensor.dtype is other.dtype and quantized_alike(tensor.quantization, other.quantization)
 
 
-def _axis(operator: Operator) -> int | None:
-    return axis_of(int(operator.option("axis", 0)), len(operator.outputs[0].shape))
-
-
 NESTED_CONCATENATION = Rule(
-    "nested_concatenation",
-    Pattern("outer", ("CONCATENATION",), any_input=CONCATENATION),
-    _refuse,
-    always_exact,
-    _rewrite,
+    "nested_concatenation", Pattern("outer", CONCATENATION.names, any_input=CONCATENATION), _check, _rewrite
 )

@@ -28,18 +28,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import inf
 
 import numpy as np
 
+from ...ir.affine import affine_of
 from ...ir.change import Exactness
 from ...ir.constants import values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.making import Array
 from ...ir.model import Operator, Quantization, Tensor
-from ..concatenation import CONCATENATION, ROLE, channel_parts
+from ..concatenation import CONCATENATION, ROLE, ChannelPart, channel_parts
 from ..pattern import Match, Pattern
 from ..rule import Rule
 from .partial_scales import Floats, Output, Values, sums_of
@@ -53,7 +54,6 @@ output for n = 4608 (3x3 windows, 512 channels). This leaves room for what 25 su
 each single value would be none: sums that cancel have no correct digit in either order.
 """
 
-_READER = "convolution"
 _WEIGHTS = 1
 _TYPES = (
     (DType.FLOAT32, DType.FLOAT32),
@@ -67,32 +67,18 @@ _DATA_SLOTS = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """The operator that reads the concatenation."""
+class _Operands:
+    """What a convolution reads and writes. The bias may be missing; it comes after data and weights."""
 
     operator: Operator
-
-    @property
-    def data_slot(self) -> int:
-        return _DATA_SLOTS[self.operator.name]
+    data_slot: int
+    x: Tensor
+    weights: Tensor
+    bias: Tensor | None
 
     @property
     def bias_slot(self) -> int:
-        """The last slot, after data and weights, and may be left out."""
         return max(self.data_slot, _WEIGHTS) + 1
-
-    @property
-    def x(self) -> Tensor:
-        return self._present(self.data_slot)
-
-    @property
-    def weights(self) -> Tensor:
-        return self._present(_WEIGHTS)
-
-    @property
-    def bias(self) -> Tensor | None:
-        inputs = self.operator.inputs
-        return inputs[self.bias_slot] if self.bias_slot < len(inputs) else None
 
     @property
     def output(self) -> Tensor:
@@ -102,51 +88,71 @@ class _Reader:
     def activation(self) -> int:
         return int(self.operator.option("fusedActivationFunction", 0))
 
-    def _present(self, slot: int) -> Tensor:
-        tensor = self.operator.inputs[slot]
-        assert tensor is not None, "_against_operator has seen it"
-        return tensor
+
+@dataclass(frozen=True)
+class _Integers:
+    """What the integers of input and output stand for, and one scale of the weights for each output channel."""
+
+    x: Values
+    y: Values
+    weights: Floats
 
 
-def _refuse(match: Match) -> str | None:
-    parts = channel_parts(match)
+@dataclass(frozen=True)
+class PartialSums:
+    """A convolution to run on each part of a concatenation: its operands and the values of its constants.
+
+    ``weights`` has the output channels first and the input channels last. ``integers`` is None for float32.
+    """
+
+    reader: _Operands
+    parts: Sequence[ChannelPart]
+    weights: Array
+    bias: Array | None
+    integers: _Integers | None
+
+
+def _check(match: Match) -> PartialSums | str:
+    parts = channel_parts(match[ROLE])
     if isinstance(parts, str):
         return parts
-    reader = _Reader(match[_READER])
-    reason = _against_operator(reader) or _against_constants(reader)
-    if reason is None and reader.x.dtype is not DType.FLOAT32:
-        reason = _against_quantization(reader)
-    return reason
-
-
-def _against_operator(reader: _Reader) -> str | None:
-    operator = reader.operator
-    needed = operator.inputs[: reader.bias_slot]
-    if len(needed) < reader.bias_slot or None in needed or operator.options is None or len(operator.outputs) != 1:
-        return "it lacks an input or its options, or has more than one output"
-    x, weights, output = reader.x.dtype, reader.weights.dtype, reader.output.dtype
-    if (x, weights) not in _TYPES or output is not x:
-        return f"its types are {x.label}, {weights.label} (weights) and {output.label} (output)"
-    if reader.activation not in _CLAMPS:
-        return "its fused activation is one that ADD does not have"
-    if operator.option("weightsFormat", 0):
-        return "its weights are shuffled"
-    return None
-
-
-def _against_constants(reader: _Reader) -> str | None:
-    weights, bias = reader.weights, reader.bias
-    if values(weights) is None or weights.extras.get("sparsity") is not None:
+    reader = _operands(match.anchor)
+    if isinstance(reader, str):
+        return reader
+    weights, bias = values(reader.weights), None if reader.bias is None else values(reader.bias)
+    if weights is None or reader.weights.extras.get("sparsity") is not None:
         return "its weights are not a dense constant"
     if weights.shape[-1] != reader.x.shape[-1]:
         return "it is grouped, or flattens its input: it does not sum over all channels"
-    if bias is not None and (values(bias) is None or bias.elements != weights.shape[0]):
+    if reader.bias is not None and (bias is None or bias.size != weights.shape[0]):
         return "its bias is not one constant for each output channel"
-    return None
+    integers = None if reader.x.dtype is DType.FLOAT32 else _integers(reader)
+    return integers if isinstance(integers, str) else PartialSums(reader, parts, weights, bias, integers)
 
 
-def _against_quantization(reader: _Reader) -> str | None:
-    if not all(_is_per_tensor(tensor.quantization) for tensor in (reader.x, reader.output)):
+def _operands(operator: Operator) -> _Operands | str:
+    """The operator's tensors, or what is wrong with them whatever their values."""
+    slot = _DATA_SLOTS[operator.name]
+    bias_slot = max(slot, _WEIGHTS) + 1
+    x, weights, bias = (
+        operator.inputs[each] if each < len(operator.inputs) else None for each in (slot, _WEIGHTS, bias_slot)
+    )
+    is_complete = None not in operator.inputs[:bias_slot] and len(operator.outputs) == 1
+    if x is None or weights is None or operator.options is None or not is_complete:
+        return "it lacks an input or its options, or has more than one output"
+    reader = _Operands(operator, slot, x, weights, bias)
+    types = x.dtype, weights.dtype, reader.output.dtype
+    if types[:2] not in _TYPES or reader.output.dtype is not x.dtype:
+        return "its types are {}, {} (weights) and {} (output)".format(*(dtype.label for dtype in types))
+    if reader.activation not in _CLAMPS:
+        return "its fused activation is one that ADD does not have"
+    return "its weights are shuffled" if operator.option("weightsFormat", 0) else reader
+
+
+def _integers(reader: _Operands) -> _Integers | str:
+    """What its integers stand for, or why they cannot be summed in parts."""
+    x, y = _values_of(reader.x), _values_of(reader.output)
+    if x is None or y is None:
         return "its input or output has no single scale"
     weights, quantization = reader.weights, reader.weights.quantization
     if quantization is None or quantization.extras.get("details") is not None:
@@ -156,37 +162,49 @@ def _against_quantization(reader: _Reader) -> str | None:
         return "its weights are not quantised by tensor or by output channel"
     if quantization.zero_point.any() or not (scale > 0).all():
         return "its weights have zero points, or scales of zero"
-    return None
+    return _Integers(x, y, np.broadcast_to(scale.astype(np.float64), weights.shape[:1]))
 
 
-def _exactness(match: Match) -> Exactness:
-    return "reassociates" if match[_READER].outputs[0].dtype is DType.FLOAT32 else "approximates"
+def _values_of(tensor: Tensor) -> Values | None:
+    """What its integers stand for; None without one positive scale for all of them."""
+    found = affine_of(tensor)
+    if found is None or not found.scale > 0:
+        return None
+    limits = np.iinfo(tensor.dtype.label)
+    return Values(found.scale, found.zero_point, int(limits.min), int(limits.max))
 
 
-def _rewrite(match: Match, edit: Editor) -> None:
-    reader, parts = _Reader(match[_READER]), tuple(match[ROLE].present_inputs())
-    weights = _cut(reader.weights, [part.shape[-1] for part in parts])
-    of_parts, of_sums = _quantizations(reader, weights)
-    total = _partial(reader, edit, 0, parts[0], weights[0], of_parts[0])
-    for number in range(1, len(parts)):
-        term = _partial(reader, edit, number, parts[number], weights[number], of_parts[number])
-        is_last = number == len(parts) - 1
-        result = reader.output if is_last else _activation(reader, edit, f"sum{number}", of_sums[number - 1])
+def _exactness(found: PartialSums) -> Exactness:
+    return "reassociates" if found.integers is None else "approximates"
+
+
+def _rewrite(found: PartialSums, edit: Editor) -> None:
+    reader = found.reader
+    weights = [found.weights[..., part.start : part.start + part.channels] for part in found.parts]
+    of_parts, of_sums = _quantizations(found, weights)
+    total = _partial(found, edit, found.parts[0], weights[0], of_parts[0])
+    for part in found.parts[1:]:
+        term = _partial(found, edit, part, weights[part.index], of_parts[part.index])
+        is_last = part is found.parts[-1]
+        name = f"sum{part.index}"
+        result = reader.output if is_last else _activation(reader, edit, name, of_sums[part.index - 1])
         _add(edit, (total, term), result, reader.activation if is_last else 0)
         total = result
 
 
 def _partial(
-    reader: _Reader, edit: Editor, number: int, part: Tensor, cut: Array, quantization: Quantization | None
+    found: PartialSums, edit: Editor, part: ChannelPart, cut: Array, quantization: Quantization | None
 ) -> Tensor:
     """Write the operator for one part; its output."""
-    result = _activation(reader, edit, f"part{number}", quantization)
+    reader = found.reader
+    result = _activation(reader, edit, f"part{part.index}", quantization)
     inputs = list(reader.operator.inputs)
-    inputs[reader.data_slot] = part
+    inputs[reader.data_slot] = part.tensor
     weights = reader.weights
-    inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{number}", cut, _without_range(weights.quantization))
-    if number and reader.bias is not None:
-        inputs[reader.bias_slot] = _no_bias(reader.bias, edit)
+    inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{part.index}", cut, _without_range(weights.quantization))
+    if part.index and reader.bias is not None and found.bias is not None:
+        no_bias = edit.constant(f"{reader.bias.name}/none", found.bias * 0, reader.bias.quantization)
+        inputs[reader.bias_slot] = no_bias
     edit.twin(reader.operator, inputs, (result,), fusedActivationFunction=0)
     return result
 
@@ -199,18 +217,9 @@ def _add(edit: Editor, terms: Sequence[Tensor], result: Tensor, activation: int)
     edit.operator("ADD", terms, (result,), "AddOptions", **fields)
 
 
-def _activation(reader: _Reader, edit: Editor, name: str, quantization: Quantization | None) -> Tensor:
+def _activation(reader: _Operands, edit: Editor, name: str, quantization: Quantization | None) -> Tensor:
     output = reader.output
     return edit.activation(f"{output.name}/{name}", output.shape, output, quantization)
-
-
-def _no_bias(bias: Tensor, edit: Editor) -> Tensor:
-    return edit.constant(f"{bias.name}/none", _read(bias) * 0, bias.quantization)
-
-
-def _cut(weights: Tensor, depths: Sequence[int]) -> list[Array]:
-    """The weights of each part: its channels of the last axis."""
-    return [_read(weights)[..., start:end] for start, end in pairwise(accumulate(depths, initial=0))]
 
 
 def _without_range(quantization: Quantization | None) -> Quantization | None:
@@ -222,48 +231,24 @@ def _without_range(quantization: Quantization | None) -> Quantization | None:
 
 
 def _quantizations(
-    reader: _Reader, weights: Sequence[Array]
-) -> tuple[list[Quantization | None], list[Quantization | None]]:
-    """For the parts, and for the running sums but the last; none for float32."""
-    if reader.output.dtype is DType.FLOAT32:
+    found: PartialSums, weights: Sequence[Array]
+) -> tuple[Sequence[Quantization | None], Sequence[Quantization | None]]:
+    """Quantisations of the parts, and of the running sums but the last; None each for float32."""
+    integers = found.integers
+    if integers is None:
         return [None] * len(weights), [None] * len(weights)
-    x, scales = _held(reader.x), _scales(reader.weights)
-    constant: Floats = np.zeros(len(scales)) if reader.bias is None else _read(reader.bias).ravel() * scales * x.scale
+    x, scales = integers.x, integers.weights
+    constant: Floats = np.zeros(len(scales)) if found.bias is None else found.bias.ravel() * scales * x.scale
     reals = [cut.reshape(len(cut), -1) * scales[:, None] for cut in weights]
     parts = [sums_of(x, real, constant * (number == 0)) for number, real in enumerate(reals)]
     *running, total = accumulate(parts)
-    output = Output(_held(reader.output), _CLAMPS[reader.activation], total, x.scale * float(scales.min()))
+    output = Output(integers.y, _CLAMPS[found.reader.activation], total, x.scale * float(scales.min()))
     return [output.quantization(each) for each in parts], [output.quantization(each) for each in running[1:]]
 
 
-def _scales(weights: Tensor) -> Floats:
-    """One scale an output channel."""
-    assert weights.quantization is not None, "_against_quantization has seen it"
-    return np.broadcast_to(weights.quantization.scale.astype(np.float64), weights.shape[:1])
-
-
-def _held(tensor: Tensor) -> Values:
-    assert tensor.quantization is not None, "_against_quantization has seen it"
-    scale, zero_point = float(tensor.quantization.scale[0]), int(tensor.quantization.zero_point[0])
-    limits = np.iinfo(tensor.dtype.label)
-    return Values(scale, zero_point, int(limits.min), int(limits.max))
-
-
-def _read(constant: Tensor) -> Array:
-    found = values(constant)
-    assert found is not None, "_against_constants has seen the values"
-    return found
-
-
-def _is_per_tensor(quantization: Quantization | None) -> bool:
-    if quantization is None or not quantization.scale.size == quantization.zero_point.size == 1:
-        return False
-    return bool(quantization.scale[0] > 0)
-
-
-def _rule(readers: Sequence[str], slot: int) -> Rule:
-    pattern = Pattern(_READER, readers, {slot: CONCATENATION})
-    return Rule("partial_convolution", pattern, _refuse, _exactness, _rewrite)
+def _rule(readers: Sequence[str], slot: int) -> Rule[PartialSums]:
+    pattern = Pattern("convolution", readers, {slot: CONCATENATION})
+    return Rule("partial_convolution", pattern, _check, _rewrite, _exactness)
 
 
 PARTIAL_CONVOLUTION = _rule(("CONV_2D", "FULLY_CONNECTED"), _DATA_SLOTS["CONV_2D"])

@@ -7,38 +7,37 @@ Exact: PAD copies ``x`` into its output, and the slice takes elements of that co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...ir.constants import integers
 from ...ir.editor import Editor
-from ...ir.model import Operator
-from ...ir.quantization import quantized_alike
+from ...ir.model import Operator, Tensor
 from ...kernels.relations.shapes import Grid, operands, strided_slice_grid
+from ..copies import source_for_one_reader
 from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ..rule import Rule
 from ..slicing import write_slice
 
-_PAD = Pattern("pad", ("MIRROR_PAD", "PAD", "PADV2"))
+
+@dataclass(frozen=True)
+class UnpaddedSlice:
+    """A slice, the tensor before it is padded, and what the slice takes of that."""
+
+    slice: Operator
+    source: Tensor
+    grid: Grid
 
 
-def _takes_no_padding(match: Match) -> bool:
-    return _unpadded(match["pad"], match.anchor) is not None
-
-
-def _refuse(match: Match) -> str | None:
-    pad = match["pad"]
-    x, padded = pad.inputs[0], pad.outputs[0]
-    if len(padded.uses) > 1 or match.is_returned(padded):
-        return f"'{padded.name}' is needed by others too, and what is padded would have to live longer"
-    if x is None or x.is_variable:
-        return "it pads a variable, which may change before the slice is read"
-    if x.dtype is not padded.dtype or not quantized_alike(x.quantization, padded.quantization):
-        return f"'{padded.name}' is quantised otherwise than '{x.name}': the same integers mean other numbers"
-    return None
-
-
-def _rewrite(match: Match, edit: Editor) -> None:
+def _check(match: Match) -> UnpaddedSlice | str | None:
     grid = _unpadded(match["pad"], match.anchor)
-    if grid is not None:
-        write_slice(edit, match.anchor, grid, match["pad"].inputs[0], match.anchor.outputs[0])
+    if grid is None:
+        return None
+    source = source_for_one_reader(match, match["pad"])
+    return source if isinstance(source, str) else UnpaddedSlice(match.anchor, source, grid)
+
+
+def _rewrite(found: UnpaddedSlice, edit: Editor) -> None:
+    write_slice(edit, found.slice, found.grid, found.source, found.slice.outputs[0])
 
 
 def _unpadded(pad: Operator, cut: Operator) -> Grid | None:
@@ -56,8 +55,7 @@ def _unpadded(pad: Operator, cut: Operator) -> Grid | None:
 
 SLICE_OF_PADDING = Rule(
     "slice_of_padding",
-    Pattern("slice", ("STRIDED_SLICE",), {0: _PAD}, where=_takes_no_padding),
-    _refuse,
-    always_exact,
+    Pattern("slice", ("STRIDED_SLICE",), {0: Pattern("pad", ("MIRROR_PAD", "PAD", "PADV2"))}),
+    _check,
     _rewrite,
 )

@@ -14,43 +14,39 @@ This is the kernel-wise partitioning of SERENITY (Ahn et al., MLSys 2020, sectio
 
 from __future__ import annotations
 
-from ...ir.channels import channels_of, is_per_channel, quantization_of_channels
-from ...ir.constants import values
+from ...ir.channels import is_per_channel
 from ...ir.dtype import DType
-from ...ir.editor import Editor
-from ...ir.model import Operator, Tensor
-from ..channelwise import Part, parts_of, reads_once, reason_against_parts, run_on_parts
+from ...ir.model import Tensor
+from ..channelwise import ChannelReader, ChannelSplit, channel_reader, run_on_parts
 from ..concatenation import CONCATENATION
 from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ..rule import Rule
 
 _WEIGHT_TYPES = {DType.FLOAT32: DType.FLOAT32, DType.INT8: DType.INT8, DType.INT16: DType.INT8}
-"""Of the input's type. Float inputs with int8 weights are quantised by the largest value of all channels together."""
+"""The weights' type by the input's. Not float with int8: such inputs are quantised by the largest of all channels."""
 
 
-def _refuse(match: Match) -> str | None:
-    return (
-        reason_against_parts(match, _multiplier(match.anchor))
-        or _reason_against_types(match)
-        or _reason_against_shapes(match)
-    )
-
-
-def _reason_against_types(match: Match) -> str | None:
-    source, weights, bias = _operands(match.anchor)
-    if not reads_once(match) or source is None or weights is None:
+def _check(match: Match) -> ChannelSplit | str:
+    reader = channel_reader(match, int(match.anchor.option("depthMultiplier", 0)))
+    if isinstance(reader, str):
+        return reader
+    constants = match.anchor.inputs[1:]
+    weights, bias = (*constants, None, None)[:2]
+    if not reader.reads_once or weights is None:
         return "it reads the concatenation as weights"
-    if any(tensor is not None and not _is_plain(tensor) for tensor in (weights, bias)):
+    if len(constants) > 2:
+        return "it has more inputs than data, weights and bias"
+    cut = [found for tensor in constants if (found := reader.cut(tensor)) is not None]
+    if len(cut) < len(constants) or not all(tensor is None or _is_plain(tensor) for tensor in constants):
         return "its weights or bias are computed, sparse, of a packed type, or quantised in a custom way"
-    if _WEIGHT_TYPES.get(source.dtype) is not weights.dtype or source.dtype is not match.anchor.outputs[0].dtype:
+    return _reason_against_shapes(reader, weights, bias) or reader.split(reader.data(), *cut)
+
+
+def _reason_against_shapes(reader: ChannelReader, weights: Tensor, bias: Tensor | None) -> str | None:
+    source, output = reader.whole, reader.output
+    if _WEIGHT_TYPES.get(source.dtype) is not weights.dtype or source.dtype is not output.dtype:
         return f"its types do not fit together: {source.dtype.label} with weights of {weights.dtype.label}"
-    return None
-
-
-def _reason_against_shapes(match: Match) -> str | None:
-    source, weights, bias = _operands(match.anchor)
-    output = match.anchor.outputs[0]
-    if source is None or weights is None or not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
+    if not len(source.shape) == len(weights.shape) == len(output.shape) == 4:
         return "its tensors are not of 4 dimensions"
     channels = output.shape[3]
     if weights.shape[0] != 1 or weights.shape[3] != channels or (bias is not None and bias.shape != (channels,)):
@@ -63,7 +59,7 @@ def _reason_against_shapes(match: Match) -> str | None:
 def _is_plain(tensor: Tensor) -> bool:
     found = tensor.quantization
     is_custom = found is not None and found.extras.get("details") is not None
-    return values(tensor) is not None and tensor.extras.get("sparsity") is None and not is_custom
+    return tensor.extras.get("sparsity") is None and not is_custom
 
 
 def _is_cut_along_channels(tensor: Tensor) -> bool:
@@ -73,33 +69,6 @@ def _is_cut_along_channels(tensor: Tensor) -> bool:
     return found.axis == len(tensor.shape) - 1 and found.scale.size == tensor.shape[-1]
 
 
-def _rewrite(match: Match, edit: Editor) -> None:
-    multiplier, parts = _multiplier(match.anchor), parts_of(match)
-    cut = [[_cut(tensor, part, multiplier, edit) for part in parts] for tensor in match.anchor.inputs[1:]]
-    run_on_parts(match, edit, [[part.tensor for part in parts], *cut])
-
-
-def _cut(tensor: Tensor | None, part: Part, multiplier: int, edit: Editor) -> Tensor | None:
-    found = None if tensor is None else values(tensor)
-    if tensor is None or found is None:
-        return None
-    start, count = part.start * multiplier, part.channels * multiplier
-    quantization = quantization_of_channels(tensor.quantization, len(tensor.shape) - 1, start, count)
-    return edit.constant(f"{tensor.name}/part{part.index}", channels_of(found, start, count), quantization)
-
-
-def _multiplier(operator: Operator) -> int:
-    return int(operator.option("depthMultiplier", 0))
-
-
-def _operands(operator: Operator) -> tuple[Tensor | None, ...]:
-    return (*operator.inputs, None, None, None)[:3]
-
-
 SPLIT_DEPTHWISE = Rule(
-    "split_depthwise",
-    Pattern("depthwise", ("DEPTHWISE_CONV_2D",), {0: CONCATENATION}),
-    _refuse,
-    always_exact,
-    _rewrite,
+    "split_depthwise", Pattern("depthwise", ("DEPTHWISE_CONV_2D",), {0: CONCATENATION}), _check, run_on_parts
 )

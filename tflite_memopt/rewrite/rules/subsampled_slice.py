@@ -11,46 +11,55 @@ al., arXiv 1707.07012; Liu et al., arXiv 1806.09055), and it is often what they 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...ir.editor import Editor
-from ...ir.model import Operator
+from ...ir.model import Operator, Tensor
 from ...kernels.relations.shapes import Grid, operands, strided_slice_grid
-from ...kernels.relations.views import view_shares
+from ...kernels.relations.views import view_reuses
 from ..pattern import Match, Pattern
-from ..rule import Rule, always_exact
+from ..rule import Rule
 from ..slicing import write_slice
 
-_SLICE = Pattern("slice", ("STRIDED_SLICE",))
+
+@dataclass(frozen=True)
+class Subsampled:
+    """A slice of a tensor, the operator that skips its pixels, and the elements that it leaves."""
+
+    slice: Operator
+    source: Tensor
+    pointwise: Operator
+    grid: Grid
 
 
-def _skips_pixels(match: Match) -> bool:
-    operator = match.anchor
-    return len(operator.outputs[0].shape) == 4 and _has_window_of_one(operator) and max(_strides(operator)) > 1
-
-
-def _refuse(match: Match) -> str | None:
-    cut = match["slice"]
-    between, grid = cut.outputs[0], strided_slice_grid(cut)
+def _check(match: Match) -> Subsampled | str | None:
+    cut, pointwise = match["slice"], match.anchor
+    if not _skips_pixels(pointwise):
+        return None
+    between, grid, source = cut.outputs[0], strided_slice_grid(cut), cut.inputs[0]
     if len(between.uses) > 1 or match.is_returned(between):
         return f"'{between.name}' is needed by others too"
-    if view_shares(cut):
+    if view_reuses(cut):
         return "the slice is free: it is a view of its input"
     if grid is None or grid.count != between.shape:
         return "what the slice takes is computed, or of another rank than its input"
-    if cut.inputs[0] is None or cut.inputs[0].is_variable:
+    if source is None or source.is_variable:
         return "it slices a variable, which may change before the slice is read"
-    if _thinned(grid, match.anchor).count[:3] != match.anchor.outputs[0].shape[:3]:
+    thin = _thinned(grid, pointwise)
+    if thin.count[:3] != pointwise.outputs[0].shape[:3]:
         return "its output does not have the pixels that its stride leaves"
-    return None
+    return Subsampled(cut, source, pointwise, thin)
 
 
-def _rewrite(match: Match, edit: Editor) -> None:
-    cut, anchor = match["slice"], match.anchor
-    between, grid = cut.outputs[0], strided_slice_grid(cut)
-    if grid is not None:
-        thin = _thinned(grid, anchor)
-        fewer = edit.activation(f"{between.name}/thinned", thin.count, between)
-        write_slice(edit, cut, thin, cut.inputs[0], fewer)
-        edit.twin(anchor, (fewer, *anchor.inputs[1:]), anchor.outputs, strideH=1, strideW=1)
+def _rewrite(found: Subsampled, edit: Editor) -> None:
+    between, pointwise = found.slice.outputs[0], found.pointwise
+    fewer = edit.activation(f"{between.name}/thinned", found.grid.count, between)
+    write_slice(edit, found.slice, found.grid, found.source, fewer)
+    edit.twin(pointwise, (fewer, *pointwise.inputs[1:]), pointwise.outputs, strideH=1, strideW=1)
+
+
+def _skips_pixels(operator: Operator) -> bool:
+    return len(operator.outputs[0].shape) == 4 and _has_window_of_one(operator) and max(_strides(operator)) > 1
 
 
 def _thinned(grid: Grid, operator: Operator) -> Grid:
@@ -75,8 +84,7 @@ def _has_window_of_one(operator: Operator) -> bool:
 
 SUBSAMPLED_SLICE = Rule(
     "subsampled_slice",
-    Pattern("pointwise", ("AVERAGE_POOL_2D", "CONV_2D", "MAX_POOL_2D"), {0: _SLICE}, where=_skips_pixels),
-    _refuse,
-    always_exact,
+    Pattern("pointwise", ("AVERAGE_POOL_2D", "CONV_2D", "MAX_POOL_2D"), {0: Pattern("slice", ("STRIDED_SLICE",))}),
+    _check,
     _rewrite,
 )

@@ -1,0 +1,20 @@
+"""Half-open intervals ``[start, end)``: lifetimes of tensors, items of a plan."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Interval(Protocol):
+    """Anything that lasts from ``start`` up to, but without, ``end``."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+def intersect(first: Interval, second: Interval) -> bool:
+    """Whether some moment lies in both of two intervals, neither of which is empty."""
+    return first.start < second.end and second.start < first.end

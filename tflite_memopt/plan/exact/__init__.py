@@ -1,0 +1,1 @@
+"""Exact: branch and bound over canonical placements, with proof."""

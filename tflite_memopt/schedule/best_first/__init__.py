@@ -1,0 +1,1 @@
+"""The default method: contraction, then a best-first search on the largest working set."""

@@ -1,0 +1,119 @@
+"""The default: exact reductions, then best-first search on the bottleneck, segment by segment, with a proof.
+
+The graph is contracted first (``contraction.py``). What remains is cut where every fused operator comes before or after
+one of them: the state there is the same in all orders, so that the segments between are searched by themselves, the
+one with the largest certain need first. What is proved of one is a bound for all, and so makes the others easier. A
+segment is searched from both ends in turn, and the end that is done first decides.
+
+Memory: a search keeps at most ``_MEMORY`` bytes of states (1 GiB), and returns its best when it has more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...graph.clock import Deadline, deadline_in
+from ...graph.dependency_graph import kahn_order, reverse_post_order
+from ...graph.search_limit import SearchLimit
+from ..bounds import schedule_lower_bound
+from ..memory_graph import MemoryGraph, memory_graph
+from ..problem import ScheduleAnswer, ScheduleProblem
+from .compiled import CompiledGraph, compiled
+from .contraction import contract
+from .directions import Segment, backward, forward
+from .fused_graph import FusedGraph
+from .search import BottleneckSearch, OrderFound
+
+_MEMORY = 1 << 30
+_BYTES_PER_STATE = 600
+"""A cautious estimate of what Python needs for one state, and for each fused operator half a byte more."""
+_SEARCH_SHARE = 0.9
+"""Part of the time limit after which a search stops and finishes what it has."""
+_TURN = 16
+"""States that one direction visits before the other goes on."""
+_LEAD = 5
+"""Turns of the direction that last raised the bound for each turn of the other one."""
+
+
+def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
+    """An order of smallest peak; without time or memory to prove it, the best found and the bound that was proved.
+
+    The model's own order is the answer where none is better.
+    """
+    pause, deadline = deadline_in(_SEARCH_SHARE * limit.time_limit), deadline_in(limit.time_limit)
+    graph, floor = memory_graph(problem), schedule_lower_bound(problem)
+    simple: list[tuple[int, ...]] = []
+    for order in _simple_orders(graph):
+        simple.append(order)
+        if graph.peak(order) == floor:
+            return ScheduleAnswer(order, floor)
+    fused = FusedGraph(graph)
+    contract(fused)
+    small = compiled(fused)
+    segments = _segments(small)
+    floor = max(floor, *small.least_need)
+    visited = 0
+    moves: dict[Segment, tuple[int, ...]] = {}
+    for segment in sorted(segments, key=lambda segment: -_least_need(small, segment)):
+        moves[segment], floor, count = _search(small, segment, floor, pause, deadline)
+        visited += count
+    found = tuple(v for segment in segments for b in moves[segment] for v in small.orders[b])
+    return ScheduleAnswer(min((*simple, found), key=graph.peak), floor, visited)
+
+
+def _simple_orders(graph: MemoryGraph) -> Iterator[tuple[int, ...]]:
+    """The baselines' orders, first of all the model's own if it is one."""
+    if graph.runs_as_numbered:
+        yield tuple(range(len(graph.needs)))
+    yield kahn_order(graph)
+    yield reverse_post_order(graph)
+
+
+def _segments(graph: CompiledGraph) -> list[Segment]:
+    """The segments in the order in which they run."""
+    segments = []
+    executed, alive = 0, graph.alive_at_start
+    for cut in graph.cuts:
+        goal, before = (2 << cut) - 1, alive
+        start = executed
+        for b in range(start.bit_length(), cut + 1):
+            alive += graph.cost(executed, b)[1]
+            executed |= 1 << b
+        segments.append(Segment(start, goal, before, alive))
+    return segments
+
+
+def _least_need(graph: CompiledGraph, segment: Segment) -> int:
+    return max(graph.least_need[segment.executed.bit_length() : segment.goal.bit_length()])
+
+
+def _search(
+    graph: CompiledGraph, segment: Segment, floor: int, pause: Deadline, deadline: Deadline
+) -> tuple[tuple[int, ...], int, int]:
+    """(fused operators in order, bytes that no order can avoid, states visited) of one segment."""
+    searches: list[BottleneckSearch] = []
+    best: OrderFound | None = None
+    for direction in (forward, backward):
+        searches.append(BottleneckSearch(direction(graph, segment), floor, 0, pause, deadline))
+        quick = searches[-1].greedy()
+        best = quick if best is None or quick.peak < best.peak else best
+        if best.peak <= floor:
+            return best.moves, floor, 0
+    assert best is not None
+    for search in searches:
+        search.limit = best.peak
+    most = _MEMORY // (_BYTES_PER_STATE + len(graph.needs) // 2)
+    lead = 1
+    while sum(len(search.visited) for search in searches) < most and not pause.has_passed():
+        for search, turn in zip(searches, (lead * _TURN, _TURN), strict=True):
+            found = search.advance(turn)
+            if found or not search.heap:
+                best = found or best
+                return best.moves, best.peak, sum(search.count for search in searches)
+        if searches[0].reached != searches[1].reached:
+            searches.sort(key=lambda search: -search.reached)
+            searches[1].raise_floor(searches[0].reached)
+            lead = _LEAD
+    for search in searches:
+        best = search.best_so_far(best)
+    return best.moves, max(search.reached for search in searches), sum(search.count for search in searches)

@@ -1,0 +1,215 @@
+"""Best-first search for the order of one segment whose largest working set is smallest.
+
+A state is a set of fused operators; the bytes alive follow from it. States are taken in the order of the largest need
+on the way to them, so that the first complete one is optimal, and what has been reached at any time is a lower bound.
+*Free moves*: a ready operator that needs no more than the present largest need and leaves no more bytes alive runs at
+once. That never hurts, since what it adds to the bytes alive can only fall when it is run later.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ...graph.bit_sets import bits
+from ...graph.clock import Deadline
+from .directions import Direction
+
+_COMPLETIONS = 32
+"""States that are finished greedily when a search has to stop."""
+_MOST_KNOWN = 1000
+"""Costs of one operator that are kept for reuse."""
+_LOOKED_AT = 64
+"""Ready operators among which a greedy step chooses."""
+
+
+Rule = Callable[[int, int], tuple[int, int]]
+
+
+def _least_need(need: int, change: int) -> tuple[int, int]:
+    return need, change
+
+
+def _largest_hill(need: int, change: int) -> tuple[int, int]:
+    return change - need, need
+
+
+RULES: tuple[Rule, ...] = (_least_need, _largest_hill)
+"""What a greedy step takes first: the operator that needs least, or the one that needs most beyond what it leaves.
+
+The second is optimal for independent branches (J. W. H. Liu, SIAM J. Algebraic Discrete Methods 1987).
+"""
+
+
+@dataclass(frozen=True)
+class OrderFound:
+    """``moves`` are the segment's fused operators in their order, ``peak`` is their largest need in bytes."""
+
+    moves: tuple[int, ...]
+    peak: int
+
+
+@dataclass
+class BottleneckSearch:
+    """The search in one direction. ``reached`` is a working set in bytes that no order can avoid.
+
+    ``limit`` is the peak of a known order: only better ones are looked for. The search goes on until ``pause``;
+    after ``deadline`` orders are finished with whatever operator comes next.
+    """
+
+    direction: Direction
+    reached: int
+    limit: int
+    pause: Deadline
+    deadline: Deadline
+    count: int = 0
+    visited: dict[int, int] = field(default_factory=dict)
+    heap: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+    trail: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._waits, self._wakes, self._goal = self.direction.waits, self.direction.wakes, self.direction.goal
+        self._may_fall, self._touches = self.direction.may_fall, self.direction.graph.touches
+        self._unsure = self.direction.graph.unsure
+        self._known: list[dict[int, tuple[int, int]]] = [{} for _ in self._unsure]
+        start, ready = self.direction.start, self.direction.ready()
+        self._push(self.reached, -1, [], start, self.direction.alive, ready, ready)
+
+    def advance(self, states: int) -> OrderFound | None:
+        """Visit so many more states, while there is time, or stop at the optimum.
+
+        When ``heap`` has become empty no order is better than ``limit``.
+        """
+        stop, goal = self.count + states, self._goal
+        while self.heap and self.count < stop and not self.pause.has_passed():
+            peak, _, here, state, alive, ready = heapq.heappop(self.heap)
+            if self.visited[state] < peak:
+                continue
+            self.count += 1
+            self.reached = peak
+            if state == goal:
+                return OrderFound(self._moves_to(here), peak)
+            self._expand(peak, here, state, alive, ready)
+        return None
+
+    def raise_floor(self, floor: int) -> None:
+        """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer told apart."""
+        if floor <= self.reached:
+            return
+        self.reached = floor
+        self.visited = {state: max(floor, peak) for state, peak in self.visited.items()}
+        self.heap = [(max(floor, entry[0]), *entry[1:]) for entry in self.heap]
+        heapq.heapify(self.heap)
+
+    def best_so_far(self, best: OrderFound) -> OrderFound:
+        """Finish the most promising states greedily; the best of these and ``best``."""
+        for peak, _, here, state, alive, ready in heapq.nsmallest(_COMPLETIONS, self.heap):
+            if self.deadline.has_passed():
+                break
+            for rule in RULES:
+                moves, top = self._finish(rule, peak, state, alive, ready)
+                if top < best.peak:
+                    best = OrderFound(self._moves_to(here, moves), top)
+        return best
+
+    def greedy(self) -> OrderFound:
+        """The best of both rules from the start, without a search."""
+        found, way = [], self.direction
+        for rule in RULES:
+            moves, peak = self._finish(rule, self.reached, way.start, way.alive, way.ready())
+            found.append(OrderFound(self.direction.in_order(moves), peak))
+            if peak <= self.reached:
+                break
+        return min(found, key=lambda each: each.peak)
+
+    def _expand(self, peak: int, here: int, state: int, alive: int, ready: int) -> None:
+        """Push what follows from running each ready operator."""
+        unsure, known, visited, limit = self._unsure, self._known, self.visited, self.limit
+        for b in bits(ready):
+            need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
+            reached = max(peak, alive + need)
+            then = state | 1 << b
+            if reached >= limit or visited.get(then, limit) <= reached:
+                continue
+            visited[then] = reached
+            ready_then = self._ready_after(ready, then, b)
+            # Nothing was free before b: if the peak is the same, only what b woke or touched can be free now.
+            fresh = ready_then if reached > peak else ready_then & (~ready | self._touches[b])
+            self._push(reached, here, [b], then, alive + change, ready_then, fresh)
+
+    def _push(self, peak: int, parent: int, moves: list[int], state: int, alive: int, ready: int, fresh: int) -> None:
+        state, alive, ready = self._free_moves(peak, moves, state, alive, ready, fresh)
+        known = self.visited.get(state)
+        if known is not None and (known < peak or (known == peak and len(moves) > 1)):
+            return
+        self.visited[state] = peak
+        self.trail.append((parent, tuple(moves)))
+        heapq.heappush(self.heap, (peak, -state.bit_count(), len(self.trail) - 1, state, alive, ready))
+
+    def _free_moves(
+        self, peak: int, moves: list[int], state: int, alive: int, ready: int, fresh: int
+    ) -> tuple[int, int, int]:
+        """Run what is free, adding it to ``moves``; (state, bytes alive, ready) afterwards.
+
+        ``fresh`` are the ready operators that may be free.
+        """
+        unsure, known = self._unsure, self._known
+        fresh &= self._may_fall
+        while fresh:
+            b = (fresh & -fresh).bit_length() - 1
+            fresh &= fresh - 1
+            need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
+            if change > 0 or alive + need > peak:
+                continue
+            state |= 1 << b
+            alive += change
+            moves.append(b)
+            ready_then = self._ready_after(ready, state, b)
+            fresh |= ready_then if change else ready_then & (~ready | self._touches[b])
+            fresh &= self._may_fall
+            ready = ready_then
+        return state, alive, ready
+
+    def _cost(self, state: int, b: int) -> tuple[int, int]:
+        """The direction's cost of b, kept by what the state holds of the operators that change it."""
+        cost = self.direction.cost(state, b)
+        if len(self._known[b]) < _MOST_KNOWN:
+            self._known[b][state & self._unsure[b]] = cost
+        return cost
+
+    def _ready_after(self, ready: int, state: int, b: int) -> int:
+        """The ready operators when ``b``, one of them, has run."""
+        waits = self._waits
+        ready ^= 1 << b
+        for w in self._wakes[b]:
+            if not waits[w] & ~state:
+                ready |= 1 << w
+        return ready & self._goal
+
+    def _finish(self, rule: Rule, peak: int, state: int, alive: int, ready: int) -> tuple[list[int], int]:
+        """Free moves, and else the operator that comes first by ``rule``; (moves, largest need)."""
+        moves: list[int] = []
+        while ready:
+            looked_at = 1
+            if not self.deadline.has_passed():
+                looked_at = _LOOKED_AT
+                state, alive, ready = self._free_moves(peak, moves, state, alive, ready, ready)
+            if not ready:
+                break
+            b = min(islice(bits(ready), looked_at), key=lambda b: rule(*self._cost(state, b)))
+            need, change = self._cost(state, b)
+            peak = max(peak, alive + need)
+            state |= 1 << b
+            alive += change
+            moves.append(b)
+            ready = self._ready_after(ready, state, b)
+        return moves, peak
+
+    def _moves_to(self, node: int, rest: list[int] | None = None) -> tuple[int, ...]:
+        parts = [tuple(rest or ())]
+        while node >= 0:
+            node, moves = self.trail[node]
+            parts.append(moves)
+        return self.direction.in_order([b for moves in reversed(parts) for b in moves])

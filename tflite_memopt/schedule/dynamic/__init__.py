@@ -1,1 +1,0 @@
-"""What serenity and hmcos are made of: dynamic programming, cuts, the hierarchy of groups."""

@@ -1,1 +1,0 @@
-"""What best_first is made of: blocks, their contraction, the search from both ends."""

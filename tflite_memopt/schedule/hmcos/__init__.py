@@ -1,0 +1,1 @@
+"""HMCOS: a coarse graph of sequences and groups, scheduled by dynamic programming."""

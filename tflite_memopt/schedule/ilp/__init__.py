@@ -1,0 +1,1 @@
+"""Integer programming on a graph made small by fusion and partition."""

@@ -1,0 +1,110 @@
+"""HiGHS runs the integer program of an order; the only code that knows the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite
+from typing import Any
+
+from ...graph.search_limit import SearchLimit
+from ..bounds import schedule_lower_bound
+from ..check import peak_of
+from ..problem import ScheduleProblem
+from .program import PEAK, IntegerProgram
+
+ROUNDING = 0.4
+"""Units by which numerical error may lift the solver's bound; the true bound is a whole number of units."""
+
+
+@dataclass(frozen=True)
+class ProgramSolution:
+    """The best order known, a bound in bytes that holds for any order, and the solver's branch-and-bound nodes."""
+
+    order: tuple[int, ...]
+    lower_bound: int
+    nodes: int
+
+
+def solve_program(
+    problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int], limit: SearchLimit
+) -> ProgramSolution:
+    """Minimise the peak, from the order ``start`` on, for ``limit.time_limit`` seconds at most.
+
+    Deterministic but for the time limit: one thread, the limit's seed.
+    """
+    highs = _highs(limit)
+    highs.passModel(_linear_program(problem, program, start))
+    known = dict(_columns_of(program, start))
+    highs.setSolution(len(known), list(known), list(known.values()))
+    highs.run()
+    info, values = highs.getInfo(), highs.getSolution().col_value
+    found = [tuple(start), *([_order_of(program, values)] if values else [])]
+    bound = info.mip_dual_bound
+    proved = ceil(bound - ROUNDING) * program.unit if isfinite(bound) else 0
+    best = min(found, key=lambda order: peak_of(problem, order))
+    return ProgramSolution(best, max(proved, schedule_lower_bound(problem)), max(info.mip_node_count, 0))
+
+
+def _highs(limit: SearchLimit) -> Any:
+    """A silent solver. Imported here: highspy loads numpy, which the rest of the package starts without."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    options: dict[str, bool | int | float | str] = {
+        "output_flag": False,
+        "threads": 1,
+        "parallel": "off",
+        "random_seed": limit.seed % 2**31,
+        "time_limit": max(limit.time_limit, 0.0),
+        "mip_rel_gap": 0.0,
+        # Peaks are whole units, so a smaller gap is a proof.
+        "mip_abs_gap": 1 - 1.2 * ROUNDING,
+    }
+    for option, value in options.items():
+        highs.setOptionValue(option, value)
+    return highs
+
+
+def _linear_program(problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int]) -> Any:
+    """The program in HiGHS' form; the peak lies between the bound without search and the peak of ``start``."""
+    import highspy
+    import numpy as np
+
+    rows, unit = program.rows, program.unit
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = program.columns, len(rows.lower)
+    lower, upper, cost = np.zeros(program.columns), np.ones(program.columns), np.zeros(program.columns)
+    cost[PEAK], lower[PEAK], upper[PEAK] = (
+        1,
+        ceil(schedule_lower_bound(problem) / unit),
+        peak_of(problem, start) // unit,
+    )
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, lower, upper
+    lp.row_lower_, lp.row_upper_ = np.array(rows.lower, dtype=float), np.array(rows.upper, dtype=float)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array(rows.starts)
+    lp.a_matrix_.index_ = np.array(rows.columns)
+    lp.a_matrix_.value_ = np.array(rows.factors, dtype=float)
+    whole = program.variables + 1
+    kinds = highspy.HighsVarType
+    lp.integrality_ = [kinds.kInteger] * whole + [kinds.kContinuous] * (program.columns - whole)
+    return lp
+
+
+def _columns_of(program: IntegerProgram, order: Sequence[int]) -> Iterator[tuple[int, float]]:
+    """The x of an order; the solver completes the rest."""
+    for place, v in enumerate(order):
+        ran = program.ran[v]
+        for step in range(ran.start, ran.end):
+            yield ran.at(step), float(place <= step)
+
+
+def _order_of(program: IntegerProgram, values: Sequence[float]) -> tuple[int, ...]:
+    """The order that a solution stands for: each operator runs at the step where its x turns to 1."""
+
+    def place(v: int) -> int:
+        ran = program.ran[v]
+        return ran.end - sum(round(values[ran.at(step)]) for step in range(ran.start, ran.end))
+
+    return tuple(sorted(range(len(program.ran)), key=place))

@@ -1,1 +1,0 @@
-"""What ilp is made of: fusion, partition, the integer program and its solver."""

@@ -1,0 +1,1 @@
+"""Serenity: dynamic programming, divide and conquer, soft budgets."""
