@@ -127,7 +127,7 @@ class HeldRows:
         for read in self.reads[1:]:
             self._add_copy(table, read)
         self._add_last(table)
-        if self._twins.shares:
+        if self._twins.has_reuse:
             self._save(table, steps)
         table.after = table.after + kept
 

@@ -19,7 +19,7 @@ def least_needs(model: Model, profile: KernelProfile) -> list[int]:
     """
     layout = memory_layout(model, profile)
     problem = schedule_problem(model.main, layout)
-    atoms = cut_into_atoms([tensor for tensor in model.main.tensors if in_head(tensor)], layout.shares)
+    atoms = cut_into_atoms([tensor for tensor in model.main.tensors if in_head(tensor)], layout.reuses)
     sizes, end = problem.sizes, len(problem.steps)
     dies = dict.fromkeys(range(len(sizes)), -1)
     for at, step in enumerate(problem.steps):
@@ -30,10 +30,10 @@ def least_needs(model: Model, profile: KernelProfile) -> list[int]:
     for at, (operator, step) in enumerate(zip(model.main.operators, problem.steps, strict=True)):
         alive += sum(sizes[a] for a in step.outputs)
         saved = 0
-        for share in layout.shares.get(operator, ()):
-            if share.kind != "view":
-                dying = sum(sizes[a] for a in atoms.of[share.input] if dies[a] == at)
-                saved = max(saved, min(saved_bytes(share), dying))
+        for reuse in layout.reuses.get(operator, ()):
+            if reuse.kind != "view":
+                dying = sum(sizes[a] for a in atoms.of[reuse.input] if dies[a] == at)
+                saved = max(saved, min(saved_bytes(reuse), dying))
         needs.append(alive + step.scratch - saved)
         alive -= sum(sizes[a] for a in {*step.inputs, *step.outputs} if dies[a] == at)
     return needs

@@ -130,7 +130,7 @@ class LiveBytes:
 
     def __post_init__(self) -> None:
         self.regular = np.ones(len(self.cuts.ways), np.bool_)
-        self.table = StepTable(self.cuts, self.twins.shares)
+        self.table = StepTable(self.cuts, self.twins.has_reuse)
 
     def add(self, rows: OperatorRows, figures: ColumnFigures) -> HeldRows | None:
         """The next operator upwards; returns how its output is held, None for the exit's."""
@@ -160,7 +160,7 @@ class LiveBytes:
     def _save_padded(self, steps: StepRows) -> None:
         """The padded rows are read by the operator alone, and die there."""
         rows = steps.rows
-        if self.twins.shares and rows.pads.any():
+        if self.twins.has_reuse and rows.pads.any():
             saved = np.where(rows.pads, steps.saved.get(rows.sources[0], 0), 0)
             self.table.save(steps.run, saved, saved)
 
@@ -188,7 +188,7 @@ class LiveBytes:
         self.table.add(steps.run, steps.trim + 1, computed)
         self.table.add(steps.trim, steps.trim + 1, np.where(is_copy, self._parts, 0))
         self.table.add(steps.join, steps.join + 1, self._parts)
-        if self.twins.shares:
+        if self.twins.has_reuse:
             saved = self.twins.sliced(self._exit, is_copy, rows.computed.count, skipped, rows.made.count)
             self.table.save(steps.trim, saved, saved)
 

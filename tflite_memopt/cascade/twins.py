@@ -15,7 +15,7 @@ from ..graph.alignment import aligned
 from ..ir.builder import VALID
 from ..ir.constants import integers
 from ..ir.dtype import DType
-from ..ir.model import Buffer, OpCode, Operator, Options, Tensor
+from ..ir.model import Buffer, OpCode, Operator, OperatorOptions, Tensor
 from ..kernels.profile import KernelProfile
 from ..memory.relations import saved_bytes
 from .cut_table import Flags, Integers
@@ -58,13 +58,13 @@ class ColumnFigures:
 class Twins:
     """The figures of twins under one kernel profile, each worked out once.
 
-    ``shares``: whether the profile lets any output lie on an input that is overwritten.
+    ``has_reuse``: whether the profile lets any output lie on an input that is overwritten.
     """
 
     def __init__(self, profile: KernelProfile) -> None:
         self._profile = profile
         image = Tensor("", (1, 4, 1, 1), DType.INT8, _NO_DATA)
-        self.shares = any(share.kind != "view" for share in profile.relations(_slice(image, 4, 1, 2)))
+        self.has_reuse = any(reuse.kind != "view" for reuse in profile.relations(_slice(image, 4, 1, 2)))
         self._found: dict[tuple[object, ...], TwinFigures] = {}
         self._plain: dict[str, TwinFigures] = {}
         self._shapes: dict[tuple[int, ...], int] = {}
@@ -115,7 +115,7 @@ class Twins:
     def join(self, tensor: Tensor, rows: tuple[int, ...]) -> TwinFigures:
         """A CONCATENATION of parts with so many rows."""
         parts = [_image(tensor, count) for count in rows]
-        options = Options("ConcatenationOptions", {"axis": 1})
+        options = OperatorOptions("ConcatenationOptions", {"axis": 1})
         joined = Operator(OpCode("CONCATENATION"), tuple(parts), (_image(tensor, sum(rows)),), options)
         return self._figures(joined, None)
 
@@ -130,14 +130,14 @@ class Twins:
             around = (int(rows.above[at]), int(rows.below[at]), rows.left, rows.right)
             given = around if is_pad or rows.is_valid else None
             one = self.of(rows.operator, int(read[at]), int(computed[at]), given) if has_job[at] else _NOTHING
-            pad = self.pad(rows.sources[0], int(read[at]), around) if rows.pads[at] and self.shares else _NOTHING
+            pad = self.pad(rows.sources[0], int(read[at]), around) if rows.pads[at] and self.has_reuse else _NOTHING
             found.append(one)
             padded.append(sum(nbytes for _, nbytes in pad.saved))
         table = np.asarray([(e.params, e.buffers, e.requests, e.scratch) for e in found], np.int64).T[:, places]
         saved = {
             tensor: np.asarray([max((n for t, n in one.saved if t is tensor), default=0) for one in found])[places]
             for tensor in rows.sources
-            if self.shares
+            if self.has_reuse
         }
         return ColumnFigures(*table, saved=saved, pad_saved=np.asarray(padded, np.int64)[places])
 
@@ -157,11 +157,11 @@ class Twins:
         asked = self._profile.requests(twin, WORD)
         slots = {id(t): at for at, t in reversed(list(enumerate(twin.inputs)))}
         saved = []
-        for share in self._profile.relations(twin):
-            if share.kind != "view":
-                source = share.input if whole is None else whole.inputs[slots[id(share.input)]]
+        for reuse in self._profile.relations(twin):
+            if reuse.kind != "view":
+                source = reuse.input if whole is None else whole.inputs[slots[id(reuse.input)]]
                 assert source is not None
-                saved.append((source, saved_bytes(share)))
+                saved.append((source, saved_bytes(reuse)))
         return TwinFigures(
             aligned(asked.params, asked.params_alignment) if asked.params else 0,
             sum(aligned(size) for size in (*asked.init, *asked.prepare)),
@@ -206,13 +206,13 @@ def _pad(tensor: Tensor, read: int, padding: tuple[int, int, int, int]) -> Opera
     source = _image(tensor, read)
     above, below, left, right = padding
     amounts = _constant("paddings", np.asarray([[0, 0], [above, below], [left, right], [0, 0]]))
-    return Operator(OpCode("PAD"), (source, amounts), (_padded_image(source, padding),), Options("PadOptions", {}))
+    return Operator(OpCode("PAD"), (source, amounts), (_padded_image(source, padding),), OperatorOptions("PadOptions", {}))
 
 
 def _slice(tensor: Tensor, present: int, first: int, count: int) -> Operator:
     cut = _image(tensor, count)
     begin, size = _constant("begin", np.asarray([0, first, 0, 0])), _constant("size", np.asarray(cut.shape))
-    return Operator(OpCode("SLICE"), (_image(tensor, present), begin, size), (cut,), Options("SliceOptions", {}))
+    return Operator(OpCode("SLICE"), (_image(tensor, present), begin, size), (cut,), OperatorOptions("SliceOptions", {}))
 
 
 def _constant(name: str, values: Integers) -> Tensor:
