@@ -23,11 +23,13 @@ from .judge import Chosen, StripeJudge
 from .predict import Aim, StripingOptions, striping_options
 from .region import region_of
 from .rounds import EFFORTS, Round, rounds
-from .select import BaseNeed, Selection, SelectionLimits, least_need, selections
+from .select import BaseNeed, Selection, SelectionLimits, least_heads, least_need, selections
 from .striped_region import StripedRegion, modes_of
 
 JUDGED = (8, 24, 96)
 """Selections that the planner judges in each round, by effort."""
+_PARTS = (16, 8, 4, 2, 1)
+"""Selections are worked out up to a sixteenth of the way from the least that may be needed to what is needed, and on."""
 _RULE = "cascade"
 Progress = Callable[[str], None]
 
@@ -51,19 +53,43 @@ def cascade(model: Model, profile: KernelProfile, options: Options, progress: Pr
     return _Cascading(model, profile, options, progress).run()
 
 
-@dataclass(frozen=True)
 class _Candidates:
-    """Selections of one choice of halos, the smallest least need first, with what their options stand for."""
+    """Selections of one choice of halos, the smallest least need first; worked out as far as they are asked for."""
 
-    options: StripingOptions
-    found: tuple[Selection, ...]
-    base: BaseNeed
+    def __init__(self, options: StripingOptions, limits: SelectionLimits, base: BaseNeed, below: int) -> None:
+        self.options, self._limits, self._base, self._below = options, limits, base, below
+        least = least_heads(options.needs, options.options)[0]
+        self._start = min(below, base.least(least, 0, 0))
+        self._found: list[Selection] = []
+        self._parts = list(_PARTS)
+        self._reached = 0
+
+    def within(self, limits: SelectionLimits) -> Iterator[Selection]:
+        """Those that keep these limits."""
+        at = 0
+        while True:
+            while at < len(self._found):
+                selection = self._found[at]
+                at += 1
+                if selection.macs <= limits.macs and selection.operators <= limits.operators:
+                    yield selection
+            if not self._parts:
+                return
+            self._work_out()
+
+    def _work_out(self) -> None:
+        """The next part: those whose least need is a step further from the smallest that may be."""
+        reached, self._reached = self._reached, self._start - (self._start - self._below) // self._parts.pop(0)
+        found = selections(self.options.needs, self.options.options, self._limits, self._base, self._reached)
+        self._found += [each for each in found if self.least(each) >= reached]
 
     def chosen(self, selection: Selection) -> Chosen:
+        """The regions that a selection stands for."""
         return tuple(self.options.regions[number] for number in selection.options)
 
     def least(self, selection: Selection) -> int:
-        return least_need(self.base, selection)
+        """The least that the objective can be, in bytes."""
+        return least_need(self._base, selection)
 
 
 class _Cascading:
@@ -125,10 +151,10 @@ class _Cascading:
 
     def _in_turn(self, candidates: _Candidates, limits: SelectionLimits) -> Iterator[Selection]:
         """Those within the limits: under a budget the cheapest that may fit, else the smallest least need first."""
-        within = [s for s in candidates.found if s.macs <= limits.macs and s.operators <= limits.operators]
         budget = self._options.budget
         if budget is None:
-            return iter(within)
+            return candidates.within(limits)
+        within = list(candidates.within(limits))
         fitting = sorted((s for s in within if candidates.least(s) <= budget), key=self._price)
         half = fitting[: JUDGED[0]]
         return iter([*half, *(s for s in within if s not in half)])
@@ -154,8 +180,7 @@ class _Cascading:
         pinned = {name for name, _ in self._options.pins}
         aim = Aim(self._floor, below, widest, base)
         options = striping_options(self._model, self._profile, aim, modes_of(halos), pinned)
-        found = selections(options.needs, options.options, widest, base, below)
-        return _Candidates(options, found, base)
+        return _Candidates(options, widest, base, below)
 
     def _is_enough(self, cost: Cost) -> bool:
         return self._options.budget is not None and cost.need <= self._options.budget
@@ -180,7 +205,7 @@ class _Cascading:
             return
         widest = self._candidates_of(list(self._rounds())[-1])
         cost, need = self._judge.cost(best), self._judge.cost(best).need
-        least = min((widest.least(each) for each in widest.found), default=need)
+        least = next((widest.least(each) for each in widest.within(list(self._rounds())[-1].limits)), need)
         looked_at = sum(each.options.looked_at for each in self._candidates.values())
         said = f"{looked_at:,} ways to cut a region worked out, {len(self._judge.costs) - 1} selections planned"
         if self._options.budget is None and cost.head and least < need:

@@ -10,10 +10,12 @@ everything. Equal constants of several options are one tensor; they are counted 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import le, or_
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
 
 TAIL_OF_CONSTANT = 12
 TEMPORARIES_OF_CONSTANT = 24
@@ -134,39 +136,62 @@ def least_need(base: BaseNeed, selection: Selection) -> int:
 
 def _labels(problem: _Problem) -> list[Selection]:
     """Undominated selections of all steps."""
-    needs, base = problem.needs, problem.base
-    rest = least_heads(needs, problem.options)
+    needs = problem.needs
+    rest = _Rest(problem)
     by_first: dict[int, list[int]] = {}
     for number, option in enumerate(problem.options):
         by_first.setdefault(option.first, []).append(number)
     labels: list[list[Selection]] = [[] for _ in range(len(needs) + 1)]
-    labels[0] = [Selection((), rest[0], 0, 0, 0, 0)]
+    labels[0] = [Selection((), rest.head[0], 0, 0, 0, 0)]
     for step, need in enumerate(needs):
         labels[step] = undominated(labels[step])
         for label in labels[step]:
-            grown = _grown(label, need)
-            if base.least(grown.bound, grown.whole_tail, grown.whole_temporaries) < problem.below:
+            grown = label if need <= label.bound else replace(label, bound=need)
+            if rest.allows(grown, step + 1):
                 labels[step + 1].append(grown)
             for number in by_first.get(step, ()):
-                chosen = _with(label, number, problem.options[number])
-                if _is_possible(problem, chosen):
-                    labels[problem.options[number].end].append(chosen)
+                option = problem.options[number]
+                if label.macs + option.macs > problem.limits.macs:
+                    continue
+                chosen = _with(label, number, option)
+                if chosen.operators <= problem.limits.operators and rest.allows(chosen, option.end):
+                    labels[option.end].append(chosen)
     return undominated(labels[len(needs)])
 
 
-def _is_possible(problem: _Problem, chosen: Selection) -> bool:
-    limits = problem.limits
-    if chosen.macs > limits.macs or chosen.operators > limits.operators:
-        return False
-    return least_need(problem.base, chosen) < problem.below
+class _Rest:
+    """What the steps that are still to come take at least.
 
+    ``head[s]``: the smallest head from step s on. A step that needs more than a head that is still allowed must be in
+    an option, and takes its tail.
+    """
 
-def _grown(label: Selection, need: int) -> Selection:
-    if need <= label.bound:
-        return label
-    return Selection(
-        label.options, need, label.tail, label.temporaries, label.macs, label.operators, label.constants
-    )
+    def __init__(self, problem: _Problem) -> None:
+        self._problem = problem
+        self.head = least_heads(problem.needs, problem.options)
+        tails: dict[int, int] = {}
+        for option in problem.options:
+            for step in range(option.first, option.end):
+                tails[step] = min(tails.get(step, option.tail), option.tail)
+        self._covered: list[list[tuple[int, int]]] = []
+        for first in range(len(problem.needs) + 1):
+            largest, found = -1, []
+            for need, tail in sorted(((problem.needs[s], tails.get(s, 0)) for s in range(first, len(problem.needs))))[::-1]:
+                largest = max(largest, tail)
+                found.append((need, largest))
+            self._covered.append(found[::-1])
+
+    def allows(self, label: Selection, step: int) -> bool:
+        """Whether a selection of the steps before this one can still come below the limit."""
+        base, below = self._problem.base, self._problem.below
+        head = max(label.bound, self.head[step])
+        least = base.least(head, label.whole_tail, label.whole_temporaries)
+        if least >= below or not base.counts_tail:
+            return least < below
+        allowed = below - base.tail - label.tail
+        covered = self._covered[step]
+        at = bisect_right(covered, (allowed, 1 << 60))
+        return at == len(covered) or base.least(head, label.tail + max(0, covered[at][1]), label.temporaries) < below
 
 
 def _with(label: Selection, number: int, option: Option) -> Selection:
@@ -183,11 +208,15 @@ def _with(label: Selection, number: int, option: Option) -> Selection:
 
 def undominated(labels: Sequence[Selection]) -> list[Selection]:
     """Without those that another one equals or beats in everything, whatever is added to both."""
-    kept: list[tuple[tuple[int, ...], Selection]] = []
-    for own, label in sorted(((_price(label), label) for label in labels), key=lambda pair: pair[0]):
-        if not any(all(map(le, other, own)) and _is_cheaper(better, label) for other, better in kept):
-            kept.append((own, label))
-    return [label for _, label in kept]
+    ordered = sorted(((_price(label), label) for label in labels), key=lambda pair: pair[0])
+    kept: list[Selection] = []
+    prices = np.empty((len(ordered), 4), np.int64)
+    for own, label in ordered:
+        beaten_by = np.flatnonzero((prices[: len(kept)] <= own).all(axis=1))
+        if not any(_is_cheaper(kept[at], label) for at in beaten_by):
+            prices[len(kept)] = own
+            kept.append(label)
+    return kept
 
 
 def _price(label: Selection) -> tuple[int, ...]:
@@ -197,13 +226,5 @@ def _price(label: Selection) -> tuple[int, ...]:
 def _is_cheaper(one: Selection, other: Selection) -> bool:
     """Whether one takes no more tail and temporaries than the other, if what is added shares constants with the other."""
     alone = (one.constants & ~other.constants).bit_count()
-    return (
-        one.tail + TAIL_OF_CONSTANT * (one.constants.bit_count() - other.constants.bit_count()) <= other.tail
-        and one.tail + TAIL_OF_CONSTANT * alone <= other.tail
-        and one.temporaries + TEMPORARIES_OF_CONSTANT * alone <= other.temporaries
-    )
-
-
-def constants_together(options: Sequence[Option]) -> int:
-    """The constants of several options, as a set."""
-    return reduce(or_, (option.constants for option in options), 0)
+    is_cheaper = one.tail + TAIL_OF_CONSTANT * alone <= other.tail
+    return is_cheaper and one.temporaries + TEMPORARIES_OF_CONSTANT * alone <= other.temporaries
