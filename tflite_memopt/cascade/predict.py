@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -34,12 +34,14 @@ LONGEST = 40
 class StripingOptions:
     """``needs[s]``: a lower bound on the head while step s runs as it stands; ``regions[n]`` is what option n stands for.
 
+    ``every``: all options that may be worth it, those among them that another one of their interval beats.
     ``looked_at``: how many ways to cut a region were worked out.
     """
 
     needs: tuple[int, ...]
     options: tuple[Option, ...]
     regions: tuple[StripedRegion, ...]
+    every: Mapping[StripedRegion, Option]
     looked_at: int
 
 
@@ -78,11 +80,13 @@ class _Options:
 
     def run(self) -> StripingOptions:
         found: dict[StripedRegion, Option] = {}
+        every: dict[StripedRegion, Option] = {}
         for exit_ in range(len(self._model.main.operators)):
             for interval in self._of_exit(exit_).values():
+                every |= interval
                 found |= _undominated(interval)
         raised = _raised(self._needs, found)
-        return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), self._looked_at)
+        return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every, self._looked_at)
 
     def _of_exit(self, exit_: int) -> dict[int, dict[StripedRegion, Option]]:
         """By first step."""

@@ -12,9 +12,9 @@ from itertools import product
 
 from .select import SelectionLimits
 
-MACS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+MACS = (0.0, 0.1, 0.3, 1.0)
 """Fractions of the model's MACs that are rounds of their own."""
-OPERATORS = (16, 64, 256)
+OPERATORS = (64,)
 """Numbers of operators that are."""
 EFFORTS = ("quick", "normal", "thorough")
 
@@ -26,6 +26,15 @@ class Round:
     effort: int
     halos: tuple[str, ...]
     limits: SelectionLimits
+
+    def holds(self, other: Round) -> bool:
+        """Whether all that the other round may do is allowed in this one."""
+        return (
+            other.effort <= self.effort
+            and set(other.halos) <= set(self.halos)
+            and other.limits.macs <= self.limits.macs
+            and other.limits.operators <= self.limits.operators
+        )
 
 
 def rounds(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..analysis.bounds import io_lower_bound
+from ..graph.alignment import aligned
 from ..ir.change import OUT_OF_TIME, Refusal, RewriteUse
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
@@ -19,17 +21,18 @@ from ..memory.arrange import arrange
 from ..memory.cost import Cost
 from ..options import Options
 from .arena_terms import arena_terms
+from .candidates import Candidates
 from .judge import Chosen, StripeJudge
-from .predict import Aim, StripingOptions, striping_options
+from .predict import Aim, striping_options
 from .region import region_of
 from .rounds import EFFORTS, Round, rounds
-from .select import BaseNeed, Selection, SelectionLimits, least_heads, least_need, selections
+from .select import BaseNeed, Selection, SelectionLimits
 from .striped_region import StripedRegion, modes_of
 
-JUDGED = (8, 24, 96)
+JUDGED = (6, 16, 64)
 """Selections that the planner judges in each round, by effort."""
-_PARTS = (16, 8, 4, 2, 1)
-"""Selections are worked out up to a sixteenth of the way from the least that may be needed to what is needed, and on."""
+NEIGHBOURS = (0, 24, 192)
+"""Selections next to the best that it judges in each round after that, by effort."""
 _RULE = "cascade"
 Progress = Callable[[str], None]
 
@@ -53,56 +56,18 @@ def cascade(model: Model, profile: KernelProfile, options: Options, progress: Pr
     return _Cascading(model, profile, options, progress).run()
 
 
-class _Candidates:
-    """Selections of one choice of halos, the smallest least need first; worked out as far as they are asked for."""
-
-    def __init__(self, options: StripingOptions, limits: SelectionLimits, base: BaseNeed, below: int) -> None:
-        self.options, self._limits, self._base, self._below = options, limits, base, below
-        least = least_heads(options.needs, options.options)[0]
-        self._start = min(below, base.least(least, 0, 0))
-        self._found: list[Selection] = []
-        self._parts = list(_PARTS)
-        self._reached = 0
-
-    def within(self, limits: SelectionLimits) -> Iterator[Selection]:
-        """Those that keep these limits."""
-        at = 0
-        while True:
-            while at < len(self._found):
-                selection = self._found[at]
-                at += 1
-                if selection.macs <= limits.macs and selection.operators <= limits.operators:
-                    yield selection
-            if not self._parts:
-                return
-            self._work_out()
-
-    def _work_out(self) -> None:
-        """The next part: those whose least need is a step further from the smallest that may be."""
-        reached, self._reached = self._reached, self._start - (self._start - self._below) // self._parts.pop(0)
-        found = selections(self.options.needs, self.options.options, self._limits, self._base, self._reached)
-        self._found += [each for each in found if self.least(each) >= reached]
-
-    def chosen(self, selection: Selection) -> Chosen:
-        """The regions that a selection stands for."""
-        return tuple(self.options.regions[number] for number in selection.options)
-
-    def least(self, selection: Selection) -> int:
-        """The least that the objective can be, in bytes."""
-        return least_need(self._base, selection)
-
-
 class _Cascading:
     def __init__(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> None:
         self._model, self._profile, self._options, self._progress = model, profile, options, progress
         self._deadline = time.monotonic() + options.time_limit
         self._is_late = False
         self._judge = StripeJudge(model, profile, options)
-        self._candidates: dict[tuple[str, ...], _Candidates] = {}
+        self._candidates: dict[tuple[str, ...], Candidates] = {}
         self._best: dict[Round, Chosen] = {}
 
     def run(self) -> Cascaded:
         self._order()
+        self._terms = arena_terms(self._model, self._profile)
         first = self._judge.cost(())
         self._floor = io_lower_bound(self._model)
         if first.head <= self._floor or self._is_enough(first):
@@ -121,66 +86,75 @@ class _Cascading:
         self._model.main.reorder(arrange(self._model, self._profile, self._options).placement.order)
 
     def _search(self) -> Chosen:
-        """The best of all rounds, each starting from the best of those before it."""
-        best: Chosen = ()
+        """The best of all rounds, each starting from the best of those that it holds."""
         for each in self._rounds():
+            before: list[Chosen] = [found for other, found in self._best.items() if each.holds(other)]
+            best = min((*before, ()), key=self._judge.cost)
             if self._is_enough(self._judge.cost(best)):
-                break
-            best = self._searched(each, best)
-        return best
+                return best
+            best = self._selected(each, best)
+            self._best[each] = self._improved(each, best)
+            self._progress(f"stripes: {len(self._judge.costs)} planned, best {self._judge.cost(best).need:,} bytes")
+        return min((*self._best.values(), ()), key=self._judge.cost)
 
-    def _rounds(self) -> Iterator[Round]:
+    def _rounds(self) -> tuple[Round, ...]:
         options, operators = self._options, len(self._model.main.operators)
-        macs = arena_terms(self._model, self._profile).macs
         effort = EFFORTS.index(getattr(options, "effort", "normal"))
-        return rounds(effort, options.halos, options.max_extra_macs, macs, options.max_extra_operators, operators * 1000)
+        limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, operators * 1000
+        return tuple(rounds(effort, options.halos, *limits))
 
-    def _searched(self, each: Round, best: Chosen) -> Chosen:
+    def _selected(self, each: Round, best: Chosen) -> Chosen:
         """Judge the selections of one round by their least need, as long as it is below the best cost."""
-        candidates = self._candidates_of(each)
-        judged = 0
-        for selection in self._in_turn(candidates, each.limits):
-            if judged >= JUDGED[each.effort] or self._is_enough(self._judge.cost(best)) or self._stops():
+        candidates = self._candidates_of(each.halos)
+        for selection in islice(self._in_turn(candidates, each.limits, lambda: self._need(best)), JUDGED[each.effort]):
+            if self._is_enough(self._judge.cost(best)) or self._stops():
                 break
-            if candidates.least(selection) >= self._judge.cost(best).need and self._options.budget is None:
-                break
-            judged += 1
             best = min((best, candidates.chosen(selection)), key=self._judge.cost)
-            self._progress(f"stripes: {judged} judged, best so far {self._judge.cost(best).need} bytes")
         return best
 
-    def _in_turn(self, candidates: _Candidates, limits: SelectionLimits) -> Iterator[Selection]:
+    def _improved(self, each: Round, best: Chosen) -> Chosen:
+        """Change one region at a time as long as the cost falls."""
+        candidates, left = self._candidates_of(each.halos), NEIGHBOURS[each.effort]
+        improved = True
+        while improved and best and left and not self._is_enough(self._judge.cost(best)):
+            improved = False
+            for other in candidates.near(best, each.limits, self._need(best))[:left]:
+                if self._stops():
+                    return best
+                left -= 1
+                if self._judge.cost(other) < self._judge.cost(best):
+                    best, improved = other, True
+                    break
+        return best
+
+    def _need(self, chosen: Chosen) -> int:
+        return self._judge.cost(chosen).need
+
+    def _in_turn(
+        self, candidates: Candidates, limits: SelectionLimits, most: Callable[[], int]
+    ) -> Iterator[Selection]:
         """Those within the limits: under a budget the cheapest that may fit, else the smallest least need first."""
         budget = self._options.budget
-        if budget is None:
-            return candidates.within(limits)
-        within = list(candidates.within(limits))
-        fitting = sorted((s for s in within if candidates.least(s) <= budget), key=self._price)
-        half = fitting[: JUDGED[0]]
-        return iter([*half, *(s for s in within if s not in half)])
+        if budget is not None:
+            within = candidates.within(limits, most)
+            yield from sorted((s for s in within if candidates.least(s) <= budget), key=self._price)[: JUDGED[0]]
+        yield from candidates.within(limits, most)
 
     def _price(self, selection: Selection) -> tuple[int, int, int]:
         """What run time a selection costs: whole percents of MACs first, then operators."""
-        macs = max(1, arena_terms(self._model, self._profile).macs)
-        return 100 * selection.macs // macs, selection.operators, selection.macs
+        return 100 * selection.macs // max(1, self._terms.macs), selection.operators, selection.macs
 
-    def _candidates_of(self, each: Round) -> _Candidates:
-        if each.halos not in self._candidates:
-            self._candidates[each.halos] = self._found(each.halos)
-        return self._candidates[each.halos]
-
-    def _found(self, halos: tuple[str, ...]) -> _Candidates:
-        """Every selection that may be worth it within the widest limits."""
-        widest = list(self._rounds())[-1].limits
-        terms = arena_terms(self._model, self._profile)
-        base = BaseNeed(
-            terms.tail, terms.temporaries_with(0, 0, 0), terms.interface, self._options.objective == "total"
-        )
-        below = self._judge.cost(()).need
-        pinned = {name for name, _ in self._options.pins}
-        aim = Aim(self._floor, below, widest, base)
-        options = striping_options(self._model, self._profile, aim, modes_of(halos), pinned)
-        return _Candidates(options, widest, base, below)
+    def _candidates_of(self, halos: tuple[str, ...]) -> Candidates:
+        if halos not in self._candidates:
+            terms, below = self._terms, self._need(())
+            counts_tail = self._options.objective == "total"
+            base = BaseNeed(terms.tail, terms.temporaries_with(0, 0, 0), terms.interface, counts_tail)
+            widest = self._rounds()[-1].limits
+            aim = Aim(self._floor, below, widest, base)
+            pinned = {name for name, _ in self._options.pins}
+            options = striping_options(self._model, self._profile, aim, modes_of(halos), pinned)
+            self._candidates[halos] = Candidates(options, widest, base, below)
+        return self._candidates[halos]
 
     def _is_enough(self, cost: Cost) -> bool:
         return self._options.budget is not None and cost.need <= self._options.budget
@@ -203,14 +177,14 @@ class _Cascading:
         if self._is_late:
             yield Refusal(_RULE, "the search", OUT_OF_TIME)
             return
-        widest = self._candidates_of(list(self._rounds())[-1])
-        cost, need = self._judge.cost(best), self._judge.cost(best).need
-        least = next((widest.least(each) for each in widest.within(list(self._rounds())[-1].limits)), need)
+        if self._options.budget is not None:
+            return
+        need, least = self._need(best), self._candidates_of(self._rounds()[-1].halos).smallest()
         looked_at = sum(each.options.looked_at for each in self._candidates.values())
         said = f"{looked_at:,} ways to cut a region worked out, {len(self._judge.costs) - 1} selections planned"
-        if self._options.budget is None and cost.head and least < need:
-            yield Refusal(_RULE, "the search", f"{said}: nothing can need less than {least} bytes, the best found {need}")
-        elif self._options.budget is None:
+        if least is not None and aligned(least) < need:
+            yield Refusal(_RULE, "the search", f"{said}: none can need less than {aligned(least):,} bytes")
+        else:
             yield Refusal(_RULE, "the search", f"{said}: the best of this family, proved")
 
     def _refusals(self, best: Chosen) -> tuple[Refusal, ...]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 import numpy as np
 
@@ -107,6 +108,21 @@ def selections(
     ``below`` bytes, the smallest bound first; the selection without options is not among them.
     """
     return tuple(_best_first(_Problem(needs, options, limits, base, below)))
+
+
+def selection_of(needs: Sequence[int], options: Sequence[Option]) -> Selection:
+    """What options that do not overlap come to; they are numbered as they stand."""
+    covered = {step for option in options for step in range(option.first, option.end)}
+    bounds = [need for step, need in enumerate(needs) if step not in covered]
+    return Selection(
+        tuple(range(len(options))),
+        max((*bounds, *(option.bound for option in options)), default=0),
+        sum(option.tail for option in options),
+        sum(option.temporaries for option in options),
+        sum(option.macs for option in options),
+        sum(option.operators for option in options),
+        reduce(or_, (option.constants for option in options), 0),
+    )
 
 
 def least_heads(needs: Sequence[int], options: Sequence[Option]) -> list[int]:
