@@ -11,15 +11,15 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
-    {"errors", "graph", "version"},
-    {"ir", "plan", "schedule"},
-    {"analysis", "io", "kernels"},
-    {"options"},
-    {"memory", "equivalence"},
-    {"cascade", "report", "rewrite"},
-    {"pipeline"},
-    {"cli", "__init__"},
-    {"__main__"},
+    ("errors", "graph", "version"),
+    ("ir", "plan", "schedule"),
+    ("analysis", "io", "kernels"),
+    ("options",),
+    ("memory", "equivalence"),
+    ("cascade", "report", "rewrite"),
+    ("pipeline",),
+    ("cli", "__init__"),
+    ("__main__",),
 )
 """The top of the package, lowest first. A part imports from lower levels, and always from the next one."""
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}

@@ -109,7 +109,7 @@ def test_only_the_halo_that_was_asked_for_is_used(halo: str) -> None:
 
 @pytest.mark.parametrize("halos", [(), ("rolling", "kept")])
 def test_unknown_halos_are_refused(halos: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match="choose one or both of recompute, rolling"):
+    with pytest.raises(UsageError, match="choose one or more of recompute, rolling"):
         run(pointwise(), replace(HEAD, halos=halos))
 
 
