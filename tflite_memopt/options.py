@@ -15,8 +15,10 @@ from .schedule.methods import METHODS as SCHEDULERS
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
+Effort = Literal["quick", "normal", "thorough"]
 IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 
@@ -26,6 +28,7 @@ class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
     ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
+    ``effort``: how much the search for stripes looks at; it counts work, so that a result is the same on every machine.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
     runtime in the equality proof; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
     it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it.
@@ -43,6 +46,7 @@ class Options:
     kernels: str = "portable"
     scheduler: str = "best_first"
     planner: str = "best"
+    effort: Effort = "normal"
     time_limit: float = 60.0
     seed: int = 0
     samples: int = 10
@@ -69,7 +73,7 @@ class Options:
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong field with what it may be."""
         names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        for field, known in (*names, ("objective", OBJECTIVES), ("io", IO)):
+        for field, known in (*names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
         for field, known in (("runtimes", RUNTIMES), ("halos", HALOS)):

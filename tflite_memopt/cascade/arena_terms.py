@@ -31,8 +31,9 @@ def _up(size: Number) -> Number:
 class ArenaTerms:
     """A model's counts and bytes. ``structures``: what comes before the first persistent buffer, and that buffer.
 
-    ``interface``: bytes of the tail that are taken when the head is in place. ``prepared``: the largest temporaries
-    before the planner's; 0 where the planner's are larger.
+    ``buffers``: the other persistent buffers. ``inputs``: pointers to the model's inputs, which come after scratch
+    handles. ``interface``: bytes of the tail that are taken when the head is in place. ``prepared``: the largest
+    temporaries before the planner's; 0 where the planner's are larger.
     """
 
     operators: int
@@ -41,6 +42,8 @@ class ArenaTerms:
     requests: int
     graphs: int
     structures: int
+    buffers: int
+    inputs: int
     tail: int
     interface: int
     prepared: int
@@ -49,8 +52,20 @@ class ArenaTerms:
     def tail_with(self, operators: Number, tensors: Number, params: Number, buffers: Number, requests: Number) -> Number:
         """The tail in bytes with so many more operators, tensors and scratch requests, and bytes of their own."""
         more = arena.EVAL_TENSOR.w32 * tensors + arena.NODE_AND_REGISTRATION.w32 * operators + params
-        grown = _up(self.structures + more) - aligned(self.structures)
-        return self.tail + grown + buffers + arena.SCRATCH_HANDLE.w32 * requests
+        grown = _up(self.structures + more) - aligned(self.structures) + buffers
+        handles = arena.SCRATCH_HANDLE.w32 * requests
+        # Pointers to the inputs are aligned, so that handles before them may cost nothing.
+        return self.tail + _up(self._planned_tail + grown + handles + self.inputs) - aligned(self._planned_tail + self.inputs)
+
+    @property
+    def _planned_tail(self) -> int:
+        """The tail when the plan is made."""
+        return aligned(self.structures) + self.buffers + arena.SCRATCH_HANDLE.w32 * self.requests
+
+    @property
+    def least_tail(self) -> int:
+        """A bound below the tail to which bytes can be added one by one, without a thought of alignment."""
+        return self.tail - 2 * (ARENA_ALIGNMENT - 1)
 
     def temporaries_with(self, tensors: Number, planned: Number, requests: Number) -> Number:
         """The largest temporaries in bytes with so many more tensors, planned tensors and scratch requests."""
@@ -77,7 +92,8 @@ def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
     structures = sum(size.w32 for size in fixed) + arena.SUBGRAPH_ALLOCATIONS.w32 * len(model.graphs)
     structures += arena.EVAL_TENSOR.w32 * len(tensors) + arena.NODE_AND_REGISTRATION.w32 * operators
     structures += sum(aligned(each.params, each.params_alignment) for each in asked.values() if each.params)
-    inits = [size for each in asked.values() for size in each.init] or [s for each in asked.values() for s in each.prepare]
+    inits = [size for each in asked.values() for size in each.init]
+    buffers = [*inits, *(size for each in asked.values() for size in each.prepare)]
     use = arena.arena_use(model, 0, profile.requests, 32)
     terms = ArenaTerms(
         operators=operators,
@@ -85,7 +101,9 @@ def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
         planned=sum(map(in_head, tensors)),
         requests=sum(len(each.scratch) for each in asked.values()),
         graphs=len(model.graphs),
-        structures=structures + (inits[0] if inits else 0),
+        structures=structures + sum(buffers[:1]),
+        buffers=sum(map(aligned, buffers[1:])),
+        inputs=arena.POINTER.w32 * len(model.main.inputs),
         tail=use.tail,
         interface=sum(map(_interface_bytes, (model.main.inputs, model.main.outputs))),
         prepared=0,

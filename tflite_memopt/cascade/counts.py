@@ -153,7 +153,7 @@ class Counter:
         keys = []
         for steps in readers:
             read = steps.rows.read
-            is_cut = steps.rows.has_job & (read.count < tensor.shape[1])
+            is_cut = steps.rows.has_job & (read.count > 0) & (read.count < tensor.shape[1])
             self._slice(tensor, is_cut & late, read.start, read.count)
             early = is_cut & ~late
             keys.append(((self.cuts.way * _ROWS + read.start) * _ROWS + read.end)[early])

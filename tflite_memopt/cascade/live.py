@@ -113,6 +113,14 @@ class StepTable:
         return pair[0], pair[1]
 
 
+def _may_be_view(rows: OperatorRows) -> bool:
+    """Whether the operator joins columns or channels, so that its inputs are ranges of its output for a single row."""
+    operator = rows.operator
+    if operator.name != "CONCATENATION":
+        return False
+    return int(operator.option("axis", 0)) % 4 == 2 or operator.outputs[0].shape[2] == 1
+
+
 @dataclass
 class LiveBytes:
     """Adds operators upwards from the exit; ``peak`` may be asked after each. ``regular[w]``: whether way w is exact."""
@@ -137,6 +145,8 @@ class LiveBytes:
         table, is_exit = self.table, not self.made and not self.readers
         if is_exit:
             self._start(rows)
+        if _may_be_view(rows):
+            self.regular &= self.cuts.sums(rows.has_job & (rows.computed.count == 1)) == 0
         steps = self._steps(rows, figures)
         table.add(steps.run, steps.run + 1, figures.scratch)
         table.add(steps.pad, steps.run + 1, padded_bytes(rows))

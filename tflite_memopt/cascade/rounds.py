@@ -16,7 +16,6 @@ MACS = (0.0, 0.1, 0.3, 1.0)
 """Fractions of the model's MACs that are rounds of their own."""
 OPERATORS = (64,)
 """Numbers of operators that are."""
-EFFORTS = ("quick", "normal", "thorough")
 
 
 @dataclass(frozen=True)

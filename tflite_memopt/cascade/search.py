@@ -19,13 +19,13 @@ from ..ir.names import label, stem
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost
-from ..options import Options
+from ..options import EFFORTS, Options
 from .arena_terms import arena_terms
 from .candidates import Candidates
 from .judge import Chosen, StripeJudge
 from .predict import Aim, striping_options
 from .region import region_of
-from .rounds import EFFORTS, Round, rounds
+from .rounds import Round, rounds
 from .select import BaseNeed, Selection, SelectionLimits
 from .striped_region import StripedRegion, modes_of
 
@@ -99,7 +99,7 @@ class _Cascading:
 
     def _rounds(self) -> tuple[Round, ...]:
         options, operators = self._options, len(self._model.main.operators)
-        effort = EFFORTS.index(getattr(options, "effort", "normal"))
+        effort = EFFORTS.index(options.effort)
         limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, operators * 1000
         return tuple(rounds(effort, options.halos, *limits))
 
@@ -148,7 +148,7 @@ class _Cascading:
         if halos not in self._candidates:
             terms, below = self._terms, self._need(())
             counts_tail = self._options.objective == "total"
-            base = BaseNeed(terms.tail, terms.temporaries_with(0, 0, 0), terms.interface, counts_tail)
+            base = BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, counts_tail)
             widest = self._rounds()[-1].limits
             aim = Aim(self._floor, below, widest, base)
             pinned = {name for name, _ in self._options.pins}
