@@ -16,7 +16,7 @@ from ..ir.model import Operator, Tensor
 from .cut_table import CutTable, Flags, Integers
 from .held_rows import HeldRows
 from .live import LiveBytes, StepRows
-from .outer_rows import is_late
+from .outer_rows import slice_times
 from .sweep import OperatorRows
 from .twins import ColumnFigures, TwinFigures, Twins
 
@@ -117,7 +117,7 @@ class Counter:
         base = self.slices, len(self.codes)
         for tensor, readers in live.readers.items():
             if tensor not in live.made:
-                self._outer(tensor, readers)
+                self._outer(tensor, readers, live.at_end)
         slices, codes = self.slices, np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
         self.slices, self.codes = base[0], self.codes[: base[1]]
         last = live.joined.counts
@@ -147,9 +147,9 @@ class Counter:
         read = {op.inputs[1] for op in self.removed if op.name in ("PAD", "PADV2")}
         return sum(t is not None and all(use.operator in gone for use in t.uses) for t in read)
 
-    def _outer(self, tensor: Tensor, readers: Sequence[StepRows]) -> None:
+    def _outer(self, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> None:
         """Slices of an input: one for each reader where they are late, else one for each range of rows."""
-        late = is_late(self.cuts, tensor, readers)[self.cuts.way]
+        late = slice_times(self.cuts, tensor, readers, at_end).late[self.cuts.way]
         keys = []
         for steps in readers:
             read = steps.rows.read

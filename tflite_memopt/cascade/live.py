@@ -135,6 +135,7 @@ class LiveBytes:
     made: dict[Tensor, HeldRows] = field(default_factory=dict)
     _parts: Integers = field(init=False)
     _exit: Tensor = field(init=False)
+    _last: OperatorRows = field(init=False)
 
     def __post_init__(self) -> None:
         self.regular = np.ones(len(self.cuts.ways), np.bool_)
@@ -174,8 +175,18 @@ class LiveBytes:
             saved = np.where(rows.pads, steps.saved.get(rows.sources[0], 0), 0)
             self.table.save(steps.run, saved, saved)
 
+    @property
+    def at_end(self) -> Integers:
+        """For each way what ``lower.bytes_at_end`` says; 0 if the region has more than one input, or readers of it."""
+        outer = [readers for tensor, readers in self.readers.items() if tensor not in self.made]
+        if len(outer) != 1 or len(outer[0]) != 1:
+            return np.zeros(len(self.cuts.ways), np.int64)
+        inner = [tensor for tensor in self._last.sources if tensor in self.made]
+        rows = self._last.read.count[self.cuts.last]
+        return aligned(self._exit.nbytes) + sum(up(rows * row_bytes(tensor)) for tensor in inner)
+
     def _start(self, rows: OperatorRows) -> None:
-        self._exit = rows.operator.outputs[0]
+        self._exit, self._last = rows.operator.outputs[0], rows
         self._parts = up(rows.made.count * row_bytes(self._exit))
         self.table.after = self.cuts.sums_before(self._parts)
 
@@ -212,9 +223,13 @@ class LiveBytes:
         staying = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole} if tensor in lives_on)
         extra: Integers = np.full((self.table.used, len(self.cuts.end)), staying, np.int64)
         exact = self.regular.copy()
+        start = np.full(len(self.cuts.ways), sum(aligned(t.nbytes) for t in {*outer, *self.whole}), np.int64)
+        start_bound = start
         credits = self.table.outer_credits()
         for tensor in outer:
-            reads = OuterReads(self.cuts, tensor, self.readers[tensor], tensor in lives_on)
+            reads = OuterReads(self.cuts, tensor, self.readers[tensor], tensor in lives_on, self.at_end)
+            copies, copies_bound = reads.at_start(self.twins)
+            start, start_bound = start + copies, start_bound + copies_bound
             exact &= reads.add_to(extra)
             if credits is not None:
                 reads.save_to(credits, self.twins)
@@ -222,7 +237,7 @@ class LiveBytes:
             if tensor not in lives_on:
                 extra += aligned(tensor.nbytes)
                 extra[self.table.used + run + 1 :, self.cuts.last] -= aligned(tensor.nbytes)
-        at_start = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole})
-        least = np.maximum(self.joined.needs + staying, at_start)
+        joined = self.joined.needs + staying
         need, bound = self.table.largest(extra, credits)
-        return np.maximum(need, least), np.maximum(bound, least), exact & self.joined.exact
+        need, bound = np.maximum(need, np.maximum(joined, start)), np.maximum(bound, np.maximum(joined, start_bound))
+        return need, bound, exact & self.joined.exact

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from typing import Any
+
 import numpy as np
 
-from ..graph.alignment import ARENA_ALIGNMENT
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.builder import VALID
 from ..ir.constants import integers
 from ..ir.editor import Editor
@@ -119,7 +121,8 @@ class InputSlices:
     """Rows of the region's inputs.
 
     Where they are all views, they are cut out before the stripes, so that the input dies and its rows are released
-    stripe by stripe. Where one would be a copy, each is cut when it is read: copies made early would all be alive.
+    stripe by stripe. Where one would be a copy, each is cut when it is read, since copies made early would all be alive;
+    unless they are so small that this is no more than what is alive at the end of the last stripe.
     """
 
     def __init__(self, edit: Editor, region: Region, stripes: Sequence[Stripe]) -> None:
@@ -127,7 +130,7 @@ class InputSlices:
         self.suffix = ""
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
         reads = [list(input_reads(region, stripe)) for stripe in stripes]
-        late = {tensor for each in reads for tensor, rows in each if rows.start * row_bytes(tensor) % ARENA_ALIGNMENT}
+        late = _late_inputs(region, stripes[-1], dict.fromkeys(read for each in reads for read in each))
         for number, each in enumerate(reads):
             self.suffix = f"stripe{number + 1}of{len(stripes)}"
             for tensor, rows in each:
@@ -150,6 +153,34 @@ def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Tensor, Rows]]
             tensor = operator.inputs[slot]
             if job is not None and tensor is not None and tensor in region.inputs:
                 yield tensor, job.read
+
+
+def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Rows]]) -> set[Tensor]:
+    """The inputs whose slices are made when they are read."""
+    copies = [(tensor, rows) for tensor, rows in reads if rows.start * row_bytes(tensor) % ARENA_ALIGNMENT]
+    late = {tensor for tensor, _ in copies}
+    readers = [op for op in region.operators if any(tensor in region.inputs for tensor in op.present_inputs())]
+    if len(late) != 1 or len(region.inputs) != 1 or len(readers) != 1:
+        return late
+    (tensor,) = late
+    nbytes = sum(aligned(rows.count * row_bytes(tensor)) for _, rows in copies)
+    return set() if may_spread(tensor, nbytes, bytes_at_end(region, last)) else late
+
+
+def bytes_at_end(region: Region, last: Stripe) -> int:
+    """Bytes alive when the last stripe ends: the whole output, and the inner rows that its last operator reads."""
+    operator, way = region.operators[-1], region.ways[-1]
+    inner = {t for slot in way.sliced if (t := operator.inputs[slot]) is not None and t not in region.inputs}
+    rows = last.jobs[operator].read.count
+    return aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
+
+
+def may_spread(tensor: Tensor, copies: Any, at_end: Any) -> Any:
+    """Whether copies of all rows of an input, of so many bytes, may be made before the stripes.
+
+    Then the input and its copies are alive at once: no more than what is at the end in any case.
+    """
+    return copies + aligned(tensor.nbytes) <= at_end
 
 
 def row_bytes(tensor: Tensor) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Tensor
 from .credits import Credits
 from .cut_table import CutTable, Flags, Integers, up
-from .lower import row_bytes
+from .lower import may_spread, row_bytes
 
 if TYPE_CHECKING:
     from .live import StepRows
@@ -30,45 +31,96 @@ class _OuterRead:
         self.end = np.where(self.has_job, self.first + up(read.count * row), 0)
         self.bytes = self.end - self.first
         self.is_late = self.is_cut & (self.first % ARENA_ALIGNMENT != 0)
+        self.is_view = self.has_job & ~self.is_late
 
 
-def is_late(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows]) -> Flags:
-    """For each way, whether the slices of an input are made when they are read, since one is a copy."""
-    late = np.zeros(len(cuts.end), np.bool_)
-    for steps in readers:
-        late |= _OuterRead(tensor, steps).is_late
-    return cuts.sums(late) > 0
+@dataclass(frozen=True)
+class SliceTimes:
+    """For each way, when slices of an input are made that are copies: ``late``, when they are read; or ``spread``.
+
+    Spread copies are all made before the stripes. Ways without copies are neither.
+    """
+
+    late: Flags
+    spread: Flags
+
+
+def slice_times(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> SliceTimes:
+    """``at_end``: see ``lower.bytes_at_end``, for each way; 0 where copies must not be spread."""
+    reads = [_OuterRead(tensor, steps) for steps in readers]
+    late = cuts.sums(np.logical_or.reduce([read.is_late for read in reads])) > 0
+    copies = cuts.sums(np.where(reads[0].is_late, reads[0].bytes, 0))
+    spread = late & (len(reads) == 1) & may_spread(tensor, copies, at_end)
+    return SliceTimes(late & ~spread, spread)
 
 
 class OuterReads:
     """What a region's operators read of one input. ``readers``: from the last to the first.
 
-    ``lives_on``: whether the input is read after the region.
+    ``lives_on``: whether the input is read after the region. ``at_end``: as for ``slice_times``.
     """
 
-    def __init__(self, cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], lives_on: bool) -> None:
+    def __init__(
+        self, cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], lives_on: bool, at_end: Integers
+    ) -> None:
         self._cuts, self._tensor, self._lives_on = cuts, tensor, lives_on
         self._reads = [_OuterRead(tensor, steps) for steps in reversed(readers)]
-        late = np.logical_or.reduce([read.is_late for read in self._reads])
-        self._is_late_way = cuts.sums(late) > 0
-        self._late = self._is_late_way[cuts.way]
+        self._times = slice_times(cuts, tensor, readers, at_end)
+        self._late = self._times.late[cuts.way]
+
+    def at_start(self, twins: Twins) -> tuple[Integers, Integers]:
+        """(need, bound) of the copies that are made before the stripes, for each way: bytes beside the input."""
+        read, cuts, last = self._reads[0], self._cuts, self._cuts.last
+        copies = np.where(self._times.spread, cuts.sums(np.where(read.is_late, read.bytes, 0)), 0)
+        if self._lives_on or not twins.has_reuse or not copies.any():
+            return copies, copies
+        rows = np.full_like(read.first, self._tensor.shape[1])
+        own = read.steps.rows.read
+        # The last of the slices is the last to read the input, which dies there.
+        saved = twins.sliced(self._tensor, read.is_late & cuts.is_last, rows, own.start, own.count)[last]
+        before = copies - np.where(read.is_late, read.bytes, 0)[last]
+        exact = np.where(self._is_cut_up[last], 0, saved)
+        return np.maximum(before, copies - exact), np.maximum(before, copies - saved)
 
     def add_to(self, extra: Integers) -> Flags:
         """Add the bytes of the input to a table; returns whether that is exact, for each way.
 
         An input that lives on is in the table already, but for copies.
         """
-        tensor, late = self._tensor, self._late
+        tensor, late, times = self._tensor, self._late, self._times
         if late.any():
             for read in self._reads:
-                _add(extra, read.steps.read[tensor], read.steps.run, np.where(read.is_late, read.bytes, 0))
-                at_run = np.where(read.is_late & ~read.steps.rows.pads, read.bytes, 0)
-                _add(extra, read.steps.run, read.steps.run + 1, at_run)
+                copied = np.where(late & read.is_late, read.bytes, 0)
+                _add(extra, read.steps.read[tensor], read.steps.run, copied)
+                _add(extra, read.steps.run, read.steps.run + 1, np.where(read.steps.rows.pads, 0, copied))
+        if times.spread.any():
+            self._add_spread(extra)
         if self._lives_on:
             return np.ones(len(self._cuts.ways), np.bool_)
-        early_exact = _add_early(self._cuts, self._reads, ~late, extra)
+        early_exact = _add_early(self._cuts, self._reads, ~(times.late | times.spread)[self._cuts.way], extra)
         late_exact = _add_late(self._cuts, tensor, self._reads, late, extra)
-        return np.where(self._is_late_way, late_exact, early_exact)
+        ends = read_by_last(self._cuts, self._reads[0])
+        return np.where(times.late, late_exact, np.where(times.spread, ends, early_exact))
+
+    def _add_spread(self, extra: Integers) -> None:
+        """Slices made before the stripes, some of them copies: what this stripe and later ones read of them."""
+        read, cuts = self._reads[0], self._cuts
+        before, after = np.zeros_like(read.bytes), np.zeros_like(read.bytes)
+        for way in np.flatnonzero(self._times.spread):
+            copies, views = 0, 0
+            reached = 1 << 60
+            for at in range(cuts.last[way], cuts.first[way] - 1, -1):
+                after[at] = copies + views
+                if read.is_late[at]:
+                    copies += read.bytes[at]
+                elif read.has_job[at] and not self._lives_on:
+                    views += max(0, min(read.end[at], reached) - read.first[at])
+                    reached = min(reached, read.first[at])
+                before[at] = copies + views
+        steps = read.steps
+        _add(extra, -len(extra), steps.run, before)
+        _add(extra, steps.run, steps.run + 1, np.where(steps.rows.pads, after, before))
+        _add(extra, steps.run + 1, 0, after)
 
     def save_to(self, credits: Credits, twins: Twins) -> None:
         """Bytes that kernels save where rows of the input die as they are read."""
@@ -99,10 +151,23 @@ class OuterReads:
         parts = [r.is_cut & ~r.is_late & ((r.first > 0) | (r.end < whole)) for r in self._reads]
         return (self._cuts.sums(np.logical_or.reduce(parts)) > 0)[self._cuts.way]
 
+    def _is_split_from_afar(self, read: _OuterRead) -> Flags:
+        """Whether a slice of a stripe that is no neighbour starts or ends in here: where one between reads all rows."""
+        cuts, found = self._cuts, np.zeros(len(read.first), np.bool_)
+        reads_all = np.logical_or.reduce([each.has_job & ~each.is_cut for each in self._reads])
+        for way in np.flatnonzero(cuts.sums(reads_all) > 0):
+            columns = slice(cuts.first[way], cuts.last[way] + 1)
+            views = [(each, (each.is_cut & ~each.is_late)[columns]) for each in self._reads]
+            ends = {int(at) for each, is_view in views for at in each.first[columns][is_view]}
+            ends |= {int(at) for each, is_view in views for at in each.end[columns][is_view]}
+            for at in range(columns.start, columns.stop):
+                found[at] = any(read.first[at] < end < read.end[at] for end in ends)
+        return found
+
     def _dying(self, at: int, later: tuple[Integers, Integers]) -> tuple[Flags, Integers]:
         """(whether all that a reader takes dies as one range, bytes that die) in each stripe."""
         read, cuts = self._reads[at], self._cuts
-        is_copy = self._late & read.is_late
+        is_copy = read.is_late
         if self._lives_on:
             return is_copy, np.where(is_copy, read.bytes, 0)
         pending = self._reads[at + 1 :]
@@ -113,11 +178,18 @@ class OuterReads:
                 if other is read and not moved:
                     continue
                 is_split |= _ends_inside(cuts, read, other, moved)
+        is_split |= self._is_split_from_afar(read)
         early = ~self._late
         # Of slices made late, the last one ends the input; what is left of it then is this slice alone.
         ends = self._late & cuts.is_last & (at == len(self._reads) - 1)
         bound = np.where(is_copy, read.bytes, np.where(early, left, np.where(ends, read.bytes, 0)))
         return is_copy | ((early | ends) & ~is_split & (left == read.bytes)), bound
+
+
+def read_by_last(cuts: CutTable, read: _OuterRead) -> Flags:
+    """For each way, whether the last stripe reads rows of its own."""
+    is_new = read.has_job & ((read.first != cuts.previous(read.first, -1)) | (read.end != cuts.previous(read.end, -1)))
+    return is_new[cuts.last]
 
 
 def _ends_inside(cuts: CutTable, read: _OuterRead, other: _OuterRead, moved: int) -> Flags:
@@ -176,10 +248,10 @@ def _gap_before(cuts: CutTable, read: _OuterRead) -> Integers:
 
 
 def _later(cuts: CutTable, reads: Sequence[_OuterRead]) -> tuple[Integers, Integers]:
-    """(first, end) of the bytes that later stripes read; an empty range for the last stripe."""
+    """(first, end) of the bytes that later stripes read in place; an empty range for the last stripe."""
     far = 1 << 60
-    first = np.minimum.reduce([np.where(read.has_job, read.first, far) for read in reads])
-    end = np.maximum.reduce([read.end for read in reads])
+    first = np.minimum.reduce([np.where(read.is_view, read.first, far) for read in reads])
+    end = np.maximum.reduce([np.where(read.is_view, read.end, 0) for read in reads])
     if (first == far).any():
         for at in range(len(end) - 2, -1, -1):
             if not cuts.is_last[at]:

@@ -10,9 +10,8 @@ from ..ir.model import Model
 from ..options import HALOS
 from .cut_table import Ends, even_ends
 from .lower import lower
-from .receptive_field import Rows
 from .region import region_of
-from .stripes import Edges, Halo, stripes_of
+from .stripes import Edges, Halo, cuts_at, stripes_of
 
 Mode = tuple[Halo, Edges]
 MODES: tuple[Mode, ...] = (
@@ -64,10 +63,9 @@ def apply_stripes(model: Model, chosen: Sequence[StripedRegion]) -> None:
         if isinstance(region, str):
             raise InfeasibleError(f"{where} are no region: {region}")
         height = region.exit.shape[1]
-        if each.count > height or each.ends[-1] != height:
-            raise InfeasibleError(f"{where}: {height} rows are no {each.count} stripes that end with {each.ends}")
-        cuts = [Rows(start, end) for start, end in zip((0, *each.ends), each.ends, strict=False)]
-        stripes = stripes_of(region, cuts, each.halo, each.edges)
+        if each.ends[-1:] != (height,) or list(each.ends) != sorted(set(each.ends)):
+            raise InfeasibleError(f"{where}: {height} rows cannot be cut at {each.ends}")
+        stripes = stripes_of(region, cuts_at(each.ends), each.halo, each.edges)
         if isinstance(stripes, str):
             raise InfeasibleError(f"{where} in {each.count} stripes: {stripes}")
         lower(model, graph, region, stripes)
