@@ -31,7 +31,9 @@ bases = st.builds(BaseNeed, st.integers(0, 50), st.integers(0, 200), st.integers
 def options(draw: st.DrawFn) -> Option:
     first = draw(st.integers(0, STEPS - 1))
     end = draw(st.integers(first + 1, STEPS))
-    return Option(first, end, draw(sizes), draw(prices), draw(prices), draw(prices), draw(prices), draw(st.integers(0, 15)))
+    return Option(
+        first, end, draw(sizes), draw(prices), draw(prices), draw(prices), draw(prices), draw(st.integers(0, 15))
+    )
 
 
 def every_selection(needs: Sequence[int], given_options: Sequence[Option], limits: SelectionLimits) -> list[Selection]:

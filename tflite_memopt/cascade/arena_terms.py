@@ -49,13 +49,19 @@ class ArenaTerms:
     prepared: int
     macs: int
 
-    def tail_with(self, operators: Number, tensors: Number, params: Number, buffers: Number, requests: Number) -> Number:
+    def tail_with(
+        self, operators: Number, tensors: Number, params: Number, buffers: Number, requests: Number
+    ) -> Number:
         """The tail in bytes with so many more operators, tensors and scratch requests, and bytes of their own."""
         more = arena.EVAL_TENSOR.w32 * tensors + arena.NODE_AND_REGISTRATION.w32 * operators + params
         grown = _up(self.structures + more) - aligned(self.structures) + buffers
         handles = arena.SCRATCH_HANDLE.w32 * requests
         # Pointers to the inputs are aligned, so that handles before them may cost nothing.
-        return self.tail + _up(self._planned_tail + grown + handles + self.inputs) - aligned(self._planned_tail + self.inputs)
+        return (
+            self.tail
+            + _up(self._planned_tail + grown + handles + self.inputs)
+            - aligned(self._planned_tail + self.inputs)
+        )
 
     @property
     def _planned_tail(self) -> int:

@@ -19,7 +19,7 @@ from .select import (
 from .striped_region import StripedRegion
 
 _PARTS = (16, 8, 4, 2, 1)
-"""Selections are worked out up to a sixteenth of the way from the least that may be needed to what is needed, and on."""
+"""Selections are worked out up to a sixteenth of the way from the least possible need to the present one, and on."""
 _NEAR = 1
 """Steps by which a region next to another one may start or end elsewhere."""
 
@@ -69,7 +69,7 @@ class Candidates:
         return least_need(self._base, selection)
 
     def near(self, chosen: Chosen, limits: SelectionLimits, below: int) -> list[Chosen]:
-        """One region left out or changed, added or moved by a step; within the limits, the smallest least need first."""
+        """One region left out, changed, moved by a step or added; within the limits, the smallest least need first."""
         found: dict[Chosen, int] = {}
         every = self.options.every
         if any(region not in every for region in chosen):

@@ -75,7 +75,11 @@ class Counter:
         self.removed.append(operator)
         self.runs = self.runs + sums(rows.has_job)
         params, buffers, requests = map(sums, (figures.params, figures.buffers, figures.requests))
-        self.params, self.buffers, self.requests = self.params + params, self.buffers + buffers, self.requests + requests
+        self.params, self.buffers, self.requests = (
+            self.params + params,
+            self.buffers + buffers,
+            self.requests + requests,
+        )
         made = np.where(rows.has_job, rows.computed.count, 0)
         self.macs = self.macs + operator_macs(operator) // operator.outputs[0].shape[1] * sums(made)
         self.macs = self.macs - operator_macs(operator)
@@ -124,7 +128,10 @@ class Counter:
         joins = self.joins + last
         new = slices + self.pads + self.joins + self.runs + last
         whole = self._whole()
-        figures: list[tuple[Integers, TwinFigures]] = [(slices, self.twins.plain("SLICE")), (self.pads, self.twins.plain("PAD"))]
+        figures: list[tuple[Integers, TwinFigures]] = [
+            (slices, self.twins.plain("SLICE")),
+            (self.pads, self.twins.plain("PAD")),
+        ]
         figures.append((joins, self.twins.plain("CONCATENATION")))
         count = len(self.removed)
         return Additions(

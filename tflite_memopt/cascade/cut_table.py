@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from ..graph.alignment import ARENA_ALIGNMENT
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Columns = TypeVar("Columns", Integers, Flags)
 Ends = tuple[int, ...]
 """The last row of each stripe, half-open, in order; the last of them is the height."""
 
@@ -68,27 +69,29 @@ class CutTable:
         found[self.last] = True
         return found
 
-    def previous(self, values: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
+    def previous(self, values: Columns, fill: int) -> Columns:
         """For each stripe the value of the one before it, ``fill`` for the first of a way."""
         moved = np.empty_like(values)
         moved[1:] = values[:-1]
         moved[self.first] = fill
         return moved
 
-    def following(self, values: npt.NDArray[Any], fill: int) -> npt.NDArray[Any]:
+    def following(self, values: Columns, fill: int) -> Columns:
         """For each stripe the value of the one after it, ``fill`` for the last of a way."""
         moved = np.empty_like(values)
         moved[:-1] = values[1:]
         moved[self.last] = fill
         return moved
 
-    def sums(self, values: npt.NDArray[Any]) -> Integers:
+    def sums(self, values: Integers | Flags) -> Integers:
         """The sum over the stripes of each way."""
-        return np.add.reduceat(values.astype(np.int64), self.first)
+        found: Integers = np.add.reduceat(values.astype(np.int64), self.first)
+        return found
 
     def largest(self, values: Integers) -> Integers:
         """The largest value of each way."""
-        return np.maximum.reduceat(values, self.first)
+        found: Integers = np.maximum.reduceat(values, self.first)
+        return found
 
     def sums_before(self, values: Integers) -> Integers:
         """For each stripe the sum over the stripes before it."""

@@ -26,8 +26,8 @@ from .twins import Twins
 class Forecast:
     """The ways to cut a region that starts at operator ``first``.
 
-    ``peak``: the largest working set of the region alone, as the scheduler counts; ``bound``: what no plan for this order
-    goes below; both in bytes. ``exact``: whether a way can be done, and its figures are exact.
+    ``peak``: the largest working set of the region alone, as the scheduler counts; ``bound``: what no plan for this
+    order goes below; both in bytes. ``exact``: whether a way can be done, and its figures are exact.
     ``macs``: those added. ``additions``: what each adds; to be asked for before the next forecast is.
     """
 
@@ -63,4 +63,3 @@ def forecasts(
         yield found
         if not goes_on(found):
             return
-

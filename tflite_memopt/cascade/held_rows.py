@@ -64,22 +64,26 @@ class HeldRows:
         # Rows of less than 16 bytes: what is rounded up lies on the next row but one.
         small = self.is_joined & (self.row < ARENA_ALIGNMENT) & (self.row * self.kept.count < ARENA_ALIGNMENT)
         keeps_only = (self.kept.count > 0) & ~self.rows.has_job
-        return self.cuts.sums(lacks | small | (keeps_only & (self._next_kept > 0))) == 0
+        found: Flags = self.cuts.sums(lacks | small | (keeps_only & (self._next_kept > 0))) == 0
+        return found
 
     @property
     def _lacks_last_reader(self) -> Flags:
         others = np.logical_or.reduce([read.has_job for read in self.reads[1:]])
-        return others & ~self.last.has_job
+        found: Flags = others & ~self.last.has_job
+        return found
 
     @cached_property
     def is_trimmed(self) -> Flags:
         """Whether some computed rows do not count."""
-        return self.rows.has_job & (self.computed.count != self.made.count)
+        found: Flags = self.rows.has_job & (self.computed.count != self.made.count)
+        return found
 
     @cached_property
     def _made_is_part(self) -> Flags:
         """Whether the new rows are a view of the joined ones."""
-        return self.is_joined & (self.kept.count * self.row % ARENA_ALIGNMENT == 0)
+        found: Flags = self.is_joined & (self.kept.count * self.row % ARENA_ALIGNMENT == 0)
+        return found
 
     @cached_property
     def _next_kept(self) -> Integers:
@@ -89,7 +93,8 @@ class HeldRows:
     def _keeps_whole(self) -> Flags:
         """Whether the next stripe keeps all that is held, so that there is no slice."""
         start, end = self.cuts.following(self.kept.start, -1), self.cuts.following(self.kept.end, -1)
-        return (self._next_kept > 0) & (start == self.needed.start) & (end == self.needed.end)
+        found: Flags = (self._next_kept > 0) & (start == self.needed.start) & (end == self.needed.end)
+        return found
 
     @cached_property
     def trim_is_copy(self) -> Flags:
@@ -99,7 +104,8 @@ class HeldRows:
         next_is_joined = self.cuts.following(self.is_joined, 0)
         shared = self._keeps_whole & next_is_joined & (self._made_is_part | ~self.is_joined)
         over_next = shared & (self.computed.end > self.made.end)
-        return self.is_trimmed & ((skipped % ARENA_ALIGNMENT != 0) | over_kept | over_next)
+        found: Flags = self.is_trimmed & ((skipped % ARENA_ALIGNMENT != 0) | over_kept | over_next)
+        return found
 
     @cached_property
     def keep_is_cut(self) -> Flags:
@@ -113,7 +119,8 @@ class HeldRows:
         has_more = self.is_trimmed & ~self.trim_is_copy & (self._made_is_part | ~self.is_joined)
         next_is_joined = self.cuts.following(self.is_joined, 0)
         over_next = has_more & next_is_joined & (self.computed.end > self.needed.end)
-        return self.keep_is_cut & ((skipped % ARENA_ALIGNMENT != 0) | over_next)
+        found: Flags = self.keep_is_cut & ((skipped % ARENA_ALIGNMENT != 0) | over_next)
+        return found
 
     def add_to(self, table: StepTable, steps: StepRows) -> None:
         """Add the bytes of this tensor to the table; ``steps`` are those of the operator that makes it."""
@@ -165,7 +172,7 @@ class HeldRows:
         return np.where(kept > 0, read.bytes + kept - np.maximum(common, 0), read.bytes)
 
     def _save(self, table: StepTable, steps: StepRows) -> None:
-        """What kernels save: the slices that are copies, and the operators that read the held rows or a slice of them."""
+        """What kernels save: slices that are copies, and operators that read the held rows or a slice of them."""
         skipped = self.made.start - self.computed.start
         trim = self._twins.sliced(self._tensor, self.trim_is_copy, self.computed.count, skipped, self.made.count)
         table.save(steps.trim, trim, trim)

@@ -1,4 +1,4 @@
-"""What a set of striped regions really costs: written into a copy of the model, and planned in the order it has there."""
+"""What a set of striped regions really costs: written into a copy of the model, and planned in its own order."""
 
 from __future__ import annotations
 

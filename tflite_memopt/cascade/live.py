@@ -103,13 +103,13 @@ class StepTable:
         """A copy of the credits, to add those of the region's inputs to."""
         return None if self._credits is None else self._credits.last(self.used)
 
-    def largest(self, extra: Integers, credits: Credits | None) -> tuple[Integers, Integers]:
+    def largest(self, extra: Integers, saved: Credits | None) -> tuple[Integers, Integers]:
         """(need, bound on what a plan needs) of each way, with ``extra`` bytes for each cell."""
         cells = self._cells[len(self._cells) - self.used :] + extra
-        if credits is None:
+        if saved is None:
             found = self.cuts.largest(cells.max(axis=0))
             return found, found
-        pair = [self.cuts.largest((cells - saved).max(axis=0)) for saved in (credits.exact, credits.bound)]
+        pair = [self.cuts.largest((cells - each).max(axis=0)) for each in (saved.exact, saved.bound)]
         return pair[0], pair[1]
 
 
@@ -123,7 +123,10 @@ def _may_be_view(rows: OperatorRows) -> bool:
 
 @dataclass
 class LiveBytes:
-    """Adds operators upwards from the exit; ``peak`` may be asked after each. ``regular[w]``: whether way w is exact."""
+    """Adds operators upwards from the exit; ``peak`` may be asked for after each.
+
+    ``regular[w]``: whether the table is exact for way w.
+    """
 
     cuts: CutTable
     joined: JoinNeeds
@@ -163,9 +166,9 @@ class LiveBytes:
         self._save_padded(steps)
         for tensor in rows.sources:
             self.readers.setdefault(tensor, []).append(steps)
-        for slot, tensor in enumerate(rows.operator.inputs):
-            if tensor is not None and not tensor.is_constant and slot not in rows.way.sliced:
-                self.whole.setdefault(tensor, steps.run)
+        for slot, source in enumerate(rows.operator.inputs):
+            if source is not None and not source.is_constant and slot not in rows.way.sliced:
+                self.whole.setdefault(source, steps.run)
         return held
 
     def _save_padded(self, steps: StepRows) -> None:
@@ -183,7 +186,10 @@ class LiveBytes:
             return np.zeros(len(self.cuts.ways), np.int64)
         inner = [tensor for tensor in self._last.sources if tensor in self.made]
         rows = self._last.read.count[self.cuts.last]
-        return aligned(self._exit.nbytes) + sum(up(rows * row_bytes(tensor)) for tensor in inner)
+        found = np.full(len(self.cuts.ways), aligned(self._exit.nbytes), np.int64)
+        for tensor in inner:
+            found = found + up(rows * row_bytes(tensor))
+        return found
 
     def _start(self, rows: OperatorRows) -> None:
         self._exit, self._last = rows.operator.outputs[0], rows
@@ -225,19 +231,19 @@ class LiveBytes:
         exact = self.regular.copy()
         start = np.full(len(self.cuts.ways), sum(aligned(t.nbytes) for t in {*outer, *self.whole}), np.int64)
         start_bound = start
-        credits = self.table.outer_credits()
+        saved = self.table.outer_credits()
         for tensor in outer:
             reads = OuterReads(self.cuts, tensor, self.readers[tensor], tensor in lives_on, self.at_end)
             copies, copies_bound = reads.at_start(self.twins)
             start, start_bound = start + copies, start_bound + copies_bound
             exact &= reads.add_to(extra)
-            if credits is not None:
-                reads.save_to(credits, self.twins)
+            if saved is not None:
+                reads.save_to(saved, self.twins)
         for tensor, run in self.whole.items():
             if tensor not in lives_on:
                 extra += aligned(tensor.nbytes)
                 extra[self.table.used + run + 1 :, self.cuts.last] -= aligned(tensor.nbytes)
         joined = self.joined.needs + staying
-        need, bound = self.table.largest(extra, credits)
+        need, bound = self.table.largest(extra, saved)
         need, bound = np.maximum(need, np.maximum(joined, start)), np.maximum(bound, np.maximum(joined, start_bound))
         return need, bound, exact & self.joined.exact

@@ -4,15 +4,14 @@ r"""A region in stripes, written in stock operators.
                                         |                                         CONCATENATION --> y
                                         +---SLICE--> A/stripe2of2 --> B/stripe2of2 --+
 
-Slices and the last concatenation are contiguous rows, so that the planner makes them views. Where all slices of an input
-are, they come first: then it is only rows, which are released stripe by stripe. Weights are the same tensors in every
-stripe. Exactness: exact.
+Slices and the last concatenation are contiguous rows, so that the planner makes them views. Where all slices of an
+input are, they come first: then it is only rows, which are released stripe by stripe. Weights are the same tensors in
+every stripe. Exactness: exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
 from typing import Any
 
 import numpy as np
@@ -121,8 +120,8 @@ class InputSlices:
     """Rows of the region's inputs.
 
     Where they are all views, they are cut out before the stripes, so that the input dies and its rows are released
-    stripe by stripe. Where one would be a copy, each is cut when it is read, since copies made early would all be alive;
-    unless they are so small that this is no more than what is alive at the end of the last stripe.
+    stripe by stripe. Where one would be a copy, each is cut when it is read, since copies made early are all alive at
+    once; unless they are so small that this is no more than what is alive at the end of the last stripe.
     """
 
     def __init__(self, edit: Editor, region: Region, stripes: Sequence[Stripe]) -> None:
@@ -192,7 +191,7 @@ class StripeWriter:
     """Writes the operators of stripes, one stripe after the other.
 
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
-    the stripe before has, and where. ``done`` is told of a tensor inside, when the last operator that reads it is about to run.
+    the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs.
     """
 
     def __init__(
@@ -201,7 +200,7 @@ class StripeWriter:
         region: Region,
         input_rows: Callable[[Tensor, Rows], Tensor],
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
-        done: Callable[[Tensor, Held], None] = lambda tensor, held: None,
+        done: Callable[[Tensor, Held], None] = lambda _, __: None,
     ) -> None:
         self._edit, self._region, self._input_rows, self._done = edit, region, input_rows, done
         self.held: dict[Tensor, Held] = dict(held)

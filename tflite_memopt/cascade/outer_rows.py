@@ -122,7 +122,7 @@ class OuterReads:
         _add(extra, steps.run, steps.run + 1, np.where(steps.rows.pads, after, before))
         _add(extra, steps.run + 1, 0, after)
 
-    def save_to(self, credits: Credits, twins: Twins) -> None:
+    def save_to(self, saved_bytes: Credits, twins: Twins) -> None:
         """Bytes that kernels save where rows of the input die as they are read."""
         tensor, cuts = self._tensor, self._cuts
         later = _later(cuts, self._reads)
@@ -135,14 +135,14 @@ class OuterReads:
                 pairs.append((steps.run, steps.saved[tensor], ~pads & read.has_job))
             for step, saved, chosen in pairs:
                 exact = np.where(chosen & one, saved, 0)
-                credits.save(step, exact, np.where(chosen, np.minimum(saved, bound), 0))
+                saved_bytes.save(step, exact, np.where(chosen, np.minimum(saved, bound), 0))
         if self._lives_on or not self._late.any():
             return
         final = self._reads[-1]
         ends_here = self._late & cuts.is_last & final.is_late
         rows = np.full_like(final.first, tensor.shape[1])
         saved = twins.sliced(tensor, ends_here, rows, final.steps.rows.read.start, final.steps.rows.read.count)
-        credits.save(final.steps.read[tensor], np.where(self._is_cut_up, 0, saved), saved)
+        saved_bytes.save(final.steps.read[tensor], np.where(self._is_cut_up, 0, saved), saved)
 
     @property
     def _is_cut_up(self) -> Flags:
@@ -189,16 +189,18 @@ class OuterReads:
 def read_by_last(cuts: CutTable, read: _OuterRead) -> Flags:
     """For each way, whether the last stripe reads rows of its own."""
     is_new = read.has_job & ((read.first != cuts.previous(read.first, -1)) | (read.end != cuts.previous(read.end, -1)))
-    return is_new[cuts.last]
+    found: Flags = is_new[cuts.last]
+    return found
 
 
 def _ends_inside(cuts: CutTable, read: _OuterRead, other: _OuterRead, moved: int) -> Flags:
-    """Whether a slice for the other one, in this stripe or the one before (-1) or after (1) it, starts or ends in here."""
+    """Whether a slice for the other one, in this stripe or the one before (-1) or after (1) it, ends in this range."""
     first, end, is_cut = other.first, other.end, other.is_cut & ~other.is_late
     if moved:
         shifted = cuts.previous if moved < 0 else cuts.following
         first, end, is_cut = shifted(first, 0), shifted(end, 0), shifted(is_cut, 0)
-    return is_cut & (((read.first < first) & (first < read.end)) | ((read.first < end) & (end < read.end)))
+    found: Flags = is_cut & (((read.first < first) & (first < read.end)) | ((read.first < end) & (end < read.end)))
+    return found
 
 
 def _add(extra: Integers, first: int, end: int, nbytes: Integers) -> None:
@@ -238,7 +240,8 @@ def _beyond(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Inte
         return np.zeros_like(first)
     if len(reads) == 1:
         common = np.minimum(reads[0].end, end) - np.maximum(reads[0].first, first)
-        return reads[0].bytes - np.maximum(common, 0)
+        found: Integers = reads[0].bytes - np.maximum(common, 0)
+        return found
     return _union(reads, first, end) - (end - first)
 
 
@@ -273,7 +276,8 @@ def _has_no_gap(cuts: CutTable, reads: Sequence[_OuterRead]) -> Flags:
     )
     between = (low > reached) & ~is_second
     is_later = cuts.previous(np.ones(len(low), np.bool_), 0)
-    return cuts.sums((inner & is_later) | between) == 0
+    found: Flags = cuts.sums((inner & is_later) | between) == 0
+    return found
 
 
 def _union(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Integers:
@@ -289,9 +293,7 @@ def _union(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Integ
     return total
 
 
-def _add_late(
-    cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], chosen: Flags, extra: Integers
-) -> Flags:
+def _add_late(cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], chosen: Flags, extra: Integers) -> Flags:
     """Slices made when they are read: the whole input is alive until the last of them."""
     exact = np.ones(len(cuts.ways), np.bool_)
     if not chosen.any():

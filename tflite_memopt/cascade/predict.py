@@ -32,7 +32,7 @@ LONGEST = 40
 
 @dataclass(frozen=True)
 class StripingOptions:
-    """``needs[s]``: a lower bound on the head while step s runs as it stands; ``regions[n]`` is what option n stands for.
+    """``needs[s]``: a lower bound on the head while step s runs as it stands; ``regions[n]``: what option n stands for.
 
     ``every``: all options that may be worth it, those among them that another one of their interval beats.
     ``looked_at``: how many ways to cut a region were worked out.
@@ -58,7 +58,7 @@ class Aim:
 def striping_options(
     model: Model, profile: KernelProfile, aim: Aim, modes: Sequence[Mode], pinned: Collection[str] = ()
 ) -> StripingOptions:
-    """The options of all regions that are intervals of the model's order and hold a step that needs more than the floor.
+    """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
     A tensor with a ``pinned`` name stays whole: no region has it inside.
     """

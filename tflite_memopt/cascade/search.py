@@ -105,12 +105,16 @@ class _Cascading:
 
     def _selected(self, each: Round, best: Chosen) -> Chosen:
         """Judge the selections of one round by their least need, as long as it is below the best cost."""
-        candidates = self._candidates_of(each.halos)
-        for selection in islice(self._in_turn(candidates, each.limits, lambda: self._need(best)), JUDGED[each.effort]):
-            if self._is_enough(self._judge.cost(best)) or self._stops():
+        candidates, known = self._candidates_of(each.halos), [best]
+
+        def most() -> int:
+            return self._need(known[-1])
+
+        for selection in islice(self._in_turn(candidates, each.limits, most), JUDGED[each.effort]):
+            if self._is_enough(self._judge.cost(known[-1])) or self._stops():
                 break
-            best = min((best, candidates.chosen(selection)), key=self._judge.cost)
-        return best
+            known.append(min((known[-1], candidates.chosen(selection)), key=self._judge.cost))
+        return known[-1]
 
     def _improved(self, each: Round, best: Chosen) -> Chosen:
         """Change one region at a time as long as the cost falls."""
@@ -130,9 +134,7 @@ class _Cascading:
     def _need(self, chosen: Chosen) -> int:
         return self._judge.cost(chosen).need
 
-    def _in_turn(
-        self, candidates: Candidates, limits: SelectionLimits, most: Callable[[], int]
-    ) -> Iterator[Selection]:
+    def _in_turn(self, candidates: Candidates, limits: SelectionLimits, most: Callable[[], int]) -> Iterator[Selection]:
         """Those within the limits: under a budget the cheapest that may fit, else the smallest least need first."""
         budget = self._options.budget
         if budget is not None:

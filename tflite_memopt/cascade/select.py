@@ -5,7 +5,7 @@ less, and pays for it with persistent bytes, planner temporaries, MACs and opera
 that do not overlap. What it needs at least follows from its largest step or option, and from the sums of what it pays.
 
 Dynamic programming over the steps: of the selections of the first steps those stay that no other one beats in
-everything. Equal constants of several options are one tensor; they are counted as sets, so that nothing is counted twice.
+everything. Equal constants of several options are one tensor: they are sets, so that none is counted twice.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class BaseNeed:
 
 @dataclass(frozen=True)
 class Selection:
-    """Options by number, in order; ``bound`` is the largest of all steps and options, the rest are sums over the options."""
+    """Options by number, in order; ``bound`` is the largest of all steps and options, the rest are sums over options."""
 
     options: tuple[int, ...]
     bound: int
@@ -192,7 +192,9 @@ class _Rest:
         self._covered: list[list[tuple[int, int]]] = []
         for first in range(len(problem.needs) + 1):
             largest, found = -1, []
-            for need, tail in sorted(((problem.needs[s], tails.get(s, 0)) for s in range(first, len(problem.needs))))[::-1]:
+            for need, tail in sorted((problem.needs[s], tails.get(s, 0)) for s in range(first, len(problem.needs)))[
+                ::-1
+            ]:
                 largest = max(largest, tail)
                 found.append((need, largest))
             self._covered.append(found[::-1])
@@ -240,7 +242,7 @@ def _price(label: Selection) -> tuple[int, ...]:
 
 
 def _is_cheaper(one: Selection, other: Selection) -> bool:
-    """Whether one takes no more tail and temporaries than the other, if what is added shares constants with the other."""
+    """Whether one takes no more tail and temporaries, even if all that is added shares constants with the other."""
     alone = (one.constants & ~other.constants).bit_count()
     is_cheaper = one.tail + TAIL_OF_CONSTANT * alone <= other.tail
     return is_cheaper and one.temporaries + TEMPORARIES_OF_CONSTANT * alone <= other.temporaries

@@ -27,7 +27,8 @@ class RowArrays:
     @cached_property
     def count(self) -> Integers:
         """How many rows."""
-        return np.maximum(self.end - self.start, 0)
+        found: Integers = np.maximum(self.end - self.start, 0)
+        return found
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,10 @@ class Sweep:
         if is_trimmed:
             computed, read = _trimmed(axis, made)
         else:
-            first, last = made.start * axis.stride - axis.before, (made.end - 1) * axis.stride - axis.before + axis.reach
+            first, last = (
+                made.start * axis.stride - axis.before,
+                (made.end - 1) * axis.stride - axis.before + axis.reach,
+            )
             read = RowArrays(np.maximum(first, 0), np.minimum(last, axis.size))
             if has_padding or is_pad:
                 above, below = np.maximum(-first, 0), np.maximum(last - axis.size, 0)

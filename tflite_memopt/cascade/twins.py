@@ -1,7 +1,7 @@
 """What the operators of stripes ask of the arena and permit, by their numbers of rows.
 
-A stripe's operator is a twin of the whole one with other numbers of rows. Twins with the same numbers are alike, so that
-a kernel profile is asked once for each; twins are made outside any graph.
+A stripe's operator is a twin of the whole one with other numbers of rows. Twins with the same numbers are alike, so
+that a kernel profile is asked once for each; twins are made outside any graph.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from ..ir.constants import integers
 from ..ir.dtype import DType
 from ..ir.model import Buffer, OpCode, Operator, OperatorOptions, Tensor
 from ..kernels.profile import KernelProfile
+from ..kernels.requests.model import Word
 from ..memory.relations import saved_bytes
 from .cut_table import Flags, Integers
 from .sweep import OperatorRows
 
-WORD = 32
+_WORD: Word = 32
 _NO_DATA = Buffer()
 
 
@@ -29,8 +30,8 @@ _NO_DATA = Buffer()
 class TwinFigures:
     """Bytes, on 32 bits. ``params``: structures of the parser; ``buffers``: persistent buffers, aligned.
 
-    ``scratch`` is aligned, ``requests`` the number of scratch requests. ``saved[tensor]``: bytes that input ``tensor`` of
-    the whole operator and the output share at most, if the input dies.
+    ``scratch`` is aligned, ``requests`` the number of scratch requests. ``saved``: pairs of an input of the whole
+    operator and the bytes that it and the output share at most, if the input dies.
     """
 
     params: int
@@ -88,7 +89,9 @@ class Twins:
             self._plain[name] = make.get(name, lambda: self.join(image, (2, 2)))()
         return self._plain[name]
 
-    def of(self, operator: Operator, read: int, computed: int, padding: tuple[int, int, int, int] | None) -> TwinFigures:
+    def of(
+        self, operator: Operator, read: int, computed: int, padding: tuple[int, int, int, int] | None
+    ) -> TwinFigures:
         """A twin that makes ``computed`` rows from ``read`` ones, padding (above, below, left, right) added before it.
 
         For PAD itself ``padding`` are its own amounts; None: the operator's padding stays as it is.
@@ -139,11 +142,10 @@ class Twins:
             for tensor in rows.sources
             if self.has_reuse
         }
-        return ColumnFigures(*table, saved=saved, pad_saved=np.asarray(padded, np.int64)[places])
+        params, buffers, requests, scratch = table
+        return ColumnFigures(params, buffers, requests, scratch, saved, np.asarray(padded, np.int64)[places])
 
-    def sliced(
-        self, tensor: Tensor, present: Flags, rows: Integers, first: Integers, count: Integers
-    ) -> Integers:
+    def sliced(self, tensor: Tensor, present: Flags, rows: Integers, first: Integers, count: Integers) -> Integers:
         """Bytes that a copied slice of ``count`` of ``rows`` rows from row ``first`` saves where its source dies."""
         keys = np.where(present, (rows * 65536 + first) * 65536 + count, -1)
         different, places = np.unique(keys, return_inverse=True)
@@ -154,7 +156,7 @@ class Twins:
         return sum(n for _, n in self.slice(tensor, key >> 32, key >> 16 & 65535, key & 65535).saved)
 
     def _figures(self, twin: Operator, whole: Operator | None) -> TwinFigures:
-        asked = self._profile.requests(twin, WORD)
+        asked = self._profile.requests(twin, _WORD)
         slots = {id(t): at for at, t in reversed(list(enumerate(twin.inputs)))}
         saved = []
         for reuse in self._profile.relations(twin):
@@ -206,13 +208,17 @@ def _pad(tensor: Tensor, read: int, padding: tuple[int, int, int, int]) -> Opera
     source = _image(tensor, read)
     above, below, left, right = padding
     amounts = _constant("paddings", np.asarray([[0, 0], [above, below], [left, right], [0, 0]]))
-    return Operator(OpCode("PAD"), (source, amounts), (_padded_image(source, padding),), OperatorOptions("PadOptions", {}))
+    return Operator(
+        OpCode("PAD"), (source, amounts), (_padded_image(source, padding),), OperatorOptions("PadOptions", {})
+    )
 
 
 def _slice(tensor: Tensor, present: int, first: int, count: int) -> Operator:
     cut = _image(tensor, count)
     begin, size = _constant("begin", np.asarray([0, first, 0, 0])), _constant("size", np.asarray(cut.shape))
-    return Operator(OpCode("SLICE"), (_image(tensor, present), begin, size), (cut,), OperatorOptions("SliceOptions", {}))
+    return Operator(
+        OpCode("SLICE"), (_image(tensor, present), begin, size), (cut,), OperatorOptions("SliceOptions", {})
+    )
 
 
 def _constant(name: str, values: Integers) -> Tensor:
