@@ -52,7 +52,8 @@ def every_selection(needs: Sequence[int], given_options: Sequence[Option], limit
             together = sum(1 << bit for bit in constants)
             if sums[2] <= limits.macs and sums[3] <= limits.operators:
                 bound = max([*heads, *(o.bound for o in chosen)], default=0)
-                found.append(Selection(tuple(ordered), bound, *sums, together))
+                tail, temporaries, macs, operators = sums
+                found.append(Selection(tuple(ordered), bound, tail, temporaries, macs, operators, together))
     return found
 
 
