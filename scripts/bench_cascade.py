@@ -14,7 +14,7 @@ from cascade_tables import BOTH, CHAINS, INT8_IO, KERNELS, NO_CASCADE, STOCK, Ru
 from tflm_times import time_ratio
 
 from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.equivalence.proof import arena_for
+from tflite_memopt.equivalence.original import arena_for
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.model import Model

@@ -14,7 +14,7 @@ from markdown_table import row, table
 from paper_tables import REWRITING
 from rewrite_differences import differences
 
-from tflite_memopt.equivalence.proof import arena_for
+from tflite_memopt.equivalence.original import arena_for
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.proof import arena_for
+from tflite_memopt.equivalence.original import arena_for
 from tflite_memopt.io.reader import read_model
 
 TIMEOUT_SECONDS = 600.0

@@ -141,7 +141,8 @@ def test_a_chain_that_no_greedy_order_solves_meets_its_bound() -> None:
 
 
 def test_tensorflow_agrees_when_it_is_installed() -> None:
-    report = tflite_memopt.optimize(write_model(dense_model()), Options(samples=2)).report
+    options = Options(samples=2, runtimes=("tensorflow",))
+    report = tflite_memopt.optimize(write_model(dense_model()), options).report
     verdict = report.equivalence["tensorflow"]
     assert verdict.equal is True or "not installed" in (verdict.reason or "")
 
@@ -186,14 +187,15 @@ def test_variables_of_a_second_subgraph_keep_their_memory() -> None:
 
 
 def test_a_wrong_plan_is_caught_by_tflm_and_the_tensor_is_named() -> None:
-    from tflite_memopt.equivalence.proof import Subject, prove
+    from tflite_memopt.equivalence.failure import Subject
+    from tflite_memopt.equivalence.proof import prove
 
     original = write_model(mobile_chain())
     model = read_model(original)
     plan = {tensor: 0 for tensor in model.main.tensors if not tensor.is_constant}
     offline_plan.attach(model, plan)
     subject = Subject(original, original, write_model(model))
-    with pytest.raises(EquivalenceError, match="first tensor that differs is 'conv0'"):
+    with pytest.raises(EquivalenceError, match="the plan changes values: at its last use, tensor 'conv0' is off"):
         prove(subject, Options(runtimes=("tflm",), samples=2), lambda _: None)
 
 

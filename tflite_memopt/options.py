@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from .errors import UsageError
+from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
+from .kernels.targets import DEFAULT_KERNELS, TARGETS, profile_for
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
 
@@ -21,17 +23,24 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
+REQUIRABLE = ("tflm",)
+PROVING = ("litert", "tflm")
+"""TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
-    ``kernels``: kernel profile that the firmware links. ``scheduler``, ``planner``: methods by name.
+    ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
+    firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
     ``effort``: how much the search for stripes looks at; it counts work, so that a result is the same on every machine.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
-    runtime in the equality proof; ``inputs``: an .npz with the user's own. ``verify``: prove equality; without
-    it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it.
+    runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
+    without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``require``:
+    ``("tflm",)`` refuses a result whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
+    approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
+    one model and in bytes of address space (None: no limit).
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
@@ -40,10 +49,13 @@ class Options:
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
     multiply-accumulates, as a fraction of the model's from 0 to 1, and ``max_extra_operators`` more operators (None:
     any number).
+    ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
+    interruption ends the search and not the run.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     """
 
-    kernels: str = "portable"
+    target: str | None = None
+    kernels: str = DEFAULT_KERNELS
     scheduler: str = "best_first"
     planner: str = "best"
     effort: Effort = "normal"
@@ -52,7 +64,13 @@ class Options:
     samples: int = 10
     inputs: str | os.PathLike[str] | None = None
     verify: bool = True
-    runtimes: tuple[str, ...] = RUNTIMES
+    runtimes: tuple[str, ...] = PROVING
+    require: tuple[str, ...] = ()
+    least_decibels: float = 10.0
+    interpreter_seconds: float = 900.0
+    interpreter_memory: int | None = 16 << 30
+    keep_failures: str | os.PathLike[str] | None = None
+    keep_best: bool = False
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()
@@ -70,23 +88,54 @@ class Options:
             field, advice = wrong
             raise UsageError(f"option {field}={getattr(self, field)!r}: {advice}")
 
+    @property
+    def profile(self) -> KernelProfile:
+        """The kernels and the layout of structures that plans and figures are for."""
+        return profile_for(self.target, self.kernels)
+
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong field with what it may be."""
         names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        for field, known in (*names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
+        targets = () if self.target is None else (("target", TARGETS),)
+        for field, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
-        for field, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
+        required = (("require", REQUIRABLE),) if self.require else ()
+        for field, known in (("runtimes", RUNTIMES), ("halos", HALOS), *required):
             if not _is_choice(getattr(self, field), known):
                 yield field, f"choose one or more of {', '.join(known)}"
-        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1)):
+        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("interpreter_seconds", 1)):
             if not least <= getattr(self, field) < math.inf:
                 yield field, f"must be a number from {least}"
-        for field, least in (("budget", 1), ("max_extra_operators", 0)):
+        for field, least in (("budget", 1), ("max_extra_operators", 0), ("interpreter_memory", 1 << 28)):
             if getattr(self, field) is not None and getattr(self, field) < least:
                 yield field, f"must be None or a number from {least}"
         if not 0 <= self.max_extra_macs <= 1:
             yield "max_extra_macs", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+
+
+_HURRY_SECONDS = 1.0
+"""For each search that is left after an interruption."""
+
+
+def as_it_stands(options: Options) -> Options:
+    """The options of what remains to be done after an interruption: no search that is not needed, and a short one."""
+    return replace(options, rewrite=False, cascade=False, time_limit=min(options.time_limit, _HURRY_SECONDS))
+
+
+def without_one_step_after_another(options: Options) -> list[tuple[str, Options]]:
+    """The options, and then with ever fewer steps; each time with the step that is left out when that fails."""
+    found, fewer = [], options
+    if fewer.cascade:
+        found.append(("stripes", fewer))
+        fewer = replace(fewer, cascade=False)
+    if fewer.rewrite:
+        found.append(("rewrites", fewer))
+        fewer = replace(fewer, rewrite=False)
+    found.append(("order and plan", fewer))
+    if (fewer.scheduler, fewer.planner) != ("as_is", "tflm_greedy"):
+        found.append(("TFLM's own plan", replace(fewer, scheduler="as_is", planner="tflm_greedy")))
+    return found
 
 
 def _is_choice(names: Collection[str], known: Collection[str]) -> bool:

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .cascade.search import cascade
-from .equivalence.proof import Subject, prove
+from .cascade.search import Cascaded, cascade
+from .equivalence.failure import FailedProofError, Subject, save_failure
+from .equivalence.original import Original
+from .equivalence.proof import Proof, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
-from .io import offline_plan
+from .io import offline_plan, plan_label
 from .io.files import read_file
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import loosest
 from .ir.check import check_model
-from .kernels.profiles import profile_named
-from .memory.arrange import arena_by_kernels, arrange
+from .ir.model import Model
+from .ir.origin import pieces_in
+from .kernels.profile import KernelProfile
+from .kernels.targets import DEFAULT_KERNELS, profile_for
+from .memory.arrange import Arrangement, arena_by_kernels, arrange
+from .memory.every_library import placement_for_every_library
+from .memory.label import label_of
 from .memory.layout import memory_layout
-from .options import Options
+from .memory.libraries import LibraryNeed
+from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
+from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
-from .rewrite.stage import rewrite
+from .rewrite.stage import Rewritten, rewrite
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -42,10 +51,11 @@ class Result:
 def optimize(source: Source, options: Options = Options(), progress: Progress = lambda _: None) -> Result:
     """Optimise a .tflite given as bytes or as a path.
 
-    Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError when the
-    result is not equal or nothing can run it, UsageError for a wrong path.
+    What makes a library need more, and what fails its proof, is left out: stripes first, then rewrites, then order and
+    plan; the report's warnings say what failed. Raises a MemoptError: ModelFormatError or UnsupportedModelError for a
+    bad model, EquivalenceError when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, profile = StageClock(), profile_named(options.kernels)
+    clock, profile = StageClock(), options.profile
 
     with clock.stage("read"):
         progress("reading")
@@ -55,39 +65,125 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
+    with clock.stage("inspect"):
+        looked_at = inspect(data, options, progress)
+
+    run = _Setting(data, profile, clock, progress, Interruption(options.keep_best, progress))
+    dropped: list[str] = []
+    attempts = without_one_step_after_another(options)
+    for number, (step, attempt) in enumerate(attempts, 1):
+        shaped = _shape(run, attempt, original.libraries)
+        if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
+            continue
+        try:
+            written, proof = _prove(run, shaped, attempt, looked_at)
+        except FailedProofError as failure:
+            if number == len(attempts):
+                raise
+            if options.keep_failures is not None:
+                save_failure(options.keep_failures, step, failure, looked_at)
+            dropped.append(f"{step} left out, since the result failed its proof; please report this model: {failure}")
+            progress(dropped[-1])
+            continue
+        break
+
+    stages = shaped.rewritten, shaped.cascaded
+    uses, refused = ([each for stage in stages for each in getattr(stage, kind)] for kind in ("uses", "refused"))
+    outcome = RunOutcome(
+        shaped.arrangement, len(written), tuple(uses), tuple(refused), proof, shaped.arenas, clock.seconds()
+    )
+    report = build_report(original, shaped.model, outcome, profile, options)
+    return Result(written, replace(report, warnings=(*dropped, *run.interruption.said, *report.warnings)))
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What stays the same from attempt to attempt."""
+
+    data: bytes
+    profile: KernelProfile
+    clock: StageClock
+    progress: Progress
+    interruption: Interruption
+
+
+@dataclass(frozen=True)
+class _Shaped:
+    """What the stages that change the graph and place its tensors made of the model.
+
+    ``unplanned`` is the rewritten model as a file, before stripes. ``is_no_worse``: no library of the profile needs
+    more than for the original.
+    """
+
+    model: Model
+    unplanned: bytes
+    rewritten: Rewritten
+    cascaded: Cascaded
+    arrangement: Arrangement
+    arenas: dict[str, int]
+    is_no_worse: bool
+
+
+def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed]) -> _Shaped:
+    """Rewrite, cascade and arrange; ``before`` is what each library needs for the original."""
+    clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
+
     with clock.stage("rewrite"):
-        rewritten = rewrite(model, profile, options, progress)
+        rewritten, options = interruption.during(
+            "rewriting", options, lambda each: rewrite(read_model(run.data), profile, each, progress)
+        )
         offline_plan.detach(rewritten.model)
+        plan_label.detach(rewritten.model)
         unplanned = write_model(rewritten.model)
 
     with clock.stage("cascade"):
-        cascaded = cascade(rewritten.model, profile, options, progress)
+        cascaded, options = interruption.during(
+            "the search for stripes", options, lambda each: cascade(rewritten.model, profile, each, progress)
+        )
         model = cascaded.model
         check_model(model)
 
     with clock.stage("arrange"):
         progress(f"ordering {len(model.main.operators)} operators, placing {len(model.main.tensors)} tensors")
-        arrangement = arrange(model, profile, options)
+        arrangement, options = interruption.during(
+            "ordering and planning", options, lambda each: arrange(model, profile, each)
+        )
+        placement = placement_for_every_library(model, arrangement, before, profile, options)
+        if placement is not None:
+            arrangement = replace(arrangement, placement=placement)
         arenas = arena_by_kernels(model, options) | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
-
-    with clock.stage("write"):
-        offline_plan.attach(model, arrangement.placement.offsets)
-        written = write_model(model)
-
-    with clock.stage("prove"):
-        exactness = loosest(use.exactness for use in rewritten.uses)
-        proof = prove(Subject(data, unplanned, written, exactness), options, progress)
-
-    uses, refused = (*rewritten.uses, *cascaded.uses), (*rewritten.refused, *cascaded.refused)
-    outcome = RunOutcome(arrangement, len(written), uses, refused, proof, arenas, clock.seconds())
-    return Result(written, build_report(original, model, outcome, profile, options))
+    return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, placement is not None)
 
 
-def analyze(source: Source, kernels: str = "portable") -> Analysis:
+def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original | None) -> tuple[bytes, Proof]:
+    """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
+    profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
+    with run.clock.stage("write"):
+        offline_plan.attach(shaped.model, placement.offsets)
+        plan_label.attach(shaped.model, label_of(profile, placement))
+        written = write_model(shaped.model)
+
+    with run.clock.stage("prove"):
+        memory = placement.memory
+        subject = Subject(
+            run.data,
+            shaped.unplanned,
+            written,
+            loosest(use.exactness for use in uses),
+            pieces_in(shaped.model.main),
+            tuple(name for use in uses if use.exactness == "approximates" for name in use.operators),
+            # The wheel has the reference kernels: it says nothing of the scratch of others.
+            required_bytes=memory.required_bytes["64"] if profile.in_wheel and memory.required_is_exact else None,
+            head=memory.arena_bytes if profile.in_wheel else None,
+        )
+        return written, prove(subject, options, run.progress, looked_at)
+
+
+def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`."""
-    profile = profile_named(kernels)
+    profile = profile_for(target, kernels)
     data, name = _load(source)
     model = read_model(data)
     check_model(model)

@@ -157,6 +157,9 @@ def elementwise(full: bool) -> Iterator[Case]:
     for name in ("ADD", "MUL", "SUB", "MAXIMUM", "MINIMUM") if full else ("ADD", "MUL"):
         yield Case(name, _binary(name, (1, 7, 5, 16)))
         yield Case(f"{name} broadcast", _binary(name, (1, 1, 1, 16)))
+        if full:
+            yield Case(f"{name} of 67 elements", _binary(name, (1, 1, 1, 67), (1, 1, 1, 67)))
+            yield Case(f"{name} int16", _binary(name, (1, 7, 5, 16), dtype=DType.INT16))
     unary = ("RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU") if full else ("RELU", "LOGISTIC")
     for name in unary:
         yield Case(name, _unary(name, DType.INT8, DType.INT8))
@@ -166,10 +169,12 @@ def elementwise(full: bool) -> Iterator[Case]:
     yield Case("DEQUANTIZE int8 -> float32", _unary("DEQUANTIZE", DType.INT8, DType.FLOAT32))
 
 
-def _binary(name: str, second: tuple[int, ...]) -> Build:
+def _binary(
+    name: str, second: tuple[int, ...], first: tuple[int, ...] = (1, 7, 5, 16), dtype: DType = DType.INT8
+) -> Build:
     def build(b: ModelBuilder) -> tuple[Tensor, ...]:
-        x, z = b.input("x", (1, 7, 5, 16)), b.input("z", second)
-        y = b.tensor("y", x.shape)
+        x, z = b.input("x", first, dtype), b.input("z", second, dtype)
+        y = b.tensor("y", x.shape, dtype)
         b.operator(name, (x, z), (y,), {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}.get(name))
         return (y,)
 

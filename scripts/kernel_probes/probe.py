@@ -1,40 +1,49 @@
 """Where may an operator's output really lie on its input? TFLM is run at every distance, and compared with the rules.
 
-For each operator of a grid the output is placed at ever smaller distances ``offset(input) - offset(output)``, in steps
-of 16 bytes, until TFLM computes a wrong byte. The rule of the ``reference`` profile must never be below that; above
-it by no more than a pixel or a row.
+For each operator of a grid the output is placed at ever smaller distances ``offset(input) - offset(output)``, from
+apart downwards, until TFLM computes a wrong byte. The rule of a profile must never be below the last that was right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.external_runner import run_external_jobs
+from tflite_memopt.equivalence.inputs import Sample, seeded_inputs
 from tflite_memopt.equivalence.runner import Run, run_models
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
-from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.kernels.reference import reference_relations
-from tflite_memopt.kernels.relations.model import KernelReuse
+from tflite_memopt.kernels.relations.model import KernelReuse, ReuseRule
 
 SAMPLES = 3
 ARENA = 1 << 20
-_STEP = 16
+STEP = 16
+"""Plans place tensors at multiples of this."""
+_APART = "apart"
 Build = Callable[[ModelBuilder], tuple[Tensor, ...]]
+Execute = Callable[[Mapping[str, bytes], list[Sample]], Mapping[str, Run]]
+"""Runs models by label over the samples."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One operator: what it is, and how to build it on a fresh model; the last operator is the one to probe."""
+    """One operator: what it is, how to build it on a fresh model, and the group in which a summary counts it.
+
+    The last operator that ``build`` adds is the one to probe.
+    """
 
     label: str
     build: Build
+    group: str = ""
 
     def model(self) -> Model:
         """A model of this operator alone."""
@@ -45,66 +54,161 @@ class Case:
 
 @dataclass(frozen=True)
 class Probe:
-    """``rule`` and ``found`` are distances in bytes, multiples of 16; ``row`` and ``pixel`` are of the input."""
+    """``rule`` and ``found`` are distances in bytes, multiples of the step; ``row`` and ``pixel`` are of the input.
+
+    ``rule`` is None where the profile permits nothing, ``found`` where no distance that was tried is safe.
+    ``reference`` is the reference profile's rule. ``exercised`` is whether different inputs gave different outputs;
+    ``error`` says why the operator did not run.
+    """
 
     label: str
+    group: str
     kind: str
-    rule: int
+    reference: int
+    rule: int | None
     found: int | None
     row: int
     pixel: int
+    exercised: bool = True
+    error: str = ""
 
     @property
     def is_safe(self) -> bool:
-        """Whether TFLM computes the right bytes at the rule's distance."""
-        return self.found is not None and self.found <= self.rule
+        """Whether TFLM computes the right bytes at the rule's distance and at all larger ones."""
+        return self.rule is None or (self.found is not None and self.found <= self.rule)
 
     @property
     def is_close(self) -> bool:
         """Whether the rule is within a row of what TFLM needs."""
-        return self.is_safe and self.found is not None and self.rule - self.found <= aligned(self.row)
+        if self.rule is None or self.found is None:
+            return False
+        return self.is_safe and self.rule - self.found <= aligned(self.row)
 
 
-def probe(case: Case) -> Iterator[Probe]:
-    """Every reuse that the profile permits to the case's last operator."""
-    for position, reuse in enumerate(reference_relations(case.model().main.operators[-1])):
-        yield _probe_reuse(case, position, reuse)
+def on_wheel(models: Mapping[str, bytes], samples: list[Sample]) -> Mapping[str, Run]:
+    """Run on the tflite-micro wheel."""
+    return run_models("tflm", models, samples, ARENA)
 
 
-def _probe_reuse(case: Case, position: int, reuse: KernelReuse) -> Probe:
-    rule = reuse.distance if reuse.exact else aligned(reuse.distance)
-    row = reuse.input.nbytes // max(reuse.input.shape[1] if len(reuse.input.shape) > 2 else 1, 1)
-    pixel = reuse.input.shape[-1] * reuse.input.dtype.arena_bytes if reuse.input.shape else 1
-    lowest = rule if reuse.exact else rule - aligned(row) - 3 * _STEP
-    distances = list(range(rule, lowest - 1, -_STEP))
-    models = {"apart": _placed(case, position, None)}
-    models |= {f"d{number}": _placed(case, position, distance) for number, distance in enumerate(distances)}
-    runs = run_models("tflm", models, seeded_inputs(read_model(models["apart"]), SAMPLES, 0), ARENA)
+def on_runner(command: Sequence[str]) -> Execute:
+    """Run on a runner beside it."""
+    return lambda models, samples: run_external_jobs(
+        command, {label: RunJob(model, samples, ARENA) for label, model in models.items()}, search=False
+    )
+
+
+def probe(
+    case: Case, relations: ReuseRule = reference_relations, execute: Execute = on_wheel, step: int = STEP
+) -> Iterator[Probe]:
+    """Every pair of tensors that ``relations`` or the reference profile let share bytes, at all multiples of ``step``.
+
+    ``step`` is in bytes. Below 16 it shows more than plans can use, and operators of wider types may fault.
+    """
+    operator = case.model().main.operators[-1]
+    for pair in _pairs(operator, relations, step):
+        yield _probe_pair(case, pair, execute, step)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """An input and an output by their slots. ``rule`` is the profile's distance, ``start`` the one to look around."""
+
+    input: int
+    output: int
+    kind: str
+    exact: bool
+    rule: int | None
+    start: int
+
+
+def _pairs(operator: Operator, relations: ReuseRule, step: int) -> list[_Pair]:
+    permitted = {_slots(operator, reuse): reuse for reuse in relations(operator)}
+    reference = {_slots(operator, reuse): reuse for reuse in reference_relations(operator)}
+    found = []
+    for slots, reuse in (permitted | reference).items():
+        rule = _distance(permitted[slots], step) if slots in permitted else None
+        found.append(_Pair(*slots, reuse.kind, reuse.exact, rule, _distance(reuse, step)))
+    return found
+
+
+def _slots(operator: Operator, reuse: KernelReuse) -> tuple[int, int]:
+    return operator.inputs.index(reuse.input), operator.outputs.index(reuse.output)
+
+
+def _distance(reuse: KernelReuse, step: int) -> int:
+    return reuse.distance if reuse.exact else _up(reuse.distance, step)
+
+
+def _up(number: int, step: int) -> int:
+    """The next multiple of the step."""
+    return -(-number // step) * step
+
+
+def _tensors(operator: Operator, pair: _Pair) -> tuple[Tensor, Tensor]:
+    source = operator.inputs[pair.input]
+    assert source is not None  # a share has two tensors
+    return source, operator.outputs[pair.output]
+
+
+def _probe_pair(case: Case, pair: _Pair, execute: Execute, step: int) -> Probe:
+    model = case.model()
+    source, output = _tensors(model.main.operators[-1], pair)
+    row = source.nbytes // max(source.shape[1] if len(source.shape) > 2 else 1, 1)
+    pixel = source.shape[-1] * source.dtype.arena_bytes if source.shape else 1
+    distances = _distances(pair, row, output.nbytes, step)
+    runs = execute(dict(_placed(model, pair, distances)), seeded_inputs(model, SAMPLES, 0))
+    apart = runs[_APART]
+    tell = partial(Probe, case.label, case.group, pair.kind, pair.start, pair.rule)
+    if not apart.ran:
+        return tell(None, row, pixel, False, apart.error or "missing")
     found = None
-    for number, distance in enumerate(distances):
-        if not _equal(runs["apart"], runs[f"d{number}"]):
+    for distance in distances:
+        if not _equal(apart, runs[f"d{distance}"]):
             break
         found = distance
-    return Probe(case.label, reuse.kind, rule, found, row, pixel)
+    return tell(found, row, pixel, _varies(apart))
 
 
-def _placed(case: Case, position: int, distance: int | None) -> bytes:
-    """The model with the reuse's two tensors at this distance, or apart; all others after both."""
-    model = case.model()
-    reuse = reference_relations(model.main.operators[-1])[position]
-    apart = aligned(reuse.output.nbytes)
-    distance = apart if distance is None else distance
-    offsets = {reuse.output: max(0, -distance), reuse.input: max(0, distance)}
+def _distances(pair: _Pair, row: int, output_bytes: int, step: int) -> range:
+    """From apart down to a row and some below the lower of the rules; a view or in-place has one distance."""
+    if pair.exact:
+        return range(pair.start, pair.start - 1, -1)
+    rules = [pair.start] if pair.rule is None else [pair.start, pair.rule]
+    lowest = min(rules) - _up(row, step) - 3 * step
+    return range(max(*rules, _up(output_bytes, step)), lowest - 1, -step)
+
+
+def _placed(model: Model, pair: _Pair, distances: Sequence[int]) -> Iterator[tuple[str, bytes]]:
+    """The model with the pair at each distance, and apart; all other tensors after both."""
+    operator = model.main.operators[-1]
+    source, output = _tensors(operator, pair)
+    first = _offsets(model, source, output, aligned(output.nbytes))
+    offline_plan.attach(model, first)
+    planned, old = write_model(model), offline_plan.encode(model, first)
+    if planned.count(old) != 1:
+        raise RuntimeError("the plan's bytes occur elsewhere in the model, too")
+    yield _APART, planned
+    for distance in distances:
+        new = offline_plan.encode(model, _offsets(model, source, output, distance))
+        yield f"d{distance}", planned.replace(old, new)
+
+
+def _offsets(model: Model, source: Tensor, output: Tensor, distance: int) -> dict[Tensor, int]:
+    offsets = {output: max(0, -distance), source: max(0, distance)}
     end = max(offset + aligned(tensor.nbytes) for tensor, offset in offsets.items())
     for tensor in model.main.tensors:
         if tensor not in offsets and not tensor.is_constant:
             offsets[tensor] = end
             end += aligned(tensor.nbytes)
-    offline_plan.attach(model, offsets)
-    return write_model(model)
+    return offsets
 
 
 def _equal(first: Run, second: Run) -> bool:
-    if not (first.ran and second.ran):
-        raise RuntimeError(f"TFLM does not run the probe: {first.error or second.error}")
+    if not second.ran:
+        raise RuntimeError(f"TFLM does not run the probe: {second.error}")
     return all(np.array_equal(first.arrays[name], second.arrays[name]) for name in first.arrays)
+
+
+def _varies(run: Run) -> bool:
+    """Whether the samples gave different outputs: a kernel that writes nothing would be right at every distance."""
+    return len({array.tobytes() for name, array in run.arrays.items() if name.endswith("_o0")}) > 1

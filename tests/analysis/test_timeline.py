@@ -32,6 +32,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.kernels.requests.model import ILP32, WHEEL
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.schedule.bounds import schedule_lower_bound
@@ -183,7 +184,7 @@ def test_no_order_goes_below_the_bound(problem: ScheduleProblem) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_the_arena_to_reserve_covers_head_and_tail_on_both_words(name: str) -> None:
     model = ALL[name]()
-    uses = [arena_use(model, 4096, PORTABLE.requests, 32), arena_use(model, 4096, PORTABLE.requests, 64)]
+    uses = [arena_use(model, 4096, PORTABLE.requests, ILP32), arena_use(model, 4096, PORTABLE.requests, WHEEL)]
     for use in uses:
         assert use.exact
         assert use.required % 16 == 0
@@ -197,7 +198,7 @@ def test_planner_temporaries_can_exceed_the_head() -> None:
     for _ in range(100):
         x = b.reshape(x, (1, 16))
     model = b.finish(x)
-    use = arena_use(model, 32, PORTABLE.requests, 32)
+    use = arena_use(model, 32, PORTABLE.requests, ILP32)
     tensors = len(model.main.tensors)
     planned = sum(not tensor.is_constant for tensor in model.main.tensors)
     assert use.temporaries > 24 * tensors + 40 * planned > use.head

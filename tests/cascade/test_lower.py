@@ -15,7 +15,7 @@ from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.cascade.stripes import Edges, Halo, even_cuts, stripes_of
 from tflite_memopt.equivalence import litert, tflm
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.io.writer import write_model
@@ -48,9 +48,9 @@ def assert_equal(model: Model, *others: Model) -> None:
     """The others compute the same bytes, on both interpreters."""
     samples = seeded_inputs(model, 2, 0)
     for run in (tflm.run_tflm, litert.run_litert):
-        expected = run(Job(write_model(model), samples, ARENA)).arrays
+        expected = run(RunJob(write_model(model), samples, ARENA)).arrays
         for other in others:
-            found = run(Job(write_model(other), samples, ARENA)).arrays
+            found = run(RunJob(write_model(other), samples, ARENA)).arrays
             assert found.keys() == expected.keys()
             for key, array in expected.items():
                 assert array.tobytes() == found[key].tobytes(), (run.__name__, key)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import Network
 from tflite_memopt.cascade.receptive_field import Axis, RowByRow, Rows, row_by_row
-from tflite_memopt.equivalence.adapter import Job
+from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
@@ -32,7 +32,7 @@ def touched_rows(model: Model, slot: int) -> list[set[int]]:
             noise = rng.uniform(1, 2, changed[slot][:, row].shape)
             changed[slot][:, row] += (step * noise).astype(np.float32)
             samples.append(changed)
-    arrays = run_litert(Job(write_model(model), samples, 0)).arrays
+    arrays = run_litert(RunJob(write_model(model), samples, 0)).arrays
     whole = arrays["s0_o0"]
     differ = [np.any(arrays[f"s{n}_o0"] != whole, axis=(0, 2, 3)) for n in range(1, len(samples))]
     return [set(np.flatnonzero(up | down).tolist()) for up, down in zip(differ[::2], differ[1::2], strict=True)]

@@ -17,10 +17,10 @@ from flatbuffers import flexbuffers
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Tensor
-from tflite_memopt.kernels.requests.model import Requests, Word
+from tflite_memopt.kernels.requests.model import ILP32, WHEEL, Abi, Requests
 from tflite_memopt.kernels.requests.table import REFERENCE, requests_in, requests_of
 
-WORDS: tuple[Word, Word] = (32, 64)
+ABIS: tuple[Abi, Abi] = (ILP32, WHEEL)
 
 
 def tensor(shape: tuple[int, ...], dtype: DType = DType.INT8, scales: int = 1, zero_point: int = 0) -> Tensor:
@@ -44,7 +44,7 @@ def custom(code: str, inputs: tuple[Tensor, ...], *outputs: Tensor, options: Map
 
 
 def both(op: Operator) -> tuple[Requests, Requests]:
-    return requests_of(op, 32), requests_of(op, 64)
+    return requests_of(op, ILP32), requests_of(op, WHEEL)
 
 
 def expect(op: Operator, **fields: Any) -> None:
@@ -53,7 +53,7 @@ def expect(op: Operator, **fields: Any) -> None:
         assert found.known
         for field, value in fields.items():
             name = field.removesuffix("_by_word")
-            assert getattr(found, name) == (value if name == field else value[position]), (name, WORDS[position])
+            assert getattr(found, name) == (value if name == field else value[position]), (name, ABIS[position])
 
 
 CONV = (tensor((1, 4, 4, 2)), tensor((3, 2, 2, 2), scales=3), tensor((3,), DType.INT32, scales=3))
@@ -74,8 +74,8 @@ def test_convolution_keeps_a_multiplier_and_a_shift_per_channel_and_looks_twice(
 
 
 def test_convolution_without_bias_holds_one_temporary_less() -> None:
-    assert len(requests_of(operator("CONV_2D", CONV[:2], tensor((1, 3, 3, 3))), 64).temporaries) == 6
-    assert len(requests_of(operator("CONV_2D", (*CONV[:2], None), tensor((1, 3, 3, 3))), 64).temporaries) == 6
+    assert len(requests_of(operator("CONV_2D", CONV[:2], tensor((1, 3, 3, 3))), WHEEL).temporaries) == 6
+    assert len(requests_of(operator("CONV_2D", (*CONV[:2], None), tensor((1, 3, 3, 3))), WHEEL).temporaries) == 6
 
 
 def test_a_4_bit_filter_is_unpacked_to_scratch() -> None:
@@ -125,7 +125,7 @@ def test_lstm_has_four_gate_buffers(time_major: bool) -> None:
         "UNIDIRECTIONAL_SEQUENCE_LSTM", (*inputs, None, None, state, state, *[None] * 4), output, options=options
     )
     expect(op, params=16, init=(688,), prepare=(), scratch=(24, 24, 24, 24))
-    assert len(requests_of(op, 32).temporaries) == 16
+    assert len(requests_of(op, ILP32).temporaries) == 16
 
 
 def test_svdf_scratch_depends_on_the_type() -> None:
@@ -156,7 +156,7 @@ def test_softmax_tables(dtype: DType, tables: tuple[int, ...]) -> None:
 def test_reductions(name: str, dtype: DType, scratch: tuple[int, ...], held: int) -> None:
     op = operator(name, (tensor((1, 6, 5, 4), dtype), tensor((2,), DType.INT32)), tensor((1, 4), dtype))
     expect(op, params=1, params_alignment=1, init=(44,), scratch=scratch)
-    assert len(requests_of(op, 64).temporaries) == held
+    assert len(requests_of(op, WHEEL).temporaries) == held
 
 
 def test_reshape_only_looks() -> None:
@@ -185,7 +185,7 @@ def test_unusable_custom_options_are_refused(damaged: bytes) -> None:
     op = custom("SignalDelay", (tensor((1, 4)),), tensor((1, 4)), options={})
     op.custom_options = np.frombuffer(damaged, np.uint8)
     with pytest.raises(ModelFormatError, match="SignalDelay"):
-        requests_of(op, 32)
+        requests_of(op, ILP32)
 
 
 def test_decoders_are_chosen_by_the_ancillary_tensor() -> None:
@@ -196,7 +196,7 @@ def test_decoders_are_chosen_by_the_ancillary_tensor() -> None:
     expect(decode(2, tensor((4, 4), scales=4, zero_point=3)), prepare_by_word=((4, 40, 4), (8, 80, 4)))
     expect(decode(2, tensor((4, 4), zero_point=3)), prepare_by_word=((4, 40), (8, 80)))
     with pytest.raises(UnsupportedModelError):
-        requests_of(decode(9, tensor((16,))), 32)
+        requests_of(decode(9, tensor((16,))), ILP32)
 
 
 def test_only_the_first_assignment_to_a_variable_takes_its_bytes() -> None:
@@ -207,7 +207,7 @@ def test_only_the_first_assignment_to_a_variable_takes_its_bytes() -> None:
 
     main, initial = Graph("main"), Graph("initial")
     first, second = assigning(main), assigning(initial)
-    found = requests_in(Model(3, None, [main, initial], [], []), 64)
+    found = requests_in(Model(3, None, [main, initial], [], []), WHEEL)
     assert (found[first].prepare, found[second].prepare) == ((80,), ())
     assert found[main.operators[0]] == Requests(params=16, init=(4,), params_alignment=8)
 
@@ -223,7 +223,7 @@ def test_an_operator_without_a_row_is_a_guess() -> None:
 
 def test_a_missing_tensor_is_refused() -> None:
     with pytest.raises(ModelFormatError, match="CONV_2D lacks its input 1"):
-        requests_of(operator("CONV_2D", (tensor((1, 4, 4, 2)),), tensor((1, 3, 3, 3))), 32)
+        requests_of(operator("CONV_2D", (tensor((1, 4, 4, 2)),), tensor((1, 3, 3, 3))), ILP32)
 
 
 def test_the_table_covers_the_python_resolver() -> None:

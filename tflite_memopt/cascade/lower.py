@@ -22,6 +22,7 @@ from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import stem
+from ..ir.origin import piece_of
 from .receptive_field import Rows
 from .region import Region
 from .stripes import Job, Stripe
@@ -84,8 +85,9 @@ def rows_of(edit: Editor, tensor: Tensor, present: Rows, wanted: Rows, name: str
     """The wanted rows of a tensor that has the present ones: a slice, unless they are the same."""
     if wanted == present:
         return tensor
-    cut = _activation(edit, name, tensor, wanted.count)
-    first = np.asarray([0, wanted.start - present.start, 0, 0], np.int32)
+    start = wanted.start - present.start
+    cut = _activation(edit, name, tensor, Rows(start, start + wanted.count))
+    first = np.asarray([0, start, 0, 0], np.int32)
     begin = edit.constant(f"{cut.name}/begin", first)
     size = edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
     edit.operator("SLICE", (tensor, begin, size), (cut,), "SliceOptions")
@@ -107,13 +109,16 @@ def join(edit: Editor, parts: list[Tensor], whole: Tensor) -> None:
 
 
 def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
-    joined = _activation(edit, f"{stem(whole)}/rows", parts[0], sum(part.shape[1] for part in parts))
+    rows = Rows(0, sum(part.shape[1] for part in parts))
+    joined = _activation(edit, f"{stem(whole)}/rows", parts[0], rows)
     edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
     return joined
 
 
-def _activation(edit: Editor, name: str, like: Tensor, rows: int) -> Tensor:
-    return edit.activation(name, (1, rows, *like.shape[2:]), like)
+def _activation(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
+    """A tensor with the given rows of ``like``."""
+    shape = (1, rows.count, *like.shape[2:])
+    return edit.activation(name, shape, like, origin=piece_of(like, 1, rows.start))
 
 
 class InputSlices:
@@ -228,7 +233,7 @@ class StripeWriter:
         return made
 
     def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Tensor:
-        joined = _activation(self._edit, f"{stem(like)}/{suffix}/window", like, rows.count)
+        joined = _activation(self._edit, f"{stem(like)}/{suffix}/window", like, rows)
         self._edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
         return joined
 
@@ -246,7 +251,7 @@ class StripeWriter:
         for tensor in unread:
             if tensor in self.held:
                 self._done(tensor, self.held[tensor])
-        computed = _activation(self._edit, name, operator.outputs[0], job.computed.count)
+        computed = _activation(self._edit, name, operator.outputs[0], job.computed)
         if operator.name in ("PAD", "PADV2"):
             self._pad(operator, inputs, computed, job)
         elif way.is_window and job.padding is not None:
@@ -254,7 +259,10 @@ class StripeWriter:
             self._edit.twin(operator, inputs, (computed,), padding=VALID)
         else:
             self._edit.twin(operator, inputs, (computed,))
-        return rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
+        wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
+        computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows
+        wanted.origin = piece_of(operator.outputs[0], 1, job.wanted.start)
+        return wanted
 
     def _read(self, tensor: Tensor, rows: Rows, suffix: str) -> Tensor:
         if tensor in self._region.inputs:

@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import signal
 import sys
+import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from ..errors import EquivalenceError, InfeasibleError, MemoptError
+from ..errors import EquivalenceError, MemoptError
 from ..version import __version__
 from .analyze import analyze
 from .compare import compare
-from .exit_codes import BAD_INPUT, INTERRUPTED, NO
+from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
 from .optimize import optimize
+from .targets import targets
 from .verify import verify
 
-COMMANDS = (optimize, analyze, verify, compare)
+COMMANDS = (optimize, analyze, verify, compare, targets)
 
 
-@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"\b\nExit codes:\n{exit_code_table()}",
+)
 @click.version_option(__version__, prog_name="tflite-memopt")
 def cli() -> None:
     """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and prove that it computes the same."""
@@ -38,8 +45,8 @@ def main() -> NoReturn:
     except click.ClickException as error:
         hint = f"; see {error.ctx.command_path} --help" if isinstance(error, click.UsageError) and error.ctx else ""
         _fail(error.format_message() + hint, BAD_INPUT)
-    except (EquivalenceError, InfeasibleError) as error:
-        _fail(str(error), NO)
+    except EquivalenceError as error:
+        _fail(str(error), NOT_EQUAL)
     except MemoptError as error:
         _fail(str(error), BAD_INPUT)
     except KeyboardInterrupt:
@@ -47,11 +54,23 @@ def main() -> NoReturn:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; Python would complain of it at exit
         sys.exit(0)
+    except Exception as error:
+        _fail(_report_wanted(error), INTERNAL_ERROR)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _interrupt(signum: int, frame: Any) -> NoReturn:
     raise KeyboardInterrupt
+
+
+def _report_wanted(error: Exception) -> str:
+    """One line on a fault of the tool itself: what, and where in the code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "unknown"
+    return (
+        f"internal error: {type(error).__name__}: {error} ({where}). This is a fault of tflite-memopt {__version__}: "
+        "please report it with the model, or with what `tflite-memopt analyze --json` says of it"
+    )
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
-NO = 1
-"""The answer is no: not equal, or over budget."""
+from typing import NamedTuple
+
+DONE = 0
+NOT_EQUAL = 1
 BAD_INPUT = 2
+OVER_BUDGET = 3
+INTERNAL_ERROR = 4
 INTERRUPTED = 130
+
+
+class ExitCode(NamedTuple):
+    """A code and what it says, for ``--help``."""
+
+    code: int
+    meaning: str
+
+
+EXIT_CODES = (
+    ExitCode(DONE, "done"),
+    ExitCode(NOT_EQUAL, "not equal, or not proved where a proof was asked for; no model is written"),
+    ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned; nothing is written"),
+    ExitCode(OVER_BUDGET, "over budget; the model is written all the same"),
+    ExitCode(INTERNAL_ERROR, "internal error, to be reported; nothing is written"),
+    ExitCode(INTERRUPTED, "interrupted; nothing is written"),
+)
+
+
+def exit_code_table() -> str:
+    """As the help shows it."""
+    return "\n".join(f"  {each.code:>3}  {each.meaning}" for each in EXIT_CODES)

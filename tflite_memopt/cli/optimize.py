@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from ..options import EFFORTS, HALOS, IO, OBJECTIVES, Options
+from ..options import EFFORTS, HALOS, IO, OBJECTIVES, REQUIRABLE, Options
 from ..plan.methods import BEST as BEST_PLANNER
 from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
-from .exit_codes import NO
-from .shared import KERNELS, QUIET, SAMPLES, SEED, TIME_LIMIT, progress_line, show
+from .exit_codes import OVER_BUDGET
+from .shared import KERNELS, QUIET, SAMPLES, SEED, TARGET, TIME_LIMIT, progress_line, show
 from .types import ByteSize, ModelPath, Percent, Pin
 
 _AS_IS = "as_is"
@@ -23,6 +23,7 @@ _AS_IS = "as_is"
 @click.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option("-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the result.")
+@TARGET
 @KERNELS
 @click.option(
     "--scheduler",
@@ -81,7 +82,7 @@ _AS_IS = "as_is"
     show_default=True,
     help="What the budget limits: the arena to reserve (32-bit), or its head alone.",
 )
-@click.option("--budget", type=ByteSize(), help="Exit with 1 when the result needs more than this, for example 64K.")
+@click.option("--budget", type=ByteSize(), help="Exit with 3 when the result needs more than this, for example 64K.")
 @click.option(
     "--effort",
     type=click.Choice(EFFORTS),
@@ -94,6 +95,47 @@ _AS_IS = "as_is"
 @SAMPLES
 @click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs for the proof, arrays by input name.")
 @click.option("--no-verify", is_flag=True, help="Skip the proof of equality (and TFLM's measurement).")
+@click.option(
+    "--require",
+    type=click.Choice(REQUIRABLE),
+    multiple=True,
+    help="tflm: exit with 1 unless TFLM executed the plan itself.",
+)
+@click.option(
+    "--least-snr",
+    "least_decibels",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="DB",
+    help="Signal to noise that --allow-approximate must leave.",
+)
+@click.option(
+    "--interpreter-seconds",
+    type=click.FloatRange(min=1),
+    default=900.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Limit of one model's run in the proof.",
+)
+@click.option(
+    "--interpreter-memory",
+    type=ByteSize(),
+    default="16384M",
+    show_default=True,
+    help="Limit of an interpreter process's address space.",
+)
+@click.option(
+    "--keep-failures",
+    type=ModelPath,
+    metavar="FOLDER",
+    help="Where to keep what reproduces a step that failed its proof.",
+)
+@click.option(
+    "--keep-best/--no-keep-best",
+    default=None,
+    help="The first Ctrl-C ends the search, and what is complete is proved and written. [default: on a terminal]",
+)
 @click.option("--explain", is_flag=True, help="Also show which rewrites were applied, and which were not and why.")
 @click.option("--report", "report_path", type=ModelPath, metavar="R.json", help="Write the JSON report.")
 @click.option("--force", is_flag=True, help="Replace existing files, the input among them.")
@@ -122,7 +164,7 @@ def optimize(
     write_files(files)
     show(render_report(result.report, explain))
     if result.report.within_budget is False:
-        sys.exit(NO)
+        sys.exit(OVER_BUDGET)
 
 
 def _options(
@@ -132,5 +174,7 @@ def _options(
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
+    if chosen["keep_best"] is None:
+        chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
     return Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..kernels.profiles import PROFILES
+from ..kernels.targets import TARGETS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,7 +18,12 @@ KERNELS = click.option(
     type=click.Choice(list(PROFILES)),
     default="portable",
     show_default=True,
-    help="Kernels that the firmware links.",
+    help="Kernels that the firmware links, for experts; --target chooses them.",
+)
+TARGET = click.option(
+    "--target",
+    type=click.Choice(list(TARGETS)),
+    help="Core or chip of the firmware; 'targets' lists them. [default: any]",
 )
 TIME_LIMIT = click.option(
     "--time-limit",
@@ -30,7 +36,11 @@ TIME_LIMIT = click.option(
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of searches and inputs.")
 SAMPLES = click.option(
-    "--samples", type=click.IntRange(min=1), default=10, show_default=True, help="Inputs per runtime in the proof."
+    "--samples",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Least inputs per runtime in the proof.",
 )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from ..options import RUNTIMES, Options
-from .exit_codes import NO
+from ..options import PROVING, RUNTIMES, Options
+from .exit_codes import NOT_EQUAL
 from .shared import QUIET, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
 
@@ -20,25 +20,31 @@ from .types import ModelPath
 @SAMPLES
 @SEED
 @click.option(
-    "--runtime", type=click.Choice([*RUNTIMES, "all"]), default="all", show_default=True, help="Where to run."
+    "--runtime",
+    type=click.Choice([*RUNTIMES, "all"]),
+    help="Where to run. [default: litert and tflm, and tensorflow where litert cannot]",
 )
 @QUIET
-def verify(first: Path, second: Path, inputs: Path | None, samples: int, seed: int, runtime: str, quiet: bool) -> None:
-    """Run A.tflite and B.tflite on the same inputs and compare every output.
+def verify(
+    first: Path, second: Path, inputs: Path | None, samples: int, seed: int, runtime: str | None, quiet: bool
+) -> None:
+    """Compare A.tflite and B.tflite: their constants and interface, and on the same inputs every output, every inner
+    tensor of the same name, and every tensor of B's plan.
 
-    Exits with 0 when all runtimes that can run A find them equal, with 1 when one finds a difference or
-    when none can run A.
+    Exits with 0 when all runtimes that can run A find them equal, with 1 when there is a difference or when none
+    can run A.
     """
     from ..pipeline import verify as run
     from ..report.console import render_verdicts
 
-    runtimes = RUNTIMES if runtime == "all" else (runtime,)
+    runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes)
     verdicts = run(first, second, options, progress_line(quiet))
     show(render_verdicts(verdicts))
     for name, verdict in verdicts.items():
         if verdict.equal is False:
             click.echo(f"{name}: {verdict.reason}", err=True)
-    words = [verdict.equal for verdict in verdicts.values()]
-    if False in words or True not in words:
-        sys.exit(NO)
+    if any(verdict.equal is False for verdict in verdicts.values()):
+        sys.exit(NOT_EQUAL)
+    if not any(verdict.equal for verdict in verdicts.values() if verdict.samples):
+        sys.exit(NOT_EQUAL)

@@ -8,28 +8,33 @@ from typing import Any
 
 import numpy.typing as npt
 
+REFERENCE, OPTIMISED_KERNELS = "reference kernels", "optimised kernels"
+
 
 @dataclass(frozen=True)
-class Job:
+class RunJob:
     """One model and the samples to run in sequence on one interpreter, so that state carries over.
 
-    ``arena_bytes`` is for TFLM. ``trace`` asks for every tensor of the entry graph after the last sample,
-    named ``tINDEX``, in place of the outputs.
+    ``tensors``: positions of tensors of the entry graph whose values are wanted after each sample, besides the
+    outputs; LiteRT and TensorFlow then preserve all tensors, TFLM cannot. ``kernels``: which of LiteRT's. For TFLM:
+    ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is there).
     """
 
     model: bytes
     samples: list[list[npt.NDArray[Any]]]
     arena_bytes: int
-    trace: bool = False
+    tensors: tuple[int, ...] = ()
+    kernels: str = REFERENCE
+    fill: int | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """``arrays`` are named ``sSAMPLE_oOUTPUT`` (or ``tINDEX``); ``facts`` are what the runtime says of itself."""
+    """``arrays`` are named ``sSAMPLE_oOUTPUT`` and ``sSAMPLE_tTENSOR``; ``facts`` are what the runtime says."""
 
     arrays: dict[str, npt.NDArray[Any]]
     facts: dict[str, int] = field(default_factory=dict)
 
 
-Adapter = Callable[[Job], Outcome]
+Adapter = Callable[[RunJob], Outcome]
 """Raises ImportError when the runtime is missing, RuntimeError or ValueError when it refuses the model."""

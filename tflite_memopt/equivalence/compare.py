@@ -1,75 +1,91 @@
-"""Original against optimised on one runtime: same inputs, compared element by element."""
+"""The values of two runs, compared: outputs, and every inner tensor that both have."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from .gap import Gap, gap_between, output_key
+from ..ir.constants import values
+from ..ir.model import Graph
+from .adapter import REFERENCE
+from .correspondence import Link
 from .inputs import Sample
-from .interface import SAME, Interface
-from .runner import Run, run_models
+from .runner import run_models
 from .tolerance import EXACT, Array, Tolerance, arrays_agree, max_abs_diff
-
-ORIGINAL, REWRITTEN, OPTIMISED = "original", "rewritten", "optimised"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """That ``optimised`` computes what ``original`` does, within ``tolerance``.
-
-    ``rewritten`` is ``optimised`` before what never changes a value, such as its order and plan: both must give the
-    same bits. It is run where there is a tolerance, and where a runtime refuses the original. ``interface`` is what
-    the optimised model takes and gives.
-    """
-
-    original: bytes
-    optimised: bytes
-    rewritten: bytes | None = None
-    tolerance: Tolerance = EXACT
-    interface: Interface = SAME
+from .trace import Trace, trace_of
 
 
 @dataclass(frozen=True)
-class Samples:
-    """The same inputs for the original and in the types of the optimised model."""
+class InnerDifference:
+    """The first inner tensor that differs, in the order of execution: its name, its sample, how far it is off."""
 
-    original: list[Sample]
-    optimised: list[Sample]
+    tensor: str
+    sample: int
+    max_abs_diff: float
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The first output that differs: from which model's, its sample, its position among the outputs, how far."""
+class OutputDifference:
+    """The first output that differs: its sample, its position, and how far any output is off."""
 
-    against: str
     sample: int
     output: int
     max_abs_diff: float
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The verdict of one runtime.
+class PairVerdict:
+    """Two models on one runtime. ``equal`` is None when the first of them did not run, for ``reason``.
 
-    ``equal`` is None when the runtime could not judge: it is not installed, or refuses the original too
-    (``reason`` says which). ``gap`` is between original and optimised. ``original`` and ``optimised`` hold what the
-    runtime said of its memory.
+    ``difference`` is the first output that differs, where both ran.
     """
 
-    runtime: str
-    samples: int
     equal: bool | None
-    gap: Gap
+    max_abs_diff: float
     reason: str | None
-    difference: Difference | None
-    original: Run
-    optimised: Run
+    difference: OutputDifference | None = None
 
-    @property
-    def max_abs_diff(self) -> float:
-        """Largest difference of an output value, in the output's own units."""
-        return self.gap.max_abs_diff
+
+def first_output_difference(
+    before: Mapping[int, Sequence[Array]], after: Mapping[int, Sequence[Array]], tolerance: Tolerance = EXACT
+) -> OutputDifference | None:
+    """By position of the output, the values for each sample. An output that ``after`` lacks is infinitely far off."""
+    found = []
+    for output, wanted in before.items():
+        got, limit = after.get(output, ()), tolerance.limit(wanted)
+        for sample, a in enumerate(wanted):
+            b = got[sample] if sample < len(got) else None
+            if b is None or not arrays_agree(a, b, tolerance, limit):
+                found.append((sample, output, float("inf") if b is None else max_abs_diff(a, b)))
+    if not found:
+        return None
+    return OutputDifference(*min(found)[:2], max(each[2] for each in found))
+
+
+def first_inner_difference(
+    links: Iterable[Link], before: Trace, after: Trace, graph: Graph, tolerance: Tolerance = EXACT
+) -> InnerDifference | None:
+    """The first linked tensor of ``graph``, the optimised one, that differs from its range of the original.
+
+    Tensors that a run has no value of are passed over; a constant in place of what was computed is looked at.
+    """
+    order = _order_of_execution(graph)
+    for link in sorted(links, key=lambda each: order.get(each.after, 0)):
+        wanted, got = before.tensors.get(link.before), after.tensors.get(link.after)
+        if wanted is None:
+            continue
+        if got is None:
+            constant = values(graph.tensors[link.after])
+            if constant is None:
+                continue
+            got = [constant] * len(wanted)
+        ranges = [link.range_of(whole, piece) for whole, piece in zip(wanted, got, strict=False)]
+        limit = tolerance.limit([a for a in ranges if a is not None])
+        for sample, (a, piece) in enumerate(zip(ranges, got, strict=False)):
+            if a is None or not arrays_agree(a, piece, tolerance, limit):
+                distance = float("inf") if a is None else max_abs_diff(a, piece)
+                return InnerDifference(graph.tensors[link.after].name, sample, distance)
+    return None
 
 
 def compare_models(
@@ -79,84 +95,24 @@ def compare_models(
     samples: list[Sample],
     arena_bytes: int,
     tolerance: Tolerance = EXACT,
-) -> Comparison:
+    kernels: str = REFERENCE,
+) -> PairVerdict:
     """Run two models of one interface on ``runtime`` over the same samples and compare all outputs."""
-    return check_claim(runtime, Claim(original, optimised, tolerance=tolerance), Samples(samples, samples), arena_bytes)
+    models = {"original": original, "optimised": optimised}
+    runs = run_models(runtime, models, samples, arena_bytes, kernels=kernels)
+    for label, run in runs.items():
+        if not run.ran:
+            why = run.missing or run.error
+            failed = f"the {label} model fails where the original runs: {why}" if label == "optimised" else why
+            return PairVerdict(False if label == "optimised" else None, 0.0, failed)
+    before, after = (trace_of(run.arrays, len(samples)).outputs for run in runs.values())
+    found = first_output_difference(before, after, tolerance)
+    reason = None if found is None else f"outputs differ by up to {found.max_abs_diff:g}"
+    distances = [max_abs_diff(a, b) for at, each in before.items() for a, b in zip(each, after[at], strict=True)]
+    return PairVerdict(found is None, max(distances, default=0.0), reason, found)
 
 
-def check_claim(runtime: str, claim: Claim, samples: Samples, arena_bytes: int) -> Comparison:
-    """Run the models of a claim in one process over the same samples and compare all outputs."""
-    stages = None if claim.tolerance == EXACT else claim.rewritten
-    models = {ORIGINAL: claim.original, REWRITTEN: stages, OPTIMISED: claim.optimised}
-    given = {label: samples.original if label == ORIGINAL else samples.optimised for label in models}
-    present = {label: model for label, model in models.items() if model is not None}
-    runs = run_models(runtime, present, given, arena_bytes)
-    before, after = runs[ORIGINAL], runs[OPTIMISED]
-    unable = before.missing or before.error
-    if unable:
-        return _without_original(runtime, claim, samples.optimised, arena_bytes, runs)
-    count = len(samples.original)
-    failed = next((label for label, run in runs.items() if not run.ran), None)
-    if failed is not None:
-        why = runs[failed].missing or runs[failed].error
-        reason = f"the {failed} model fails where the original runs: {why}"
-        return Comparison(runtime, count, False, Gap(), reason, None, before, after)
-    found = _first_difference(claim, runs)
-    gap = gap_between(before.arrays, claim.interface.restored_outputs(after.arrays), claim.interface.steps)
-    return Comparison(runtime, count, found is None, gap, _text(found) if found else None, found, before, after)
-
-
-def _without_original(
-    runtime: str, claim: Claim, samples: list[Sample], arena_bytes: int, runs: Mapping[str, Run]
-) -> Comparison:
-    """No verdict on the original, but on what never changes a value, where the runtime can say that much."""
-    before, after = runs[ORIGINAL], runs[OPTIMISED]
-    reason = before.missing or before.error
-    silent = Comparison(runtime, 0, None, Gap(), reason, None, before, after)
-    if claim.rewritten is None or not after.ran:
-        return silent
-    stage = run_models(runtime, {REWRITTEN: claim.rewritten}, {REWRITTEN: samples}, arena_bytes)[REWRITTEN]
-    if not stage.ran:
-        return silent
-    found = _difference(REWRITTEN, stage.arrays, after.arrays, EXACT)
-    if found is None:
-        return replace(silent, reason=f"{reason}; the result equals the rewritten graph before its order and plan")
-    return replace(silent, samples=len(samples), equal=False, reason=_text(found), difference=found)
-
-
-def _first_difference(claim: Claim, runs: Mapping[str, Run]) -> Difference | None:
-    """Against the rewritten model first: what differs there is no matter of rounding."""
-    after = runs[OPTIMISED].arrays
-    if REWRITTEN in runs:
-        found = _difference(REWRITTEN, runs[REWRITTEN].arrays, after, EXACT)
-        if found is not None:
-            return found
-    return _difference(ORIGINAL, runs[ORIGINAL].arrays, claim.interface.restored_outputs(after), claim.tolerance)
-
-
-def _difference(
-    against: str, before: Mapping[str, Array], after: Mapping[str, Array], tolerance: Tolerance
-) -> Difference | None:
-    """The first output that is out of tolerance, and the largest difference of all."""
-    differing = [name for name, a in before.items() if not _agree(a, after.get(name), tolerance)]
-    if not differing:
-        return None
-    largest = max(_distance(before[name], after.get(name)) for name in differing)
-    return Difference(against, *output_key(differing[0]), largest)
-
-
-def _agree(a: Array, b: Array | None, tolerance: Tolerance) -> bool:
-    return b is not None and arrays_agree(a, b, tolerance)
-
-
-def _distance(a: Array, b: Array | None) -> float:
-    return float("inf") if b is None else max_abs_diff(a, b)
-
-
-def _text(found: Difference) -> str:
-    said = f"outputs differ by up to {found.max_abs_diff:g}"
-    return (
-        said
-        if found.against == ORIGINAL
-        else f"{said} from those of the {found.against} graph as it was before its order and plan"
-    )
+def _order_of_execution(graph: Graph) -> dict[int, int]:
+    """By position of a tensor, the step that writes it."""
+    steps = {id(tensor): step for step, operator in enumerate(graph.operators, 1) for tensor in operator.outputs}
+    return {index: steps.get(id(tensor), 0) for index, tensor in enumerate(graph.tensors)}

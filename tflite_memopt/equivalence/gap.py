@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import zip_longest
 
 import numpy as np
 
 from .tolerance import Array, abs_diff
-
-
-class OutputKey(NamedTuple):
-    """A result's sample and its position among the outputs."""
-
-    sample: int
-    output: int
-
-
-def output_key(name: str) -> OutputKey:
-    """The key of an array called ``sSAMPLE_oOUTPUT``."""
-    sample, output = name[1:].split("_o")
-    return OutputKey(int(sample), int(output))
 
 
 @dataclass(frozen=True)
@@ -53,12 +41,36 @@ class Gap:
         return self.agreeing_rows / self.rows if self.rows else None
 
 
-def gap_between(before: Mapping[str, Array], after: Mapping[str, Array], steps: Mapping[int, float]) -> Gap:
-    """The gap over all arrays of ``before``; one that ``after`` lacks is infinitely far off.
+Outputs = Mapping[int, Sequence[Array]]
+"""By position of the output, its value for each sample."""
+
+
+def gap_between(before: Outputs, after: Outputs, steps: Mapping[int, float]) -> Gap:
+    """The gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
 
     ``steps``: by position, the distance of two neighbouring values of outputs that are integers written as floats.
     """
-    return _union(_gap(a, after.get(name), steps.get(output_key(name).output)) for name, a in before.items())
+    return _union(
+        _gap(a, b, steps.get(output))
+        for output, wanted in before.items()
+        for a, b in zip_longest(wanted, after.get(output, ())[: len(wanted)])
+    )
+
+
+def signal_to_noise(before: Outputs, after: Outputs) -> float:
+    """In dB, of the output that is worst: how much the original's values vary, against how far the others are off.
+
+    Infinite where nothing differs; minus infinity where what differs never varies.
+    """
+    return min((_decibels(wanted, after[output]) for output, wanted in before.items()), default=math.inf)
+
+
+def _decibels(before: Sequence[Array], after: Sequence[Array]) -> float:
+    wanted, got = (np.concatenate([np.ravel(each).astype(np.float64) for each in side]) for side in (before, after))
+    signal, noise = float(np.sum((wanted - wanted.mean()) ** 2)), float(np.sum((wanted - got) ** 2))
+    if not noise:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf
 
 
 def _gap(a: Array, b: Array | None, step: float | None) -> Gap:

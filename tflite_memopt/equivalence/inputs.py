@@ -1,54 +1,59 @@
-"""Inputs for a comparison: seeded random ones, or the user's .npz."""
+"""Inputs for a comparison: seeded ones that excite a model, or the user's .npz."""
 
 from __future__ import annotations
 
 import zipfile
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
 from ..ir.dtype import DType
-from ..ir.model import Model, Tensor, Use
+from ..ir.model import Graph, Model, Tensor
+from .families import FAMILIES
+from .ranges import LEVELS, InputRange, numpy_type, range_of
+from .stream import Integers, Stream
 
 Array = npt.NDArray[Any]
 Sample = list[Array]
 """One array per graph input, in the graph's order, each of the input's shape and type."""
+_GLIDE = 4
+"""Invocations of a model with state from one input to the next one."""
+_MOST_SCALED_BITS = 6
+_NOT_EXCHANGED = (DType.RESOURCE, DType.VARIANT, DType.STRING, DType.INT4, DType.UINT4, DType.INT2)
+_STATEFUL = frozenset({"ASSIGN_VARIABLE", "READ_VARIABLE", "CALL_ONCE", "CUSTOM", "VAR_HANDLE"})
 
 
-class _Indexing(NamedTuple):
-    """Which slot takes indices, and which slot they index."""
+def seeded_inputs(model: Model, samples: int, seed: int, first: int = 0) -> list[Sample]:
+    """``samples`` samples, from the ``first`` of an endless sequence on, the same for the same seed on every machine.
 
-    index_slot: int
-    table_slot: int
-
-
-_INDEX_SLOTS = {"GATHER": _Indexing(1, 0), "EMBEDDING_LOOKUP": _Indexing(0, 1)}
-_NUMPY_TYPES = {DType.BFLOAT16: np.uint16, DType.RESOURCE: np.int32}
-
-
-def numpy_type(dtype: DType) -> np.dtype[Any]:
-    """The numpy type that interpreters exchange tensors of this type in."""
-    return np.dtype(_NUMPY_TYPES[dtype]) if dtype in _NUMPY_TYPES else np.dtype(dtype.label)
-
-
-def seeded_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
-    """``samples`` random samples, the same for the same seed.
-
-    Integers cover their whole range, except indices, which stay within what they index. Floats that are
-    quantised at once cover that range and a little more, so that every int8 value occurs; others are in [-1, 1).
+    The families of :mod:`.families` take turns. A model with state gets sequences: inputs glide from one to the next.
     """
-    rng = np.random.default_rng(seed)
-    return [[_random(tensor, rng) for tensor in model.main.inputs] for _ in range(samples)]
+    ranges = [range_of(tensor) for tensor in model.main.inputs]
+    gliding = has_state(model.main)
+    return [
+        [_values(tensor, ranges[at], at, number, seed, gliding) for at, tensor in enumerate(model.main.inputs)]
+        for number in range(first, first + samples)
+    ]
+
+
+def has_state(graph: Graph) -> bool:
+    """Whether an invocation may depend on the ones before it: by variables, or by custom operators."""
+    return any(
+        operator.name in _STATEFUL or any(tensor.is_variable for tensor in operator.present_inputs())
+        for operator in graph.operators
+    )
 
 
 def inputs_from_npz(path: str | PathLike[str], model: Model) -> list[Sample]:
     """Samples from an .npz: one array per input name, of the input's shape or with a leading sample axis.
 
-    Raises UsageError when the file, a name, a type or a shape does not fit.
+    Raises UsageError when the file, a name, a type or a shape does not fit, and when there is nothing to give.
     """
+    if not model.main.inputs:
+        raise UsageError(f"inputs '{path}': the model takes no inputs; leave --inputs out")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -69,7 +74,9 @@ def _column(arrays: dict[str, Array], tensor: Tensor, path: str | PathLike[str])
         raise UsageError(f"inputs '{path}': '{tensor.name}' is {array.dtype}, the model takes {wanted}")
     if array.shape == tensor.shape:
         return [array]
-    if array.shape[1:] == tensor.shape and len(array):
+    if array.shape[1:] == tensor.shape:
+        if not len(array):
+            raise UsageError(f"inputs '{path}': '{tensor.name}' holds no sample at all: nothing would be proved")
         return list(array)
     raise UsageError(
         f"inputs '{path}': '{tensor.name}' has shape {list(array.shape)}, the model takes {list(tensor.shape)} "
@@ -77,42 +84,33 @@ def _column(arrays: dict[str, Array], tensor: Tensor, path: str | PathLike[str])
     )
 
 
-def _random(tensor: Tensor, rng: np.random.Generator) -> Array:
-    wanted = numpy_type(tensor.dtype)
-    if wanted.kind == "b":
-        return rng.integers(0, 2, tensor.shape).astype(wanted)
-    if wanted.kind in "iu":
-        low, high = _integer_range(tensor, wanted)
-        return rng.integers(low, high, tensor.shape, dtype=wanted, endpoint=True)
-    low_real, high_real = _float_range(tensor)
-    values = rng.uniform(low_real, high_real, tensor.shape)
-    return values.astype(wanted)
+def _values(tensor: Tensor, found: InputRange, at: int, number: int, seed: int, gliding: bool) -> Array:
+    levels = _glide(tensor, found, at, number, seed) if gliding else _levels(tensor, found, at, number, seed)
+    values = found.values(levels, tensor.dtype)
+    return values if found.is_known else _scaled(values, number, seed)
 
 
-def _integer_range(tensor: Tensor, wanted: np.dtype[Any]) -> tuple[int, int]:
-    """Lowest and highest value, both included."""
-    sizes = [size for use in tensor.uses if (size := _indexed_size(use)) is not None]
-    if sizes:
-        return 0, min(sizes) - 1
-    info = np.iinfo(wanted)
-    return int(info.min), int(info.max)
+def _levels(tensor: Tensor, found: InputRange, at: int, number: int, seed: int) -> Integers:
+    family = list(FAMILIES.values())[number % len(FAMILIES)]
+    return family(tensor.shape, found.zero_level, Stream(seed, at, number))
 
 
-def _indexed_size(use: Use) -> int | None:
-    """How many entries an index in this slot chooses from; None when the slot takes no index."""
-    rule = _INDEX_SLOTS.get(use.operator.name)
-    if rule is None or use.slot != rule.index_slot:
-        return None
-    indexed = use.operator.inputs[rule.table_slot]
-    axis = int(use.operator.option("axis", 0))
-    return indexed.shape[axis] if indexed is not None and indexed.shape else 1
+def _glide(tensor: Tensor, found: InputRange, at: int, number: int, seed: int) -> Integers:
+    """Between two neighbours of the plain sequence."""
+    turn, phase = divmod(number, _GLIDE)
+    start, end = (_levels(tensor, found, at, each, seed) for each in (turn, turn + 1))
+    return ((start * (_GLIDE - phase) + end * phase) // _GLIDE).clip(0, LEVELS - 1)
 
 
-def _float_range(tensor: Tensor) -> tuple[float, float]:
-    for use in tensor.uses:
-        output = use.operator.outputs[0] if use.operator.name == "QUANTIZE" else None
-        if output is not None and output.quantization is not None and output.quantization.scale.size:
-            scale, zero = float(output.quantization.scale[0]), int(output.quantization.zero_point[0])
-            info = np.iinfo(numpy_type(output.dtype))
-            return (int(info.min) - 2 - zero) * scale, (int(info.max) + 2 - zero) * scale
-    return -1.0, 1.0
+def _scaled(values: Array, number: int, seed: int) -> Array:
+    """Every third input of unknown range is larger or smaller by a power of two, the same for all inputs."""
+    if number % 3 != 2 or values.dtype.kind != "f" or values.dtype == np.dtype(np.float16):
+        return values
+    bits = Stream(seed, number).integer(-_MOST_SCALED_BITS, _MOST_SCALED_BITS)
+    scaled: Array = values * values.dtype.type(2.0**bits)
+    return scaled
+
+
+def is_exchanged(dtype: DType) -> bool:
+    """Whether interpreters hand out values of this type as plain numbers."""
+    return dtype not in _NOT_EXCHANGED and dtype.arena_bytes > 0

@@ -14,8 +14,8 @@ from ..errors import EquivalenceError, UsageError
 from ..ir.affine import Affine, affine_of
 from ..ir.dtype import DType
 from ..ir.model import Model, Tensor
-from .gap import output_key
-from .inputs import Sample, numpy_type
+from .inputs import Sample
+from .ranges import numpy_type
 from .tolerance import Array
 
 _MOST_STEPS = 2.0**30
@@ -96,14 +96,12 @@ class Interface:
                 )
         return found
 
-    def restored_outputs(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Outputs of the optimised model, named ``sSAMPLE_oOUTPUT``, as the original gives them."""
-        found = dict(arrays)
-        for name, array in arrays.items():
-            port = self.outputs.get(output_key(name).output)
-            if port is not None:
-                found[name] = port.restored(array)
-        return found
+    def restored_outputs(self, outputs: Mapping[int, list[Array]]) -> dict[int, list[Array]]:
+        """Outputs of the optimised model, by position and sample, as the original gives them."""
+        return {
+            at: [self.outputs[at].restored(array) for array in arrays] if at in self.outputs else arrays
+            for at, arrays in outputs.items()
+        }
 
     @property
     def steps(self) -> dict[int, float]:

@@ -1,90 +1,82 @@
-"""Original against optimised on every runtime, and TFLM's own figures of their memory."""
+"""Original against optimised on every runtime, and TFLM's own word on its memory and on the plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 from ..errors import EquivalenceError, UsageError
-from ..graph.alignment import aligned
 from ..io.reader import read_model
-from ..io.writer import write_model
-from ..ir.change import Exactness
 from ..ir.check import check_model
-from ..ir.dtype import DType
-from ..ir.head import in_head
 from ..ir.model import Graph, Model, Tensor
 from ..options import Options
-from .compare import ORIGINAL, REWRITTEN, Claim, Comparison, Difference, Samples, check_claim
-from .inputs import Sample, inputs_from_npz, seeded_inputs
+from .coverage import Coverage
+from .failure import FailedProofError, Subject
+from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
-from .locate import Suspects, first_differing_tensor
-from .runner import RUNTIMES
-from .tolerance import ANY, EXACT, FLOAT_SUMS, Tolerance
-from .verdict import Verdict
+from .judge import Claim, Judgement, judge_graph, judge_on_tflm
+from .limits import ProcessLimits
+from .original import Original, arena_for, look_at
+from .pool import Interpreters, open_interpreters
+from .stored import first_stored_difference, interface_differences
+from .verdict import Basis, Verdict
 
-_SPARE_ARENA = 8 << 20
-"""Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
-_NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantise to int8 to run there)"
-_TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
-"""Between the original and the optimised model, by the loosest rewrite that was applied."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
-
-    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned.
-    """
-
-    original: bytes
-    rewritten: bytes
-    optimised: bytes
-    exactness: Exactness = "exact"
+Progress = Callable[[str], None]
+FILE = "file"
+"""The verdict of what needs no run."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Verdicts by runtime, and TFLM's head, tail and total (or ``error``) of both models."""
+    """Verdicts by runtime, what they rest on, and TFLM's head, tail and total (or ``error``) of both models."""
 
     verdicts: dict[str, Verdict]
+    basis: Basis
     tflm_before: dict[str, int | str]
     tflm_after: dict[str, int | str]
 
 
-def prove(subject: Subject, options: Options, progress: Callable[[str], None]) -> Proof:
-    """Run the models and compare: the optimised one with the original, and with the rewritten one if that is not exact.
+def inspect(data: bytes, options: Options, progress: Progress) -> Original | None:
+    """Look at the original before any search; None when no proof is asked for. Raises UsageError for wrong inputs."""
+    if not options.verify:
+        return None
+    progress(f"looking at the original on {', '.join(options.runtimes)}")
+    with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
+        return look_at(data, read_model(data), options, interpreters)
 
-    Raises EquivalenceError when a runtime finds a difference that may not be, or when none can run the original,
-    since then nothing is proved.
+
+def prove(subject: Subject, options: Options, progress: Progress, original: Original | None = None) -> Proof:
+    """Compare the optimised model with the original, and with the rewritten one if that is not exact.
+
+    ``original`` is what :func:`inspect` found, if it was called. Raises FailedProofError when something differs that
+    must not; EquivalenceError when no interpreter runs the original, since then nothing is proved, and when
+    ``options.require`` names TFLM and it did not execute the plan.
     """
     if not options.verify:
         unmeasured: dict[str, int | str] = {"error": "not measured: verification is off"}
-        return Proof({}, unmeasured, unmeasured)
-    original = read_model(subject.original)
-    trial = _trial(subject, original, options)
-    comparisons = _compare_on(options.runtimes, trial, progress)
-    verdicts = {each.runtime: _verdict_of(each, original, subject.exactness) for each in comparisons}
-    for each in comparisons:
-        if each.equal is False:
-            progress(f"looking for the first differing tensor on {each.runtime}")
-            raise EquivalenceError(_difference_text(each, trial))
-    if not any(each.equal for each in comparisons):
-        reasons = "; ".join(f"{each.runtime}: {each.reason}" for each in comparisons)
-        raise EquivalenceError(f"equality cannot be proved, no interpreter runs the original model ({reasons})")
-    tflm = next((each for each in comparisons if each.runtime == "tflm"), None)
-    if tflm is None:
-        return Proof(verdicts, {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"})
-    if not tflm.original.ran:
-        refused: dict[str, int | str] = {"error": verdicts["tflm"].reason or "TFLM gave no reason"}
-        # A rewrite may be what makes TFLM take the model.
-        return Proof(verdicts, refused, dict(tflm.optimised.facts) if tflm.optimised.ran else refused)
-    return Proof(verdicts, dict(tflm.original.facts), dict(tflm.optimised.facts))
+        return Proof({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
+    with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
+        original = original or look_at(subject.original, read_model(subject.original), options, interpreters)
+        optimised = read_model(subject.optimised)
+        interface = interface_between(original.model, optimised)
+        if options.io == "keep" and interface != SAME:
+            raise EquivalenceError(
+                "inputs or outputs have other types than the original's, and --io int8 was not asked for"
+            )
+        if interface.inputs and options.inputs is None:
+            original = _in_integers(original, optimised, interface, options, interpreters)
+        stored = first_stored_difference(original.model, optimised, subject.pieces)
+        if stored is not None:
+            raise FailedProofError(f"not equal: {stored}", subject)
+        claim = _claim(subject, original, optimised, interface, options)
+        progress(f"proving equality on {', '.join(original.grounds)}: {len(original.samples)} samples")
+        judgements = _judge(original, claim, interpreters)
+    return _proof(subject, original, judgements, options)
 
 
-def verify(first: bytes, second: bytes, options: Options, progress: Callable[[str], None]) -> dict[str, Verdict]:
-    """Compare any two models with the same interface; the reason of a difference names the first tensor.
+def verify(first: bytes, second: bytes, options: Options, progress: Progress) -> dict[str, Verdict]:
+    """Compare any two models with the same interface, runtime by runtime, and their files (key ``file``).
 
     Raises UsageError when their inputs or outputs differ in number, shape or type.
     """
@@ -92,66 +84,94 @@ def verify(first: bytes, second: bytes, options: Options, progress: Callable[[st
     for model in models:
         check_model(model)
     _check_same_interface(models[0].main, models[1].main)
-    samples = _own_or_seeded(models[0], options)
-    trial = _Trial(Claim(first, second), Samples(samples, samples), arena_for(models[0]), _output_names(models[0]))
-    verdicts = {}
-    for each in _compare_on(options.runtimes, trial, progress):
-        verdict = _verdict_of(each, models[0])
-        if each.equal is False:
-            verdict = replace(verdict, reason=_difference_text(each, trial))
-        verdicts[each.runtime] = verdict
-    return verdicts
+    with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
+        progress(f"looking at the first model on {', '.join(options.runtimes)}")
+        original = look_at(first, models[0], options, interpreters)
+        claim = _claim(Subject(first, second, second), original, models[1], SAME, options)
+        progress(f"comparing on {', '.join(original.grounds)}: {len(original.samples)} samples")
+        judgements = _judge(original, claim, interpreters)
+    stored = first_stored_difference(models[0], models[1], {})
+    differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
+    in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
+    return {FILE: in_file, **{runtime: each.verdict for runtime, each in judgements.items()}}
 
 
-def arena_for(model: Model) -> int:
-    """An arena in bytes in which any order and plan of the model fits: no sharing at all, and room to spare."""
-    heads = [tensor for graph in model.graphs for tensor in graph.tensors if in_head(tensor)]
-    structures = 1024 * sum(len(graph.tensors) + len(graph.operators) for graph in model.graphs)
-    return aligned(2 * sum(aligned(tensor.nbytes) for tensor in heads) + structures + _SPARE_ARENA)
+def limits_of(options: Options) -> ProcessLimits:
+    """The limits of interpreter processes that the options set."""
+    return ProcessLimits(options.interpreter_seconds, options.interpreter_memory)
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A claim with what it takes to check it; ``outputs`` are the original's names."""
-
-    claim: Claim
-    samples: Samples
-    arena_bytes: int
-    outputs: tuple[str, ...]
-
-
-def _trial(subject: Subject, original: Model, options: Options) -> _Trial:
-    optimised = read_model(subject.optimised)
-    interface = interface_between(original, optimised)
-    if options.io == "keep" and interface != SAME:
-        raise EquivalenceError(
-            "inputs or outputs have other types than the original's, and --io int8 was not asked for"
-        )
-    claim = Claim(subject.original, subject.optimised, subject.rewritten, _TOLERANCES[subject.exactness], interface)
-    arena = max(arena_for(original), arena_for(optimised))
-    return _Trial(claim, _samples(original, optimised, interface, options), arena, _output_names(original))
+def _in_integers(
+    original: Original, optimised: Model, interface: Interface, options: Options, interpreters: Interpreters
+) -> Original:
+    """The original over the reals of the integers that the optimised model takes, all of them, in place of others."""
+    drawn = seeded_inputs(optimised, max(options.samples, len(original.samples)), options.seed)
+    given = [interface.restored(sample) for sample in drawn]
+    return look_at(original.data, original.model, options, interpreters, given)
 
 
-def _samples(original: Model, optimised: Model, interface: Interface, options: Options) -> Samples:
-    """The user's own are in the original's types; random ones are drawn in those of the optimised model."""
-    if not interface.inputs:
-        same = _own_or_seeded(original, options)
-        return Samples(same, same)
-    if options.inputs is not None:
-        given = inputs_from_npz(options.inputs, original)
-    else:
-        given = [interface.restored(sample) for sample in seeded_inputs(optimised, options.samples, options.seed)]
-    return Samples(given, [interface.quantised(sample) for sample in given])
+def _claim(subject: Subject, original: Original, optimised: Model, interface: Interface, options: Options) -> Claim:
+    return Claim(
+        data=subject.optimised,
+        model=optimised,
+        rewritten=subject.rewritten,
+        rewritten_model=read_model(subject.rewritten),
+        exactness=subject.exactness,
+        approximated=subject.approximated,
+        pieces=subject.pieces,
+        interface=interface,
+        samples=[interface.quantised(sample) for sample in original.samples],
+        arena_bytes=max(arena_for(original.model), arena_for(optimised)),
+        required_bytes=subject.required_bytes,
+        head=subject.head,
+        least_decibels=options.least_decibels,
+    )
 
 
-def _own_or_seeded(model: Model, options: Options) -> list[Sample]:
-    if options.inputs is not None:
-        return inputs_from_npz(options.inputs, model)
-    return seeded_inputs(model, options.samples, options.seed)
+def _judge(original: Original, claim: Claim, interpreters: Interpreters) -> dict[str, Judgement]:
+    """By runtime, side by side in their processes."""
+
+    def judge(runtime: str) -> Judgement:
+        if runtime == "tflm":
+            return judge_on_tflm(original, claim, interpreters)
+        return judge_graph(runtime, original, claim, interpreters)
+
+    runtimes = list(original.grounds)
+    with ThreadPoolExecutor(max_workers=len(runtimes)) as pool:
+        return dict(zip(runtimes, pool.map(judge, runtimes), strict=True))
 
 
-def _output_names(model: Model) -> tuple[str, ...]:
-    return tuple(tensor.name for tensor in model.main.outputs)
+def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgement], options: Options) -> Proof:
+    verdicts = {runtime: each.verdict for runtime, each in judgements.items()}
+    for runtime, verdict in verdicts.items():
+        if verdict.equal is False:
+            raise FailedProofError(f"not equal on {runtime}: {verdict.reason}", subject)
+    if not any(verdict.equal for verdict in verdicts.values()):
+        reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
+        raise EquivalenceError(f"equality cannot be proved, no interpreter runs the original model ({reasons})")
+    basis = _basis(original, judgements, original.coverage)
+    if "tflm" in options.require and not basis.plan_executed:
+        raise EquivalenceError(f"--require tflm: TFLM did not execute the plan: {basis.reason}")
+    return Proof(verdicts, basis, *_tflm_memory(original, judgements))
+
+
+def _basis(original: Original, judgements: Mapping[str, Judgement], coverage: Coverage | None) -> Basis:
+    tflm = judgements.get("tflm")
+    if tflm is None:
+        return Basis(False, "TFLM was not asked", coverage, original.findings)
+    return Basis(tflm.plan_executed, tflm.reason, coverage, original.findings)
+
+
+def _tflm_memory(
+    original: Original, judgements: Mapping[str, Judgement]
+) -> tuple[dict[str, int | str], dict[str, int | str]]:
+    tflm = judgements.get("tflm")
+    if tflm is None:
+        return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
+    ground = original.grounds["tflm"]
+    refused: dict[str, int | str] = {"error": ground.reason or "TFLM gave no reason"}
+    # A rewrite may be what makes TFLM take the model.
+    return dict(ground.facts) or refused, dict(tflm.facts) or refused
 
 
 def _check_same_interface(first: Graph, second: Graph) -> None:
@@ -168,64 +188,3 @@ def _check_same_tensors(side: str, first: Sequence[Tensor], second: Sequence[Ten
             raise UsageError(
                 f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other"
             )
-
-
-def _compare_on(runtimes: Sequence[str], trial: _Trial, progress: Callable[[str], None]) -> list[Comparison]:
-    """One comparison a runtime, side by side in subprocesses, in the order of ``runtimes``."""
-    unknown = [runtime for runtime in runtimes if runtime not in RUNTIMES]
-    if unknown:
-        raise UsageError(f"unknown runtime '{unknown[0]}'; choose from {', '.join(RUNTIMES)}")
-    progress(f"proving equality on {', '.join(runtimes)}: {len(trial.samples.original)} samples")
-
-    def compare(runtime: str) -> Comparison:
-        return check_claim(runtime, trial.claim, trial.samples, trial.arena_bytes)
-
-    with ThreadPoolExecutor(max_workers=len(runtimes)) as pool:
-        return list(pool.map(compare, runtimes))
-
-
-def _difference_text(found: Comparison, trial: _Trial) -> str:
-    """One line on a difference: runtime, size, sample, output, and the first tensor that differs."""
-    at = found.difference
-    if at is None:
-        return f"not equal on {found.runtime}: {found.reason}"
-    tensor = first_differing_tensor(_suspects(found.runtime, at, trial))
-    first = f"the first tensor that differs is '{tensor}'" if tensor else "no inner tensor differs by name"
-    blame = "" if at.against == ORIGINAL else "stripes, order or plan change values: "
-    return (
-        f"not equal on {found.runtime}: {blame}output {at.output} '{trial.outputs[at.output]}' differs by up to "
-        f"{at.max_abs_diff:g}, first in sample {at.sample}; {first}"
-    )
-
-
-def _suspects(runtime: str, at: Difference, trial: _Trial) -> Suspects:
-    claim, needed = trial.claim, slice(at.sample + 1)
-    before, given, tolerance = claim.original, trial.samples.original, claim.tolerance
-    if at.against == REWRITTEN and claim.rewritten is not None:
-        before, given, tolerance = claim.rewritten, trial.samples.optimised, EXACT
-    samples = given[needed], trial.samples.optimised[needed]
-    codec = read_model, write_model
-    return Suspects(runtime, (before, claim.optimised), samples, trial.arena_bytes, codec, tolerance)
-
-
-def _verdict_of(comparison: Comparison, original: Model, exactness: Exactness = "exact") -> Verdict:
-    """A comparison as the report shows it, with the reason that TFLM itself leaves out."""
-    reason, gap = comparison.reason, comparison.gap
-    if comparison.runtime == "tflm" and comparison.equal is None and _is_uint8(original):
-        reason = f"{_NO_UINT8}; it says: {reason}"
-    return Verdict(
-        comparison.samples,
-        comparison.equal,
-        gap.max_abs_diff,
-        reason,
-        exactness,
-        asdict(FLOAT_SUMS) if exactness == "reassociates" else None,
-        gap.max_relative_diff,
-        gap.max_lsb_diff,
-        gap.differing_share,
-        gap.agreeing_argmax_share,
-    )
-
-
-def _is_uint8(model: Model) -> bool:
-    return any(in_head(tensor) and tensor.dtype is DType.UINT8 for tensor in model.main.tensors)

@@ -1,24 +1,31 @@
-"""The tool's side of the subprocess: hand over models and inputs, collect outputs or the reason for none."""
+"""The tool's side of the interpreter processes: hand over models and inputs, collect outputs or the reason for none."""
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from . import wire
+from .adapter import REFERENCE, RunJob
 from .inputs import Sample
+from .limits import ProcessLimits
 
 RUNTIMES = ("litert", "tensorflow", "tflm")
-TIMEOUT_SECONDS = 900.0
+_LOG_BYTES = 4096
+"""Of the last output that is looked at for a reason."""
+_DYING_SECONDS = 5.0
+"""From the end of its answers to the end of the process, where a core is written."""
 
 
 @dataclass(frozen=True)
@@ -37,55 +44,112 @@ class Run:
         return self.error is None and self.missing is None
 
 
+class Interpreter:
+    """A process that runs models on one runtime, started at once; a crash ends it, and the next job starts another.
+
+    Start it in a thread that outlives it: Linux ends the process with the thread that started it.
+    """
+
+    def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
+        self.runtime, self._limits = runtime, limits
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
+        self._process = self._start()
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+        self._log.close()
+
+    def run(self, job: RunJob) -> Run:
+        """Run one model; never raises for what the model does to the interpreter."""
+        if self._process.poll() is not None:
+            self._process = self._start()
+        with self._watch() as expired:
+            answer = self._exchange(job)
+        if answer is None:
+            return Run(error=self._last_words(expired.is_set()))
+        head, arrays = answer
+        missing = f"{self.runtime} is not installed: {head['missing']}" if "missing" in head else None
+        return Run(arrays, head.get("facts", {}), head.get("error"), missing)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        memory = str(self._limits.memory_bytes or 0)
+        command = [sys.executable, "-m", "tflite_memopt.equivalence.worker", self.runtime, memory, str(os.getpid())]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, bufsize=-1)
+
+    def _exchange(self, job: RunJob) -> wire.Message | None:
+        head = {
+            "samples": len(job.samples),
+            "inputs": len(job.samples[0]) if job.samples else 0,
+            "arena_bytes": job.arena_bytes,
+            "tensors": job.tensors,
+            "kernels": job.kernels,
+            "fill": job.fill,
+        }
+        arrays: dict[str, npt.NDArray[Any]] = {"model": np.frombuffer(job.model, np.uint8)}
+        arrays |= {f"s{s}_i{i}": each for s, sample in enumerate(job.samples) for i, each in enumerate(sample)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            wire.send(self._process.stdin, head, arrays)
+        except OSError:
+            return None
+        return wire.receive(self._process.stdout)
+
+    @contextlib.contextmanager
+    def _watch(self) -> Iterator[threading.Event]:
+        """End the process when its time is up."""
+        expired, process = threading.Event(), self._process
+
+        def expire() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(self._limits.seconds, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield expired
+        finally:
+            timer.cancel()
+
+    def _end(self) -> None:
+        self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # what it had not read is lost with it
+                    stream.close()
+        self._process.wait()
+
+    def _last_words(self, expired: bool) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_DYING_SECONDS)
+        self._end()
+        code = self._process.returncode
+        if expired:
+            return f"it did not finish within {self._limits.seconds:g} s"
+        if code < 0 and code != -signal.SIGKILL:
+            return f"the interpreter crashed ({signal.Signals(-code).name})"
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
+        last = self._log.read().decode("utf-8", "replace").strip().splitlines()[-1:]
+        return f"the interpreter process ended with code {code}: {' '.join(last)}"
+
+
 def run_models(
     runtime: str,
     models: Mapping[str, bytes],
     samples: list[Sample] | Mapping[str, list[Sample]],
     arena_bytes: int,
-    trace: bool = False,
+    kernels: str = REFERENCE,
 ) -> dict[str, Run]:
-    """Run each model (label -> bytes) over all samples in one worker process; a crash ends only the worker.
+    """Run each model (label -> bytes) over all samples in a process of its own making; a crash ends only that one.
 
     ``samples`` are the same for all models, or by label.
     """
     given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
-    with tempfile.TemporaryDirectory(prefix="tflite_memopt_") as name:
-        folder = Path(name)
-        inputs = _write_inputs(folder, {label: given[label] for label in models})
-        job = {"runtime": runtime, "models": inputs, "arena_bytes": arena_bytes, "trace": trace}
-        (folder / "job.json").write_text(json.dumps(job))
-        for label, model in models.items():
-            (folder / f"{label}.tflite").write_bytes(model)
-        died = _run_worker(folder)
-        return {label: _result(folder, label, died) for label in models}
-
-
-def _write_inputs(folder: Path, given: Mapping[str, list[Sample]]) -> dict[str, str]:
-    """One file for each set of samples, however many models share it; returns label -> file name."""
-    names = {id(samples): f"inputs{number}.npz" for number, samples in enumerate(given.values())}
-    for samples in {id(samples): samples for samples in given.values()}.values():
-        arrays = {f"s{s}_i{i}": array for s, sample in enumerate(samples) for i, array in enumerate(sample)}
-        np.savez(folder / names[id(samples)], samples=len(samples), **arrays)  # type: ignore[arg-type]
-    return {label: names[id(samples)] for label, samples in given.items()}
-
-
-def _run_worker(folder: Path) -> str:
-    command = [sys.executable, "-m", "tflite_memopt.equivalence.worker", str(folder)]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"it did not finish within {TIMEOUT_SECONDS:.0f} s"
-    if done.returncode < 0:
-        return f"the interpreter crashed ({signal.Signals(-done.returncode).name})"
-    last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-    return f"the interpreter process ended with code {done.returncode}: {' '.join(last)}"
-
-
-def _result(folder: Path, label: str, died: str) -> Run:
-    status = folder / f"{label}.json"
-    if not status.exists():
-        return Run(error=died)
-    told = json.loads(status.read_text())
-    with np.load(folder / f"{label}.npz") as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    return Run(arrays, told.get("facts", {}), told.get("error"), told.get("missing"))
+    with contextlib.closing(Interpreter(runtime)) as interpreter:
+        return {
+            label: interpreter.run(RunJob(model, given[label], arena_bytes, kernels=kernels))
+            for label, model in models.items()
+        }

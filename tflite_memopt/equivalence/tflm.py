@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .adapter import Job, Outcome
+from .adapter import Outcome, RunJob
 
+_FILL_NEW_MEMORY = -6
+"""``M_PERTURB`` of glibc's mallopt: new memory holds the complement of this byte; 0 leaves it as it is."""
 _ALLOCATION = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
 
 
-def run_tflm(job: Job) -> Outcome:
+def run_tflm(job: RunJob) -> Outcome:
     """Run on TFLM; facts are ``head``, ``tail`` and ``total`` in bytes.
 
     Raises RuntimeError with what TFLM printed when it refuses the model or the arena.
@@ -23,7 +26,8 @@ def run_tflm(job: Job) -> Outcome:
 
     with _c_stderr() as log:
         try:
-            interpreter = runtime.Interpreter.from_bytes(job.model, arena_size=job.arena_bytes)
+            with _new_memory_filled(job.fill):
+                interpreter = runtime.Interpreter.from_bytes(job.model, arena_size=job.arena_bytes)
             arrays = _invoke(interpreter, job)
         except RuntimeError as error:
             said = "; ".join(line.strip() for line in _text(log).splitlines() if line.strip())
@@ -33,7 +37,7 @@ def run_tflm(job: Job) -> Outcome:
     return Outcome(arrays, facts)
 
 
-def _invoke(interpreter: Any, job: Job) -> dict[str, Any]:
+def _invoke(interpreter: Any, job: RunJob) -> dict[str, Any]:
     arrays = {}
     outputs = _output_count(job.model)
     for number, sample in enumerate(job.samples):
@@ -43,6 +47,23 @@ def _invoke(interpreter: Any, job: Job) -> dict[str, Any]:
         for position in range(outputs):
             arrays[f"s{number}_o{position}"] = interpreter.get_output(position).copy()
     return arrays
+
+
+@contextlib.contextmanager
+def _new_memory_filled(byte: int | None) -> Iterator[None]:
+    """Fill what is allocated meanwhile, TFLM's arena above all, so that memory that nobody wrote shows.
+
+    Only glibc can; the wheel is made for it.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if byte is None or mallopt is None:
+        yield
+        return
+    mallopt(_FILL_NEW_MEMORY, 255 - byte or 255)
+    try:
+        yield
+    finally:
+        mallopt(_FILL_NEW_MEMORY, 0)
 
 
 def _output_count(model: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,25 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+_LEAST_RANK_WITH_CHANNELS = 3
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a value may be off: a float ``absolute + relative * largest magnitude of all``, an integer ``lsb``.
+    """How far a value may be off: a float ``absolute + relative * largest magnitude``, an integer ``lsb``.
 
-    The largest magnitude, and not the value's own, because a sum that cancels keeps the rounding of its terms.
+    The largest magnitude of the value's channel over all samples, and not its own, because a sum that cancels keeps the
+    rounding of its terms. Channels are the last axis of what has at least three; else it is that of the whole tensor.
     """
 
     absolute: float = 0.0
     relative: float = 0.0
     lsb: float = 0.0
 
-    def limit(self, values: Array) -> float:
-        """The largest difference from these values that is tolerated."""
-        if values.dtype.kind not in "fc":
-            return self.lsb
-        finite = np.abs(values[np.isfinite(values)])
-        return self.absolute + self.relative * float(finite.max(initial=0.0))
+    def limit(self, samples: Sequence[Array]) -> npt.NDArray[np.float64]:
+        """The largest difference from these values of one tensor that is tolerated, one for all or one a channel."""
+        if not samples or samples[0].dtype.kind not in "fc":
+            return np.asarray(self.lsb)
+        return np.asarray(self.absolute + self.relative * largest_magnitudes(samples))
 
 
 EXACT = Tolerance()
@@ -48,10 +50,20 @@ ANY = Tolerance(absolute=math.inf, lsb=math.inf)
 """Any finite difference: to measure it, not to judge it."""
 
 
-def arrays_agree(a: Array, b: Array, tolerance: Tolerance = EXACT) -> bool:
+def largest_magnitudes(samples: Sequence[Array]) -> npt.NDArray[np.float64]:
+    """The largest finite magnitude of each channel over all samples, or of everything where there are no channels."""
+    arrays = [np.abs(np.where(np.isfinite(each), each, 0)).astype(np.float64) for each in samples]
+    axes = tuple(range(arrays[0].ndim - 1)) if arrays[0].ndim >= _LEAST_RANK_WITH_CHANNELS else None
+    return np.asarray(np.max([each.max(axis=axes, initial=0.0) for each in arrays], axis=0))
+
+
+def arrays_agree(
+    a: Array, b: Array, tolerance: Tolerance = EXACT, limit: npt.NDArray[np.float64] | None = None
+) -> bool:
     """Same shape, same type, and every element of ``b`` equal to that of ``a`` within the tolerance.
 
-    To the bit when the tolerance is EXACT. What is not finite must be the same in both.
+    To the bit when the tolerance is EXACT. What is not finite must be the same in both. ``limit``: of the tensor over
+    all samples, where it is known; else it is that of ``a``.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
@@ -60,7 +72,7 @@ def arrays_agree(a: Array, b: Array, tolerance: Tolerance = EXACT) -> bool:
     if tolerance == EXACT:
         return False
     gaps = abs_diff(a, b)
-    return bool(np.all(np.isfinite(gaps) & (gaps <= tolerance.limit(a))))
+    return bool(np.all(np.isfinite(gaps) & (gaps <= (tolerance.limit([a]) if limit is None else limit))))
 
 
 def max_abs_diff(a: Array, b: Array) -> float:

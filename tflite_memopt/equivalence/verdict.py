@@ -1,19 +1,24 @@
-"""What one runtime says of equality."""
+"""What one runtime says of equality, and what all verdicts together rest on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from .coverage import Coverage
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What one runtime says of equality; ``equal`` is None when it could not judge, for ``reason``.
 
-    ``equal`` means: to the bit when ``exactness`` is "exact"; within ``tolerance`` when it is "reassociates"; when it
-    is "approximates", that stripes, order and plan change nothing, however far off the rewritten graph itself is.
+    ``equal`` means: outputs and ``inner_tensors`` inner tensors are the same to the bit when ``exactness`` is "exact";
+    within ``tolerance`` when it is "reassociates"; when it is "approximates", that stripes, order and plan change
+    nothing, and that what the approximation does not reach is the same to the bit.
     The differences are those of outputs from the original's: the largest, in units of the output; of float outputs, as
     a share of the largest magnitude in the tensor; of integer outputs, in steps; and the share of values that differ.
     ``agreeing_argmax_share``: how often the largest of a row of scores is the same (None: no such output).
+    ``signal_to_noise``: in dB, of an approximation. ``kernels``: which of the runtime's were used, of several.
+    ``unproved_outputs``: names of float outputs, or channels of them, too small to say anything within the tolerance.
     """
 
     samples: int
@@ -26,3 +31,22 @@ class Verdict:
     max_lsb_diff: float | None = None
     differing_share: float = 0.0
     agreeing_argmax_share: float | None = None
+    signal_to_noise: float | None = None
+    kernels: str | None = None
+    inner_tensors: int = 0
+    unproved_outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a proof rests on.
+
+    ``plan_executed``: TFLM ran the plan, and every tensor was what it should be at its last use; if not, ``reason``
+    says why, and the result is proved as a graph only. ``coverage``: what the inputs exercised; None when nothing ran.
+    ``findings``: what is wrong with the original itself, most serious first.
+    """
+
+    plan_executed: bool
+    reason: str | None
+    coverage: Coverage | None
+    findings: tuple[str, ...] = ()

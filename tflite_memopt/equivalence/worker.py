@@ -1,21 +1,19 @@
-"""The subprocess side: runs models on one interpreter and leaves the outputs in files.
+"""The subprocess side: runs models on an interpreter and sends the outputs back.
 
 A malformed model can crash an interpreter with a signal, so nothing here runs in the tool's own process.
-Called as ``python -m tflite_memopt.equivalence.worker FOLDER``; FOLDER holds ``job.json``, the models as
-``LABEL.tflite`` and the inputs as ``.npz`` files; each model leaves ``LABEL.npz`` and then ``LABEL.json``.
+Called as ``python -m tflite_memopt.equivalence.worker RUNTIME MEMORY_BYTES PARENT``; it takes jobs from standard input
+and answers each on standard output, in the words of :mod:`.wire`, until the input ends.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import sys
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import numpy as np
-
-from . import litert, tflm
-from .adapter import Adapter, Job
+from . import litert, tflm, wire
+from .adapter import Adapter, RunJob
+from .limits import apply_in_process
 
 ADAPTERS: dict[str, Adapter] = {
     "litert": litert.run_litert,
@@ -24,36 +22,40 @@ ADAPTERS: dict[str, Adapter] = {
 }
 
 
-def main(folder: Path) -> None:
-    """Run every model of the job, one after the other; a failure is that model's result, not the job's."""
-    description = json.loads((folder / "job.json").read_text())
-    for label, inputs in description["models"].items():
-        model = (folder / f"{label}.tflite").read_bytes()
-        job = Job(model, _read_samples(folder / inputs), int(description["arena_bytes"]), bool(description["trace"]))
-        _write_result(folder, label, _run(description["runtime"], job))
+def main(runtime: str, memory_bytes: int, parent: int) -> None:
+    """Run one job after the other; a failure is that job's result."""
+    apply_in_process(memory_bytes, parent)
+    answers = _own_standard_output()
+    jobs = sys.stdin.buffer
+    while (message := wire.receive(jobs)) is not None:
+        head, arrays = _result(ADAPTERS[runtime], message)
+        wire.send(answers, head, arrays)
 
 
-def _read_samples(path: Path) -> list[list[Any]]:
-    with np.load(path) as archive:
-        inputs = [name for name in archive.files if name.startswith("s0_")]
-        return [[archive[f"s{s}_i{i}"] for i in range(len(inputs))] for s in range(int(archive["samples"]))]
+def _own_standard_output() -> IO[bytes]:
+    """The channel for answers; what interpreters print to standard output goes to standard error from here on."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
 
 
-def _run(runtime: str, job: Job) -> dict[str, Any]:
+def _job(message: wire.Message) -> RunJob:
+    head, arrays = message
+    samples = [[arrays[f"s{s}_i{i}"] for i in range(head["inputs"])] for s in range(head["samples"])]
+    model = arrays["model"].tobytes()
+    return RunJob(model, samples, head["arena_bytes"], tuple(head["tensors"]), head["kernels"], head["fill"])
+
+
+def _result(adapter: Adapter, message: wire.Message) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        result = ADAPTERS[runtime](job)
+        result = adapter(_job(message))
     except ImportError as error:
-        return {"missing": f"{runtime} is not installed: {error}"}
+        return {"missing": str(error)}, {}
     except (RuntimeError, ValueError, MemoryError) as error:
-        return {"error": " ".join(str(error).split())}
-    return {"arrays": result.arrays, "facts": result.facts}
-
-
-def _write_result(folder: Path, label: str, result: dict[str, Any]) -> None:
-    arrays = result.pop("arrays", {})
-    np.savez(folder / f"{label}.npz", **arrays)
-    (folder / f"{label}.json").write_text(json.dumps(result))
+        return {"error": " ".join(str(error).split()) or type(error).__name__}, {}
+    # Strings and the like are no plain memory.
+    return {"facts": result.facts}, {name: array for name, array in result.arrays.items() if array.dtype.kind != "O"}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..errors import ModelFormatError, UnsupportedModelError
 from ..ir.check import MAX_TENSOR_BYTES
-from ..ir.model import Buffer, Model, Tensor
+from ..ir.model import Model, Tensor
+from .metadata import remove_entries, replace_entry
 
 METADATA_NAME = "OfflineMemoryAllocation"
 VERSION = 1
@@ -66,19 +67,9 @@ def decode(model: Model) -> dict[Tensor, int] | None:
 
 def attach(model: Model, offsets: Mapping[Tensor, int]) -> None:
     """Make this the model's one plan: older plans and their buffers go."""
-    detach(model)
-    buffer = Buffer(np.frombuffer(encode(model, offsets), dtype=np.uint8))
-    model.buffers.append(buffer)
-    model.metadata.append((METADATA_NAME, buffer))
+    replace_entry(model, METADATA_NAME, encode(model, offsets))
 
 
 def detach(model: Model) -> None:
     """Remove every offline plan and the buffers that only plans use."""
-    plans = [buffer for name, buffer in model.metadata if name == METADATA_NAME]
-    if not plans:
-        return
-    model.metadata = [(name, buffer) for name, buffer in model.metadata if name != METADATA_NAME]
-    kept = {id(tensor.buffer) for tensor in tensors_in_file_order(model)}
-    kept |= {id(buffer) for _, buffer in model.metadata} | {id(b) for b in model.legacy_metadata or ()}
-    gone = {id(plan) for plan in plans} - kept
-    model.buffers = [buffer for buffer in model.buffers if id(buffer) not in gone]
+    remove_entries(model, METADATA_NAME)

@@ -10,6 +10,7 @@ from typing import Any
 from .dtype import DType
 from .making import Array, GraphWriter, add_buffer
 from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
+from .origin import Origin
 
 
 class Editor(GraphWriter):
@@ -29,15 +30,30 @@ class Editor(GraphWriter):
         self._constants: dict[tuple[object, ...], Tensor] = {}
 
     def activation(
-        self, name: str, shape: Sequence[int], like: Tensor, quantization: Quantization | None = None
+        self,
+        name: str,
+        shape: Sequence[int],
+        like: Tensor,
+        quantization: Quantization | None = None,
+        origin: Origin | None = None,
     ) -> Tensor:
-        """A tensor of the type of ``like``, and of its quantisation unless another is given."""
+        """A tensor of the type of ``like``, and of its quantisation unless another is given.
+
+        ``origin`` is given where its values are those of a range of a tensor of the original.
+        """
         tensor = Tensor(
-            self._unique(name), tuple(shape), like.dtype, self._no_data(), quantization or like.quantization
+            self._unique(name),
+            tuple(shape),
+            like.dtype,
+            self._no_data(),
+            quantization or like.quantization,
+            origin=origin,
         )
         return self.graph.add_tensor(tensor)
 
-    def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> Tensor:
+    def constant(
+        self, name: str, values: Array, quantization: Quantization | None = None, origin: Origin | None = None
+    ) -> Tensor:
         """A tensor with values; its element type is the array's.
 
         What this editor made before is used again where values and quantisation are the same.
@@ -45,6 +61,7 @@ class Editor(GraphWriter):
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
             self._constants[key] = super().constant(self._unique(name), values, quantization)
+            self._constants[key].origin = origin
         return self._constants[key]
 
     def fill(self, tensor: Tensor, values: Array) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..errors import InfeasibleError
 from .dtype import DType
+from .origin import Origin
 
 Extras = Mapping[str, Any]
 Bytes = npt.NDArray[np.uint8]
@@ -81,7 +82,10 @@ class Use(NamedTuple):
 
 @dataclass(eq=False)
 class Tensor:
-    """A value of an operator graph. ``shape`` is empty for a scalar."""
+    """A value of an operator graph. ``shape`` is empty for a scalar.
+
+    ``origin``: for the proof, and in no file: whose values a tensor has that the original does not know by its name.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -90,6 +94,7 @@ class Tensor:
     quantization: Quantization | None = None
     is_variable: bool = False
     extras: Extras = field(default_factory=dict)
+    origin: Origin | None = None
     producer: Operator | None = field(default=None, init=False, repr=False)
     uses: list[Use] = field(default_factory=list, init=False, repr=False)
 

@@ -16,25 +16,24 @@ from dataclasses import dataclass
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.head import in_head
 from ..ir.model import Model, Operator, Tensor
-from .requests.model import Requests, Size, Word
+from .requests.model import Abi, RequestRule, Requests, Size
 from .requests.table import requests_in
 
 MAX_SCRATCH_PER_OPERATOR = 12
 """``kMaxScratchBuffersPerOp``: requests that the head always keeps room for."""
 
-# Structures of the interpreter itself. The 32-bit column is the stock MicroAllocator that firmware links. The 64-bit
-# column is the tflite-micro wheel (0.dev20261023), so that the figure can be measured: it records allocations and is
-# built with tensor compression, which makes some structures larger than a plain x86-64 build has them.
-BUFFER_ALLOCATOR = Size(36, 104)
+# Structures of the interpreter itself. The 64-bit column is the tflite-micro wheel (0.dev20261023), so that the figure
+# can be measured: it records allocations and is built with tensor compression, which makes some structures larger.
+BUFFER_ALLOCATOR = Size(36, 104, lp64=72)
 MEMORY_PLANNER = Size(44, 72)
-MICRO_ALLOCATOR = Size(36, 272)
+MICRO_ALLOCATOR = Size(36, 272, lp64=72)
 BUILTIN_DATA_ALLOCATOR = Size(8, 16)
-SUBGRAPH_ALLOCATIONS = Size(8, 24)
+SUBGRAPH_ALLOCATIONS = Size(8, 24, lp64=16)
 EVAL_TENSOR = Size(12, 24)
 NODE_AND_REGISTRATION = Size(32, 64)
 SCRATCH_HANDLE = Size(4, 8)
 SCRATCH_REQUEST = Size(12, 16)
-TENSOR = Size(40, 64)
+TENSOR = Size(40, 64, short=32)
 AFFINE_QUANTIZATION = Size(12, 24)
 ALLOCATION_INFO = Size(24, 32)
 PLANNED_BUFFER = Size(40, 40)
@@ -59,13 +58,13 @@ class ArenaUse:
     exact: bool
 
 
-def arena_use(model: Model, head: int, requests: Callable[[Operator, Word], Requests], word: Word) -> ArenaUse:
+def arena_use(model: Model, head: int, requests: RequestRule, abi: Abi) -> ArenaUse:
     """Replay ``AllocateTensors`` for a model whose planned head is ``head`` bytes.
 
-    ``requests`` is the kernel profile's table; ``word`` the target's pointer width in bits.
+    ``requests`` is the kernel profile's table; ``abi`` the target's layout of structures.
     """
-    asked = requests_in(model, word, requests)
-    replay = _Replay(model, asked, word)
+    asked = requests_in(model, abi, requests)
+    replay = _Replay(model, asked, abi)
     replay.start()
     replay.prepare()
     replay.plan()
@@ -102,11 +101,11 @@ class _Arena:
 
 
 class _Replay:
-    def __init__(self, model: Model, asked: Mapping[Operator, Requests], word: Word) -> None:
+    def __init__(self, model: Model, asked: Mapping[Operator, Requests], abi: Abi) -> None:
         self.model = model
         self.asked = asked
-        self.word: Word = word
-        self.pointer = POINTER.on(word)
+        self.abi = abi
+        self.pointer = POINTER.on(abi)
         self.arena = _Arena()
         self.scratch_count = 0
 
@@ -147,12 +146,12 @@ class _Replay:
         if self.scratch_count:
             self._structure(SCRATCH_HANDLE, self.scratch_count)
         self.arena.temporarily(self.pointer * len(self.model.graphs), self.pointer)
-        self.arena.temporarily(ALLOCATION_INFO.on(self.word) * (len(tensors) + self.scratch_count), self.pointer)
+        self.arena.temporarily(ALLOCATION_INFO.on(self.abi) * (len(tensors) + self.scratch_count), self.pointer)
         for tensor in tensors:
             if tensor.is_variable:
                 self.arena.persistent(tensor.nbytes)
         planned = sum(map(in_head, tensors)) + self.scratch_count
-        self.arena.temporarily(PLANNED_BUFFER.on(self.word) * planned, ARENA_ALIGNMENT)
+        self.arena.temporarily(PLANNED_BUFFER.on(self.abi) * planned, ARENA_ALIGNMENT)
 
     def interface_tensors(self) -> None:
         """The TfLiteTensors of the graph's inputs and outputs."""
@@ -165,22 +164,22 @@ class _Replay:
         return (operator for graph in self.model.graphs for operator in graph.operators)
 
     def _structure(self, structure: Size, count: int = 1) -> None:
-        self.arena.persistent(structure.on(self.word) * count, self.pointer)
+        self.arena.persistent(structure.on(self.abi) * count, self.pointer)
 
     def _reserve_requests(self) -> None:
         room = self.scratch_count + MAX_SCRATCH_PER_OPERATOR
-        self.arena.set_head(SCRATCH_REQUEST.on(self.word) * room)
+        self.arena.set_head(SCRATCH_REQUEST.on(self.abi) * room)
 
     def _resource_variables(self) -> None:
         handles = [operator for operator in self._operators() if operator.name == "VAR_HANDLE"]
         names = {operator.option("sharedName") for operator in handles}
         if names:
-            self.arena.persistent(RESOURCE_VARIABLES.on(self.word))
-            self.arena.persistent(RESOURCE_VARIABLE.on(self.word) * len(names))
+            self.arena.persistent(RESOURCE_VARIABLES.on(self.abi))
+            self.arena.persistent(RESOURCE_VARIABLE.on(self.abi) * len(names))
 
     def _tensor(self, tensor: Tensor, allocate: Callable[[int, int], None]) -> None:
-        allocate(TENSOR.on(self.word), self.pointer)
+        allocate(TENSOR.on(self.abi), self.pointer)
         quantization = tensor.quantization
         if quantization is not None and quantization.scale.size and quantization.zero_point.size:
-            allocate(AFFINE_QUANTIZATION.on(self.word), self.pointer)
+            allocate(AFFINE_QUANTIZATION.on(self.abi), self.pointer)
             allocate(_INT * (1 + quantization.scale.size), _INT)

@@ -7,21 +7,28 @@ from dataclasses import dataclass
 
 from ..ir.model import Operator
 from .relations.model import ReuseRule, no_reuse
-from .requests.model import Requests, Word
+from .requests.model import ILP32, Abi, Requests
 
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """``requests`` tells what an operator takes from the arena on a 32- or 64-bit target.
+    """``requests`` tells what an operator takes from the arena on a target with some layout of structures.
 
     ``relations`` tells where its kernel lets an output lie on an input; nothing for an operator it does not know.
     ``is_portable`` says that a plan made for it is right with any kernel library; ``in_wheel`` that the kernels
     of the tflite-micro wheel take the scratch of ``requests``, so that what is measured there must be what is planned.
+    ``measured_at`` names the commits and the machine of the measurements behind it; None when it was only read.
+    ``abi`` is the layout for which arenas are counted, and ``target`` the name of the target that chose it.
+    ``libraries`` are the profiles of which firmware may link any when this one is chosen: none for one library.
     """
 
     name: str
     description: str
-    requests: Callable[[Operator, Word], Requests]
+    requests: Callable[[Operator, Abi], Requests]
     relations: ReuseRule = no_reuse
     is_portable: bool = True
     in_wheel: bool = True
+    measured_at: str | None = None
+    abi: Abi = ILP32
+    target: str | None = None
+    libraries: tuple[KernelProfile, ...] = ()

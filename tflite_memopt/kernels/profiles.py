@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import UsageError
-from .cmsis_nn import DSP, MVE, SCALAR
-from .esp_nn import ESP_NN
+from .cmsis_nn.profiles import DSP, MVE, SCALAR
+from .esp_nn.profiles import ESP_NN, ESP_NN_P4, ESP_NN_S3
 from .portable import PORTABLE
 from .profile import KernelProfile
 from .reference import REFERENCE
 
 PROFILES: Mapping[str, KernelProfile] = {
-    profile.name: profile for profile in (PORTABLE, REFERENCE, SCALAR, DSP, MVE, ESP_NN)
+    profile.name: profile for profile in (PORTABLE, REFERENCE, SCALAR, DSP, MVE, ESP_NN, ESP_NN_S3, ESP_NN_P4)
 }
 
 

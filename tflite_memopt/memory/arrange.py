@@ -70,7 +70,7 @@ def place_in_better_order(
     """
     own = tuple(range(len(order)))
     orders = dict.fromkeys((own, tuple(order)))
-    placements = [found for each in orders if (found := _place(model, each, profile, options)) is not None]
+    placements = [found for each in orders if (found := place(model, each, profile, options)) is not None]
     if placements:
         return min(placements, key=lambda placement: placement.memory.arena_bytes)
     layout = memory_layout(model, profile, options.pins)
@@ -78,7 +78,7 @@ def place_in_better_order(
     raise InfeasibleError("the pins leave no place for the other tensors")
 
 
-def _place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> ModelPlacement | None:
+def place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> ModelPlacement | None:
     """The placement in one order; None where its pins collide."""
     layout = memory_layout(model, profile, options.pins, order)
     try:

@@ -45,7 +45,7 @@ def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
     peak = solve_schedule(
         problem, options.scheduler, SearchLimit(min(options.time_limit, _SECONDS), options.seed)
     ).peak_bytes
-    need = arena_use(model, peak, profile.requests, 32).required if options.objective == "total" else peak
+    need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
     return Cost(need, peak, model_macs(model), len(model.main.operators))
 
 
@@ -64,10 +64,10 @@ def footprint(model: Model, profile: KernelProfile) -> Footprint:
     """The peak of the model's own order, and what TFLM keeps beside the head."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     peak = memory_graph(problem).peak(range(len(problem.steps)))
-    use = arena_use(model, peak, profile.requests, 32)
+    use = arena_use(model, peak, profile.requests, profile.abi)
     return Footprint(peak, use.tail, use.temporaries, model_macs(model), len(model.main.operators))
 
 
 def needed_bytes(memory: MemoryUse, options: Options) -> int:
-    """What the objective counts: the arena that 32-bit firmware must reserve, or its head alone."""
-    return memory.required_bytes["32"] if options.objective == "total" else memory.arena_bytes
+    """What the objective counts: the arena that firmware for the target must reserve, or its head alone."""
+    return memory.required_for_target if options.objective == "total" else memory.arena_bytes

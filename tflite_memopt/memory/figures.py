@@ -31,9 +31,10 @@ class StepUse:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """A model's need of RAM. ``required_bytes`` maps pointer width in bits to the arena to reserve;
-    ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail and total
-    as TFLM measured them, or ``error`` with the reason why not."""
+    """A model's need of RAM. ``required_bytes`` maps pointer width in bits, and "target" when one is named, to the
+    arena to reserve; ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head,
+    tail
+    and total as TFLM measured them, or ``error`` with the reason why not."""
 
     operators: int
     tensors: int
@@ -47,6 +48,11 @@ class MemoryUse:
     scratch_operators: int
     tflm: dict[str, int | str]
     peak: StepUse | None
+
+    @property
+    def required_for_target(self) -> int:
+        """The arena that firmware must reserve on the named target; on 32 bits where none is named."""
+        return self.required_bytes.get("target", self.required_bytes["32"])
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations.model import KernelReuse
-from ..kernels.requests.model import Word
+from ..kernels.requests.model import ILP32
 from ..plan.problem import Item, PlanProblem
 from .pins import Pins, pinned_offsets
 from .plannable import unplannable_tensors
 from .relations import relations_of, reuses_of
 
-_WORD_OF_SCRATCH: Word = 32
+_ABI_OF_SCRATCH = ILP32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
 
 
@@ -59,7 +59,8 @@ def memory_layout(
     scratch: dict[Operator, int] = {}
     for operator in _executed(model, timeline):
         span = timeline.spans[operator]
-        for size in profile.requests(operator, _WORD_OF_SCRATCH).scratch:
+        # A request of 0 bytes has a handle, and no place.
+        for size in filter(None, profile.requests(operator, _ABI_OF_SCRATCH).scratch):
             items.append(Item(aligned(size), span.start, span.end))
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
     reuses = reuses_of(model.main, timeline, profile)

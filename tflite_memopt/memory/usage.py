@@ -12,6 +12,7 @@ from ..ir.affine import affine_of
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
+from ..kernels.requests.model import ILP32, WHEEL
 from ..plan.bounds import max_breadth
 from .figures import Bounds, InterfaceTensor, LiveTensor, MemoryUse, StepUse
 from .in_force import head_of, offsets_in_force
@@ -25,7 +26,8 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     """
     offsets = offsets_in_force(layout, planned)
     head = head_of(layout, offsets)
-    uses = {"32": arena_use(model, head, profile.requests, 32), "64": arena_use(model, head, profile.requests, 64)}
+    abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
+    uses = {name: arena_use(model, head, profile.requests, abi) for name, abi in abis.items()}
     top = peak(_working_sets(model, layout, offsets))
     return MemoryUse(
         operators=sum(len(graph.operators) for graph in model.graphs),

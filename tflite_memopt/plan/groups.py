@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.alignment import aligned
-from .permissions import Permissions, forbidden_differences, may_differ_by
+from .permissions import Permissions, may_differ_by
 from .problem import Item, PlanProblem, Relation, RigidGroup
 
 
@@ -23,7 +23,7 @@ def rigid_groups(problem: PlanProblem, most_bytes: int) -> tuple[RigidGroup, ...
 
     Relations that let most bytes be shared go first. Each joins two groups where all members stay compatible.
     """
-    permissions = forbidden_differences(problem)
+    permissions = problem.permissions
     group_of: dict[int, dict[int, int]] = {unit[0][0]: {unit[0][0]: 0} for unit in singles(problem)}
     for relation in sorted(problem.relations, key=lambda r: -_shared_bytes(problem, r)):
         first, second = group_of.get(relation.first), group_of.get(relation.second)

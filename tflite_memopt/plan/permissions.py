@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from .problem import Item, PlanProblem, Relation
+if TYPE_CHECKING:
+    from .problem import Item, PlanProblem, Relation
 
 Intervals = tuple[tuple[int, int], ...]
 """Open intervals ``(low, high)`` of differences in bytes that are forbidden, ascending."""

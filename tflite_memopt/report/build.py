@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..equivalence.proof import Proof
-from ..io import offline_plan
+from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -14,6 +14,7 @@ from ..memory.arrange import Arrangement, reuse_in_force
 from ..memory.cost import needed_bytes
 from ..memory.figures import InterfaceTensor, MemoryUse
 from ..memory.layout import memory_layout
+from ..memory.libraries import LibraryNeed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
@@ -33,12 +34,15 @@ class ModelFacts:
     memory: MemoryUse
     interface: tuple[InterfaceTensor, ...]
     kinds: frozenset[str]
+    libraries: dict[str, LibraryNeed]
 
 
 def facts_of(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> ModelFacts:
     """The facts of a model, its offline plan in force if it has one; ``file_bytes`` is the size of its file."""
-    memory = memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
-    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model))
+    planned = offline_plan.decode(model) or {}
+    memory = memory_use(model, memory_layout(model, profile), planned, profile)
+    needs = needs_by_library(model, planned, profile)
+    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model), needs)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ def build_report(
     report = Report(
         version=__version__,
         model=original.name,
-        kernels=options.kernels,
+        target=profile.target,
+        kernels=profile.name,
         objective=options.objective,
         budget=options.budget,
         within_budget=fits,
@@ -87,7 +92,9 @@ def build_report(
         sharing=reuse_in_force(placement),
         operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
         arena_by_kernels=dict(outcome.arenas),
+        libraries={"before": original.libraries, "after": needs_by_library(model, placement.offsets, profile)},
         equivalence=proof.verdicts,
+        basis=proof.basis,
         file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
         seconds=outcome.seconds,
         warnings=(),
@@ -100,7 +107,9 @@ def build_analysis(model: Model, name: str | None, file_bytes: int, profile: Ker
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
-    return Analysis(name, profile.name, file_bytes, memory, bounds, step_uses(model, layout, planned))
+    label = plan_label.decode(model) if planned else None
+    steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
+    return Analysis(name, profile.target, profile.name, file_bytes, label, memory, needs, bounds, steps)
 
 
 def _searches(arrangement: Arrangement) -> tuple[SearchUse, SearchUse]:

@@ -9,7 +9,6 @@ from ..graph.search_limit import SearchLimit
 from ..ir.check import check_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
-from ..kernels.profiles import profile_named
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..options import Options
@@ -40,7 +39,7 @@ def compare_methods(
     unknown name.
     """
     orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
-    profile, limit = profile_named(options.kernels), SearchLimit(options.time_limit, options.seed)
+    profile, limit = options.profile, SearchLimit(options.time_limit, options.seed)
     check_model(model)
     drop_dead_tensors(model)
     problem = schedule_problem(model.main, memory_layout(model, profile))
@@ -58,7 +57,7 @@ def compare_methods(
     objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
     return Comparison(
         name,
-        options.kernels,
+        profile.name,
         len(problem.steps),
         tuple(MethodUse(s.method, s.peak_bytes, s.lower_bound, s.optimal, s.seconds, s.states) for s in schedules),
         best.method,

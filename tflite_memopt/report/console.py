@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ..equivalence.verdict import Verdict
+from ..io.plan_label import PlanLabel
 from ..memory.figures import MemoryUse, StepUse
+from ..memory.libraries import LibraryNeed
 from .explanation import render_explanation
 from .model import Analysis, Comparison, MethodUse, Report
 
@@ -28,6 +30,8 @@ def render_report(report: Report, explain: bool = False) -> RenderableType:
     if len(report.arena_by_kernels) > 1:
         arenas = "; ".join(f"{name} {_n(size)}" for name, size in report.arena_by_kernels.items())
         parts.append(Text(f"head by kernel profile (it must match the firmware's kernels): {arenas}"))
+    if len(report.libraries["after"]) > 1:
+        parts.append(_libraries(report.libraries["before"], report.libraries["after"]))
     if report.after.peak is not None:
         parts.append(_peak(report.after.peak, "at the peak, after"))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
@@ -49,6 +53,8 @@ def render_analysis(analysis: Analysis) -> RenderableType:
         table.add_row(f"lower bound on the head, {label}", _n(bound))
     table.add_row("file", _n(analysis.file_bytes))
     parts: list[RenderableType] = [table, _largest_steps(analysis.steps)]
+    if analysis.planned_for is not None:
+        parts.insert(1, _planned_for(analysis.planned_for))
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
     return Group(*parts)
@@ -154,10 +160,28 @@ def _sharing(report: Report) -> Table:
 
 def _proof(report: Report) -> RenderableType:
     optimal = "proved optimal for this order" if report.plan.optimal else "not proved optimal"
-    how = f"order: {report.schedule.method}; plan: {report.plan.method}, {optimal}; kernels: {report.kernels}"
+    target = f"target: {report.target}; " if report.target else ""
+    how = f"{target}order: {report.schedule.method}; plan: {report.plan.method}, {optimal}; kernels: {report.kernels}"
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
     return Group(Text(how), render_verdicts(report.equivalence))
+
+
+def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed]) -> Table:
+    title = "arena to reserve (32-bit) by the kernel library that the firmware links; --target chooses one"
+    table = Table(title=title, title_justify="left")
+    for column in ("kernels", "before", "after", "known by"):
+        table.add_column(column, justify="right" if column in ("before", "after") else "left")
+    for name, need in after.items():
+        table.add_row(name, _n(before[name].required), _n(need.required), "measured" if need.measured else "its source")
+    return table
+
+
+def _planned_for(label: PlanLabel) -> Text:
+    whom = label.target or "any target"
+    if label.overlaps:
+        return _text(f"the plan in the file is for {whom} with {label.kernels} kernels, and WRONG with others")
+    return _text(f"the plan in the file was made for {whom} with {label.kernels} kernels, and is right with any")
 
 
 def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
@@ -168,6 +192,8 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
     yield "arena head, planned", _n(use.arena_bytes)
     for part in ("head", "tail", "total"):
         yield f"TFLM measured {part} (64-bit)", _n(use.tflm[part]) if part in use.tflm else "-"
+    if "target" in use.required_bytes:
+        yield f"arena to reserve on the target{guess}", _n(use.required_bytes["target"])
     yield f"arena to reserve, 32-bit{guess}", _n(use.required_bytes["32"])
     yield f"arena to reserve, 64-bit{guess}", _n(use.required_bytes["64"])
 
@@ -200,7 +226,7 @@ def _budget(report: Report) -> Text:
     budget, after = report.budget or 0, report.after
     if report.within_budget:
         return Text(f"within the budget of {_n(budget)} bytes ({report.objective}){_price(report)}")
-    need = after.arena_bytes if report.objective == "head" else after.required_bytes["32"]
+    need = after.arena_bytes if report.objective == "head" else after.required_for_target
     return _text(
         f"OVER the budget of {_n(budget)} bytes ({report.objective}) by {_n(need - budget)}: "
         f"{_n(need)} are needed; {_what_binds(report)}"

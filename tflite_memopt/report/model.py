@@ -6,9 +6,11 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..equivalence.verdict import Verdict
+from ..equivalence.verdict import Basis, Verdict
+from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
 from ..memory.figures import Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
+from ..memory.libraries import LibraryNeed
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,18 @@ class SearchUse:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set."""
+    """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
+
+    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report.
+    """
 
     model: str | None
+    target: str | None
     kernels: str
     file_bytes: int
+    planned_for: PlanLabel | None
     memory: MemoryUse
+    libraries: dict[str, LibraryNeed]
     bounds: Bounds
     steps: tuple[StepUse, ...]
 
@@ -50,11 +58,13 @@ class Report:
     ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
     not met.
     ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
-    bytes that each kernel profile would allow, in its own best order.
+    bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
+    and "after", under each library that the firmware may link, the plan in force.
     """
 
     version: str
     model: str | None
+    target: str | None
     kernels: str
     objective: str
     budget: int | None
@@ -71,7 +81,9 @@ class Report:
     sharing: tuple[ReuseInForce, ...]
     operators_added: tuple[str, ...]
     arena_by_kernels: dict[str, int]
+    libraries: dict[str, dict[str, LibraryNeed]]
     equivalence: dict[str, Verdict]
+    basis: Basis
     file_bytes: dict[str, int]
     seconds: dict[str, float]
     warnings: tuple[str, ...]

@@ -16,10 +16,10 @@ class StageClock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Times what runs inside the ``with`` statement."""
+        """Times what runs inside the ``with`` statement; a stage that runs again adds up."""
         started = time.monotonic()
         yield
-        self._stages[name] = round(time.monotonic() - started, 6)
+        self._stages[name] = round(self._stages.get(name, 0) + time.monotonic() - started, 6)
 
     def seconds(self) -> dict[str, float]:
         """Seconds by stage so far, and ``total`` since the clock was made."""

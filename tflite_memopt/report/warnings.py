@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..kernels.profile import KernelProfile
+from ..memory.libraries import worse_under
 from ..options import Options
 from .model import Report
 
@@ -15,13 +16,36 @@ _METADATA = "TFLITE_METADATA"
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """The warnings of a report, most general first."""
-    return (*_of_kernels(report, profile), *_of_values(report), *_of_time(report), *_of_interface(report, options))
+    return (
+        *_of_basis(report),
+        *_of_kernels(report, profile, options),
+        *_of_values(report),
+        *_of_time(report),
+        *_of_interface(report, options),
+    )
 
 
-def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[str]:
+def _of_basis(report: Report) -> Iterator[str]:
+    yield from report.basis.findings
+    if report.equivalence and not report.basis.plan_executed:
+        yield f"equal as a graph only: TFLM did not execute the plan ({report.basis.reason})"
+    unproved = {name for verdict in report.equivalence.values() for name in verdict.unproved_outputs}
+    if unproved:
+        yield f"unproved, since the values are below 1e-6: {', '.join(sorted(unproved))}"
+    coverage = report.basis.coverage
+    if coverage is not None and not coverage.is_complete:
+        yield coverage.shortfall
+
+
+def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
-    if not profile.is_portable:
-        yield f"right only with firmware that links these kernels: {profile.description}"
+    if any(use.kind != "view" for use in report.sharing):
+        yield f"outputs lie on inputs: right only with firmware that links these kernels: {profile.description}"
+    elif not profile.is_portable:
+        yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
+    for name in worse_under(report.libraries["before"], report.libraries["after"], options.objective):
+        need = report.libraries["after"][name].required
+        yield f"needs more than before with {name} kernels: {report.libraries['before'][name].required} -> {need} bytes"
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head = after.tflm.get("head")
@@ -45,6 +69,11 @@ def _of_values(report: Report) -> Iterator[str]:
     )
 
 
+def _of_time(report: Report) -> Iterator[str]:
+    for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.reason == OUT_OF_TIME):
+        yield f"{rule}: {OUT_OF_TIME}"
+
+
 def _measured(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return "how far outputs differ was not measured"
@@ -57,11 +86,6 @@ def _measured(verdicts: Sequence[Verdict]) -> str:
     text = f"outputs differ by up to {size}, {100 * share:.3g} % of their values, over {verdicts[0].samples} samples"
     agreeing = [each.agreeing_argmax_share for each in verdicts if each.agreeing_argmax_share is not None]
     return f"{text}, the largest score is the same one in {min(agreeing):.1%}" if agreeing else text
-
-
-def _of_time(report: Report) -> Iterator[str]:
-    for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.reason == OUT_OF_TIME):
-        yield f"{rule}: {OUT_OF_TIME}"
 
 
 def _of_interface(report: Report, options: Options) -> Iterator[str]:

@@ -20,6 +20,7 @@ from ..ir.change import BOUNDARY, Refusal
 from ..ir.dtype import DType
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import label
+from ..ir.origin import origin_of
 
 NAME = "boundary"
 _INTEGERS = (DType.INT8, DType.UINT8, DType.INT16)
@@ -127,6 +128,7 @@ def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
 def _take_place(model: Model, outer: Tensor, inner: Tensor) -> None:
     """Make ``inner`` what the interface calls by the name of ``outer``, in the graph and in its signatures."""
     graph = model.main
+    inner.origin = origin_of(inner)
     inner.name, outer.name = outer.name, inner.name
 
     def exchanged(tensor: Tensor) -> Tensor:

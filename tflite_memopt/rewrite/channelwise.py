@@ -22,6 +22,7 @@ from ..ir.dtype import DType
 from ..ir.editor import Editor
 from ..ir.making import Array
 from ..ir.model import Operator, Quantization, Tensor
+from ..ir.origin import Origin, piece_of
 from .concatenation import MAX_PARTS, ROLE, ChannelPart, channel_parts
 from .pattern import Match
 
@@ -41,9 +42,9 @@ class GivenOperand:
 
 @dataclass(frozen=True)
 class ConstantOperand:
-    """New constants, one for each part: name, values and quantisation."""
+    """New constants, one for each part: name, values, quantisation, and origin where it is a range of a tensor."""
 
-    constants: Sequence[tuple[str, Array, Quantization | None]]
+    constants: Sequence[tuple[str, Array, Quantization | None, Origin | None]]
 
     def write(self, edit: Editor) -> Sequence[Tensor]:
         """The new tensors, one for each part."""
@@ -61,7 +62,12 @@ class SplitOperand:
         """The outputs of the SPLIT_V, one for each part."""
         tensor, shape = self.tensor, self.tensor.shape
         made = [
-            edit.activation(f"{tensor.name}/part{part.index}", (*shape[:-1], part.channels), tensor)
+            edit.activation(
+                f"{tensor.name}/part{part.index}",
+                (*shape[:-1], part.channels),
+                tensor,
+                origin=piece_of(tensor, -1, part.start),
+            )
             for part in self.parts
         ]
         sizes = edit.constant(f"{tensor.name}/sizes", np.asarray([part.channels for part in self.parts], np.int32))
@@ -120,7 +126,9 @@ class ChannelReader:
         for part in self.parts:
             start, count = self.output_channels(part)
             quantization = quantization_of_channels(constant.quantization, dimension, start, count)
-            cuts.append((f"{constant.name}/part{part.index}", channels_of(whole, start, count, axis), quantization))
+            origin = piece_of(constant, dimension, start)
+            name = f"{constant.name}/part{part.index}"
+            cuts.append((name, channels_of(whole, start, count, axis), quantization, origin))
         return ConstantOperand(cuts)
 
     def split(self, *operands: PartOperand, **fields: Any) -> ChannelSplit:
@@ -169,8 +177,9 @@ def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
     operands = [operand.write(edit) for operand in split.operands]
     made = []
     for part in reader.parts:
-        shape = (*output.shape[:-1], reader.output_channels(part)[1])
-        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output))
+        start, count = reader.output_channels(part)
+        shape, origin = (*output.shape[:-1], count), piece_of(output, -1, start)
+        made.append(edit.activation(f"{output.name}/part{part.index}", shape, output, origin=origin))
         edit.twin(reader.operator, [operand[part.index] for operand in operands], made[-1:], **split.fields)
     edit.operator("CONCATENATION", made, (output,), "ConcatenationOptions", axis=len(output.shape) - 1)
 

@@ -52,20 +52,43 @@ class _KernelAxis:
 
 def window_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     """CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D, MAX_POOL_2D. Filter and bias must be constants."""
+    found = _axes(operator)
+    if found is None:
+        return ()
+    source, output, rows, columns = found
+    return (KernelReuse(source, output, distance(source, output, rows.first_read(), columns.first_read()), "overlap"),)
+
+
+def row_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
+    """The same for a kernel that finishes one output row before the next, and goes over a row more than once.
+
+    distance = max over rows of the row's end - the lowest byte that it or a later one reads.
+    """
+    found = _axes(operator)
+    if found is None:
+        return ()
+    source, output, rows, columns = found
+    # Every pixel of a row may be read until its last one has been written: all of them read from the lowest column.
+    lowest = np.full(output.shape[2], columns.first_read().min())
+    return (KernelReuse(source, output, distance(source, output, rows.first_read(), lowest), "overlap"),)
+
+
+def _axes(operator: Operator) -> tuple[Tensor, Tensor, _KernelAxis, _KernelAxis] | None:
+    """Input, output, rows and columns; None where a rule does not apply."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not _is_plain(source, output):
-        return ()
+        return None
     if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
-        return ()
+        return None
     if operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         filters = operator.inputs[1]
         if filters is None or len(filters.shape) != 4:
-            return ()
+            return None
         taps = filters.shape[1], filters.shape[2]
     else:
         taps = operator.option("filterHeight", 0), operator.option("filterWidth", 0)
     rows, columns = (_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2))
-    return (KernelReuse(source, output, distance(source, output, rows.first_read(), columns.first_read()), "overlap"),)
+    return source, output, rows, columns
 
 
 def resize_reuses(operator: Operator) -> tuple[KernelReuse, ...]:

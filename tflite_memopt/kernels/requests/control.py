@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...ir.model import Model, Operator
-from .model import RequestRule, Requests, Size, Word
+from .model import Abi, RequestRule, Requests, Size
 from .plain import Plain
 from .slots import IN0, IN1, held, needed
 
 _VAR_HANDLE_PARAMS = Size(8, 16)  # TfLiteVarHandleParams
 _VAR_HANDLE_DATA = Size(4, 4)  # OpData
 _POINTER = Size(4, 8)
-_ASSIGN_DATA = Size(0, 4)  # OpData, which only builds with tensor compression have
+_ASSIGN_DATA = Size(0, 4, lp64=0)  # OpData, which only builds with tensor compression have
 
 CONTROL: Mapping[str, RequestRule] = {
     "CALL_ONCE": Plain(Size(4, 4), Size(8, 8)),  # TfLiteCallOnceParams; OpData
@@ -28,16 +28,16 @@ CONTROL: Mapping[str, RequestRule] = {
 """Rows by the builtin's schema name."""
 
 
-def var_handle(operator: Operator, word: Word) -> Requests:
+def var_handle(operator: Operator, abi: Abi) -> Requests:
     """VAR_HANDLE: its parameters are two pointers."""
     return Requests(
-        params=_VAR_HANDLE_PARAMS.on(word),
-        init=(_VAR_HANDLE_DATA.on(word),),
-        params_alignment=_POINTER.on(word),
+        params=_VAR_HANDLE_PARAMS.on(abi),
+        init=(_VAR_HANDLE_DATA.on(abi),),
+        params_alignment=_POINTER.on(abi),
     )
 
 
-def assign_variable(operator: Operator, word: Word) -> Requests:
+def assign_variable(operator: Operator, abi: Abi) -> Requests:
     """ASSIGN_VARIABLE: the variable's bytes, in Prepare.
 
     Only the first assignment to a variable takes them, see ``repeated_assignments``. A handle that is not made
@@ -45,7 +45,7 @@ def assign_variable(operator: Operator, word: Word) -> Requests:
     """
     value = needed(operator, IN1)
     return Requests(
-        init=(_ASSIGN_DATA.w64,) if word == 64 else (),
+        init=(_ASSIGN_DATA.on(abi),) if _ASSIGN_DATA.on(abi) else (),
         prepare=() if _variable_of(operator) is None else (value.nbytes,),
         temporaries=held(operator, (IN1,)),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ...errors import UnsupportedModelError
 from ...ir.model import Operator, Tensor
 from .custom_options import custom_options
-from .model import Requests, Size, Word
+from .model import Abi, Requests, Size
 from .plain import Plain
 from .slots import IN0, IN1, TERNARY, UNARY, Slot, held, needed
 
@@ -31,14 +31,14 @@ circular_buffer = Plain(op_data=Size(8, 8), holds=UNARY)  # OpDataCircularBuffer
 """CIRCULAR_BUFFER."""
 
 
-def detection_postprocess(operator: Operator, word: Word) -> Requests:
+def detection_postprocess(operator: Operator, abi: Abi) -> Requests:
     """TFLite_Detection_PostProcess: eleven scratch buffers, most of them detections x boxes."""
     options = custom_options(operator)
     detections, classes = int(options.get("max_detections", 0)), int(options.get("num_classes", 0))
     boxes, scores = needed(operator, IN0).shape[1], needed(operator, IN1).shape
     per_box, per_detection = boxes * _FLOAT, detections * boxes * _FLOAT
     return Requests(
-        init=(_DETECTION_DATA.on(word),),
+        init=(_DETECTION_DATA.on(abi),),
         scratch=(
             boxes,  # which candidates are active
             per_box * _BOX_COORDINATES,  # decoded boxes
@@ -56,13 +56,13 @@ def detection_postprocess(operator: Operator, word: Word) -> Requests:
     )
 
 
-def decode(operator: Operator, word: Word) -> Requests:
+def decode(operator: Operator, abi: Abi) -> Requests:
     """TFLM_DECODE: pairs of an encoded and an ancillary input, each with a decoder for one output."""
-    prepare = [len(operator.outputs) * _POINTER.on(word)]
+    prepare = [len(operator.outputs) * _POINTER.on(abi)]
     temporaries: list[Tensor] = []
     for output, encoded, ancillary in _triples(operator):
         kind = _decoder_kind(operator, needed(operator, ancillary))
-        prepare.append(_DECODERS[kind].on(word))
+        prepare.append(_DECODERS[kind].on(abi))
         if kind == _PRUNE:
             prepare.extend(_zero_points(needed(operator, output)))
         temporaries.extend(held(operator, (encoded, ancillary, output)))

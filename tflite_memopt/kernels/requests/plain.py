@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir.model import Operator, Tensor
-from .model import NOTHING, Requests, Size, Word
+from .model import NOTHING, Abi, Requests, Size, alignment_of
 from .slots import OUT0, Slot, held, needed
 
 _INT = 4
@@ -15,7 +15,7 @@ _INT = 4
 class Plain:
     """A rule without conditions. Sizes in bytes.
 
-    ``params``: the parser's structure; ``params_alignment`` its alignment. ``op_data``: allocated in Init.
+    ``params``: the parser's structure. ``op_data``: allocated in Init.
     ``holds``: the AllocateTemp calls of Prepare, in order. ``moves_shape``: Prepare copies the first output's
     dimensions from the file into the arena (kernel_util.cc, ``CreateWritableTensorDimsWithCopy``).
     """
@@ -24,17 +24,16 @@ class Plain:
     op_data: Size = NOTHING
     holds: tuple[Slot, ...] = ()
     moves_shape: bool = False
-    params_alignment: int = 4
 
-    def __call__(self, operator: Operator, word: Word) -> Requests:
+    def __call__(self, operator: Operator, abi: Abi) -> Requests:
         """The requests of one operator; the same for every operator but for the copied shape."""
-        op_data = self.op_data.on(word)
+        params, op_data = self.params.on(abi), self.op_data.on(abi)
         return Requests(
-            params=self.params.on(word),
+            params=params,
             init=(op_data,) if op_data else (),
             prepare=(shape_bytes(needed(operator, OUT0)),) if self.moves_shape else (),
             temporaries=held(operator, self.holds),
-            params_alignment=self.params_alignment,
+            params_alignment=alignment_of(params),
         )
 
 

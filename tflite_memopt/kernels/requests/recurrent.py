@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...ir.dtype import DType
 from ...ir.model import Operator
-from .model import Requests, Size, Word
+from .model import Abi, Requests, Size
 from .slots import IN0, IN1, OUT0, Slot, held, inputs, needed
 
 _INT32 = 4
@@ -18,26 +18,26 @@ _LSTM_INPUTS = 24
 _LSTM_BUFFERS = 4
 _HIDDEN_STATE = Slot("input", 18)
 _CELL_STATE = Slot("input", 19)
-_SVDF_PARAMS = Size(12, 12)  # TfLiteSVDFParams
+_SVDF_PARAMS = Size(12, 12, short=8)  # TfLiteSVDFParams
 _SVDF_DATA = Size(36, 36)  # OpDataSvdf
 _SVDF_INPUTS = 5
 
 
-def unidirectional_sequence_lstm(operator: Operator, word: Word) -> Requests:
+def unidirectional_sequence_lstm(operator: Operator, abi: Abi) -> Requests:
     """The LSTM: four scratch buffers of the cell state's type, one per gate, of batch x state elements."""
     activation = needed(operator, IN0)
     batch = activation.shape[1 if operator.option("timeMajor", False) else 0]
     state = needed(operator, _HIDDEN_STATE).shape[1]
     gate = batch * state * needed(operator, _CELL_STATE).dtype.arena_bytes
     return Requests(
-        params=_LSTM_PARAMS.on(word),
-        init=(_LSTM_DATA.on(word),),
+        params=_LSTM_PARAMS.on(abi),
+        init=(_LSTM_DATA.on(abi),),
         scratch=(gate,) * _LSTM_BUFFERS,
         temporaries=held(operator, (*inputs(_LSTM_INPUTS), OUT0)),
     )
 
 
-def svdf(operator: Operator, word: Word) -> Requests:
+def svdf(operator: Operator, abi: Abi) -> Requests:
     """SVDF: scratch for the filters' dot products and, in integer models, for the units' sums."""
     activation = needed(operator, IN0)
     batch, filters = activation.shape[0], needed(operator, IN1).shape[0]
@@ -46,8 +46,8 @@ def svdf(operator: Operator, word: Word) -> Requests:
         units = filters // int(operator.option("rank", 1))
         scratch += (batch * units * _INT32,)
     return Requests(
-        params=_SVDF_PARAMS.on(word),
-        init=(_SVDF_DATA.on(word),),
+        params=_SVDF_PARAMS.on(abi),
+        init=(_SVDF_DATA.on(abi),),
         scratch=scratch,
         temporaries=held(operator, (*inputs(_SVDF_INPUTS), OUT0)),
     )

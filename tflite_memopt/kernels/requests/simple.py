@@ -21,19 +21,19 @@ _PAD = Plain(op_data=Size(56, 56), holds=TERNARY)  # OpData, pad_common.cc; PADV
 
 SIMPLE: Mapping[str, RequestRule] = {
     "ABS": _ABS_RSQRT,
-    "ADD": Plain(Size(8, 8), Size(60, 60), BINARY),  # TfLiteAddParams; OpDataAdd
-    "ARG_MAX": Plain(Size(4, 4)),  # TfLiteArgMaxParams
-    "ARG_MIN": Plain(Size(4, 4)),  # TfLiteArgMinParams
+    "ADD": Plain(Size(8, 8, short=2), Size(60, 60), BINARY),  # TfLiteAddParams; OpDataAdd
+    "ARG_MAX": Plain(Size(4, 4, short=1)),  # TfLiteArgMaxParams
+    "ARG_MIN": Plain(Size(4, 4, short=1)),  # TfLiteArgMinParams
     "AVERAGE_POOL_2D": _POOL,
     "BATCH_TO_SPACE_ND": Plain(holds=UNARY),
     "BROADCAST_ARGS": Plain(holds=BINARY),
     "BROADCAST_TO": Plain(holds=BINARY),
-    "CAST": Plain(Size(8, 8), holds=UNARY),  # TfLiteCastParams
+    "CAST": Plain(Size(8, 8, short=2), holds=UNARY),  # TfLiteCastParams
     "CEIL": Plain(holds=UNARY),
     "COS": Plain(holds=UNARY),
     "DEPTH_TO_SPACE": Plain(Size(4, 4), holds=UNARY, moves_shape=True),  # TfLiteDepthToSpaceParams
     "DEQUANTIZE": Plain(op_data=Size(32, 32), holds=UNARY),  # DequantizeOpData
-    "DIV": Plain(Size(4, 4), Size(28, 28), BINARY),  # TfLiteDivParams; OpDataDiv
+    "DIV": Plain(Size(4, 4, short=1), Size(28, 28), BINARY),  # TfLiteDivParams; OpDataDiv
     "DYNAMIC_UPDATE_SLICE": Plain(holds=TERNARY),
     "ELU": Plain(op_data=Size(256, 256), holds=UNARY),  # OpData: a look-up table for int8
     "EQUAL": _COMPARISON,
@@ -48,7 +48,7 @@ SIMPLE: Mapping[str, RequestRule] = {
     "GREATER": _COMPARISON,
     "GREATER_EQUAL": _COMPARISON,
     "HARD_SWISH": Plain(op_data=Size(20, 20), holds=UNARY),  # HardSwishParams
-    "L2_NORMALIZATION": Plain(Size(4, 4), Size(4, 4), UNARY),  # TfLiteL2NormParams; L2NormalizationParams
+    "L2_NORMALIZATION": Plain(Size(4, 4, short=1), Size(4, 4), UNARY),  # TfLiteL2NormParams; L2NormalizationParams
     "L2_POOL_2D": Plain(Size(40, 40), holds=(OUT0, IN0), moves_shape=True),  # TfLitePoolParams
     "LEAKY_RELU": Plain(Size(4, 4), Size(24, 24), UNARY),  # TfLiteLeakyReluParams; LeakyReluOpData
     "LESS": _COMPARISON,
@@ -61,7 +61,7 @@ SIMPLE: Mapping[str, RequestRule] = {
     "MAXIMUM": Plain(),
     "MAX_POOL_2D": _POOL,
     "MINIMUM": Plain(),
-    "MUL": Plain(Size(4, 4), Size(36, 36), BINARY),  # TfLiteMulParams; OpDataMul
+    "MUL": Plain(Size(4, 4, short=1), Size(36, 36), BINARY),  # TfLiteMulParams; OpDataMul
     "NEG": Plain(),
     "NOT_EQUAL": _COMPARISON,
     "PACK": Plain(Size(8, 8)),  # TfLitePackParams
@@ -71,13 +71,13 @@ SIMPLE: Mapping[str, RequestRule] = {
     "QUANTIZE": Plain(op_data=Size(32, 32), holds=UNARY),  # OpDataQuantizeReference
     "RELU": Plain(op_data=Size(28, 28), holds=UNARY),  # ReluOpData, activations.cc
     "RELU6": Plain(op_data=Size(8, 8), holds=(IN0,)),  # Relu6OpData, activations.cc
-    "RESIZE_BILINEAR": Plain(Size(2, 2), holds=BINARY, params_alignment=1),  # TfLiteResizeBilinearParams
-    "RESIZE_NEAREST_NEIGHBOR": Plain(Size(2, 2), holds=BINARY, params_alignment=1),
+    "RESIZE_BILINEAR": Plain(Size(2, 2), holds=BINARY),  # TfLiteResizeBilinearParams
+    "RESIZE_NEAREST_NEIGHBOR": Plain(Size(2, 2), holds=BINARY),
     "REVERSE_V2": Plain(holds=BINARY),
     "ROUND": Plain(holds=UNARY),
     "RSQRT": _ABS_RSQRT,
     "SELECT_V2": Plain(op_data=Size(1, 1), holds=TERNARY),  # OpData
-    "SHAPE": Plain(Size(4, 4)),  # TfLiteShapeParams
+    "SHAPE": Plain(Size(4, 4, short=1)),  # TfLiteShapeParams
     "SIN": Plain(holds=UNARY),
     "SLICE": Plain(holds=TERNARY),
     "SPACE_TO_BATCH_ND": Plain(op_data=Size(4, 4), holds=UNARY),  # SpaceToBatchParams
@@ -90,7 +90,7 @@ SIMPLE: Mapping[str, RequestRule] = {
     "SQUEEZE": Plain(Size(36, 36), holds=UNARY),  # TfLiteSqueezeParams
     # TfLiteStridedSliceParams; StridedSliceParams
     "STRIDED_SLICE": Plain(Size(24, 24), Size(84, 84), (IN0, IN1, IN2, IN3, OUT0)),
-    "SUB": Plain(Size(8, 8), Size(52, 52), BINARY),  # TfLiteSubParams; OpDataSub
+    "SUB": Plain(Size(8, 8, short=2), Size(52, 52), BINARY),  # TfLiteSubParams; OpDataSub
     "TANH": Plain(op_data=Size(16, 16), holds=_TANH),  # OpData
     "TRANSPOSE": Plain(holds=BINARY),
     "UNPACK": Plain(Size(8, 8)),  # TfLiteUnpackParams

@@ -13,7 +13,7 @@ from ...ir.check import misfit
 from ...ir.model import Model, Operator
 from . import convolution, custom, dense, elementwise, moves, recurrent, reduction, signal
 from .control import CONTROL, assign_variable, repeated_assignments, var_handle
-from .model import RequestRule, Requests, Size, Word
+from .model import Abi, RequestRule, Requests, Size
 from .signal import SIGNAL
 from .simple import SIMPLE
 
@@ -62,31 +62,31 @@ REFERENCE: Mapping[str, RequestRule] = {
 """Rules by the builtin's schema name, or by custom code."""
 
 
-def requests_of(operator: Operator, word: Word) -> Requests:
+def requests_of(operator: Operator, abi: Abi) -> Requests:
     """What the operator's reference kernel takes from the arena; a guess when it has no row."""
     rule = REFERENCE.get(operator.opcode.label)
     try:
-        return _guess(operator, word) if rule is None else rule(operator, word)
+        return _guess(operator, abi) if rule is None else rule(operator, abi)
     except IndexError as error:
         raise misfit(operator) from error
 
 
-def requests_in(model: Model, word: Word, rule: RequestRule = requests_of) -> dict[Operator, Requests]:
+def requests_in(model: Model, abi: Abi, rule: RequestRule = requests_of) -> dict[Operator, Requests]:
     """The requests of every operator of a model, in the order in which TFLM prepares them.
 
     Differs from the rule in one point that a single operator cannot know: an ASSIGN_VARIABLE to a variable
     that an earlier one has allocated takes no buffer.
     """
-    asked = {operator: rule(operator, word) for graph in model.graphs for operator in graph.operators}
+    asked = {operator: rule(operator, abi) for graph in model.graphs for operator in graph.operators}
     for operator in repeated_assignments(model):
         asked[operator] = replace(asked[operator], prepare=())
     return asked
 
 
-def _guess(operator: Operator, word: Word) -> Requests:
+def _guess(operator: Operator, abi: Abi) -> Requests:
     return Requests(
-        params=_GUESSED_PARAMS.on(word),
-        init=(_GUESSED_DATA.on(word),),
+        params=_GUESSED_PARAMS.on(abi),
+        init=(_GUESSED_DATA.on(abi),),
         temporaries=(*operator.present_inputs(), *operator.outputs),
         known=False,
     )

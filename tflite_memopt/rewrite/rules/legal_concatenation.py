@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
+from ...ir.origin import piece_of
 from ..concatenation import CONCATENATION, MAX_PARTS, joined_axis
 from ..pattern import Match
 from ..rule import Rule
@@ -61,15 +62,17 @@ def _round(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor]) -> l
     rest = list(parts)
     while len(rest) > 1 and len(joined) + len(rest) > MAX_PARTS:
         size = min(MAX_PARTS, len(joined) + len(rest) - MAX_PARTS + 1, len(rest))
-        joined.append(_join(found, edit, rest[:size]))
+        start = sum(part.shape[found.axis] for part in joined)
+        joined.append(_join(found, edit, rest[:size], start))
         rest = rest[size:]
     return joined + rest
 
 
-def _join(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor]) -> Tensor:
+def _join(found: LongConcatenation, edit: Editor, parts: Sequence[Tensor], start: int) -> Tensor:
     shape = list(found.whole.shape)
     shape[found.axis] = sum(part.shape[found.axis] for part in parts)
-    joined = edit.activation(f"{found.whole.name}/joined", shape, found.whole)
+    origin = piece_of(found.whole, found.axis, start)
+    joined = edit.activation(f"{found.whole.name}/joined", shape, found.whole, origin=origin)
     edit.twin(found.operator, parts, (joined,))
     return joined
 

@@ -40,6 +40,7 @@ from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.making import Array
 from ...ir.model import Operator, Quantization, Tensor
+from ...ir.origin import piece_of
 from ..concatenation import CONCATENATION, ROLE, ChannelPart, channel_parts
 from ..pattern import Match, Pattern
 from ..rule import Rule
@@ -201,7 +202,9 @@ def _partial(
     inputs = list(reader.operator.inputs)
     inputs[reader.data_slot] = part.tensor
     weights = reader.weights
-    inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{part.index}", cut, _without_range(weights.quantization))
+    origin = piece_of(weights, -1, part.start)
+    scales = _without_range(weights.quantization)
+    inputs[_WEIGHTS] = edit.constant(f"{weights.name}/part{part.index}", cut, scales, origin)
     if part.index and reader.bias is not None and found.bias is not None:
         no_bias = edit.constant(f"{reader.bias.name}/none", found.bias * 0, reader.bias.quantization)
         inputs[reader.bias_slot] = no_bias

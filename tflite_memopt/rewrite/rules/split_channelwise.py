@@ -179,7 +179,7 @@ def _reshape(reader: ChannelReader) -> ChannelSplit | str:
     if operator.name != "RESHAPE":
         return reader.split_data()
     shapes = [
-        (f"{output.name}/part{part.index}/shape", np.asarray((*output.shape[:-1], part.channels), np.int32), None)
+        (f"{output.name}/part{part.index}/shape", np.asarray((*output.shape[:-1], part.channels), np.int32), None, None)
         for part in reader.parts
     ]
     # The operand says the shape; the field that may say it too would say that of the whole.
@@ -208,7 +208,7 @@ def _slice(reader: ChannelReader) -> ChannelSplit | str:
     (begin, _), (extent, kept), *strides = limits
     dtype = np.int32 if extent.dtype is DType.INT32 else np.int64
     extents = [
-        (f"{extent.name}/part{part.index}", np.asarray([*kept[:-1].tolist(), part.channels], dtype), None)
+        (f"{extent.name}/part{part.index}", np.asarray([*kept[:-1].tolist(), part.channels], dtype), None, None)
         for part in reader.parts
     ]
     shared = [reader.shared(tensor) for tensor, _ in strides]

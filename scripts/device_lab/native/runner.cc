@@ -1,0 +1,283 @@
+// A runner: executes .tflite models on TensorFlow Lite Micro as tflite_memopt's proof asks for it. The same file is
+// built for the host and for Cortex-M under QEMU, where files, arguments and output go through semihosting.
+// The protocol is described in docs/device_runner.md:
+//
+//   runner REQUESTS
+//
+// REQUESTS is a text file with one run a line: MODEL INPUTS OUTPUTS ARENA_BYTES SAMPLES SEARCH. An arena of 0 bytes is
+// the largest that there is; SEARCH is 1 to look for the smallest arena and 0 not to. Each run is answered by lines
+// "key value", the last of them "done" or "error TEXT".
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "counter.h"
+#include "faults.h"
+#include "operators.h"
+#include "tensorflow/lite/micro/arena_allocator/single_arena_buffer_allocator.h"
+#include "tensorflow/lite/micro/debug_log.h"
+#include "tensorflow/lite/micro/memory_planner/greedy_memory_planner.h"
+#include "tensorflow/lite/micro/micro_allocator.h"
+#include "tensorflow/lite/micro/micro_interpreter.h"
+#include "tensorflow/lite/micro/micro_resource_variable.h"
+#include "tensorflow/lite/schema/schema_generated.h"
+
+#define TEXT_OF(...) #__VA_ARGS__
+#define TEXT(...) TEXT_OF(__VA_ARGS__)
+
+#ifdef __arm__
+#define BIG_RAM __attribute__((section(".bigram"), aligned(16)))
+constexpr size_t kMostModelBytes = 6u << 20;
+constexpr size_t kMostArenaBytes = 6u << 20;
+#else
+#define BIG_RAM alignas(16)
+constexpr size_t kMostModelBytes = 64u << 20;
+constexpr size_t kMostArenaBytes = 64u << 20;
+#endif
+
+namespace {
+
+constexpr size_t kGuardBytes = 1024;
+constexpr uint8_t kGuard = 0x5A;
+constexpr size_t kNameBytes = 64;
+BIG_RAM uint8_t model_bytes[kMostModelBytes];
+BIG_RAM uint8_t memory[kMostArenaBytes + 2 * kGuardBytes];
+uint8_t* const arena = memory + kGuardBytes;
+Resolver resolver;
+bool quiet = false;
+bool lacks_memory = false;  // a message said so: some kernels do not look whether they got what they asked for
+
+struct Request {
+  char model[kNameBytes], inputs[kNameBytes], outputs[kNameBytes];
+  unsigned long arena_bytes, samples;
+  int search;
+};
+
+// As many resource variables as there are distinct names, which is what firmware must ask for.
+int ResourceVariables(const tflite::Model* model) {
+  constexpr int kMost = 64;
+  const char* names[kMost];
+  int count = 0;
+  for (const auto* graph : *model->subgraphs()) {
+    for (const auto* op : *graph->operators()) {
+      const auto* options = op->builtin_options_as_VarHandleOptions();
+      if (options == nullptr) continue;
+      const char* name = options->shared_name() == nullptr ? "" : options->shared_name()->c_str();
+      bool known = false;
+      for (int i = 0; i < count; ++i) known = known || strcmp(names[i], name) == 0;
+      if (!known && count < kMost) names[count++] = name;
+    }
+  }
+  return count;
+}
+
+// MicroInterpreter as firmware makes it with an arena, but with the allocator in reach, which tells head and tail:
+// the steps of MicroAllocator::Create(arena, size), one by one.
+class Session {
+ public:
+  tflite::SingleArenaBufferAllocator* allocator = nullptr;
+  tflite::MicroInterpreter* interpreter = nullptr;
+
+  bool Open(const tflite::Model* model, size_t size) {
+    constexpr size_t kLeast = 512;  // below it, SingleArenaBufferAllocator::Create writes behind the arena
+    if (size < kLeast) return false;
+    allocator = tflite::SingleArenaBufferAllocator::Create(arena, size);
+    uint8_t* room = allocator->AllocatePersistentBuffer(sizeof(tflite::GreedyMemoryPlanner),
+                                                        alignof(tflite::GreedyMemoryPlanner));
+    auto* planner = new (room) tflite::GreedyMemoryPlanner();
+    tflite::MicroAllocator* micro = tflite::MicroAllocator::Create(allocator, planner);
+    const int variables = ResourceVariables(model);
+    auto* resources = variables > 0 ? tflite::MicroResourceVariables::Create(micro, variables) : nullptr;
+    interpreter = new (place_) tflite::MicroInterpreter(model, resolver, micro, resources);
+    if (interpreter->AllocateTensors() == kTfLiteOk) return true;
+    // Its destructor calls kernels that were never set up; it holds nothing outside the arena.
+    interpreter = nullptr;
+    return false;
+  }
+  void Close() {
+    if (interpreter != nullptr) interpreter->~MicroInterpreter();
+    interpreter = nullptr;
+  }
+  void Forget() { interpreter = nullptr; }
+
+ private:
+  alignas(16) uint8_t place_[sizeof(tflite::MicroInterpreter)];
+};
+
+Session session;
+
+bool Accepts(const tflite::Model* model, size_t size) {
+  bool accepted = false;
+  lacks_memory = false;
+  const bool came_back = ComesBack([&] {
+    accepted = session.Open(model, size);
+    session.Close();
+  });
+  if (!came_back) session.Forget();
+  return came_back && accepted && !lacks_memory;
+}
+
+// The smallest arena, a multiple of 16 bytes, that AllocateTensors accepts; 0 if none. Nothing below what is in use in
+// the end can do.
+size_t SmallestArena(const tflite::Model* model, size_t used) {
+  size_t low = (used + 15) / 16 - 1, high = low + 1;
+  for (size_t step = 1; !Accepts(model, high * 16); step *= 2) {
+    low = high;
+    high += step;
+    if (high * 16 > kMostArenaBytes) return 0;
+  }
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    (Accepts(model, middle * 16) ? high : low) = middle;
+  }
+  return high * 16;
+}
+
+bool ReadModel(const char* name) {
+  FILE* file = fopen(name, "rb");
+  if (file == nullptr) return false;
+  const size_t size = fread(model_bytes, 1, sizeof(model_bytes), file);
+  fclose(file);
+  return size > 0 && size < sizeof(model_bytes);
+}
+
+// Returns what went wrong, or null.
+const char* Invoke(FILE* inputs, FILE* outputs, unsigned long samples, uint64_t* instructions) {
+  tflite::MicroInterpreter* const run = session.interpreter;
+  for (unsigned long sample = 0; sample < samples; ++sample) {
+    for (size_t i = 0; i < run->inputs_size(); ++i) {
+      TfLiteTensor* const tensor = run->input(i);
+      if (fread(tensor->data.data, 1, tensor->bytes, inputs) != tensor->bytes) return "the inputs file is too short";
+    }
+    const uint64_t start = Instructions();
+    if (run->Invoke() != kTfLiteOk) return "Invoke failed";
+    *instructions += Instructions() - start;
+    for (size_t i = 0; i < run->outputs_size(); ++i) {
+      const TfLiteTensor* const tensor = run->output(i);
+      if (fwrite(tensor->data.data, 1, tensor->bytes, outputs) != tensor->bytes) return "cannot write the outputs";
+    }
+  }
+  return nullptr;
+}
+
+const char* InvokeWithFiles(const Request& request, uint64_t* instructions) {
+  FILE* const inputs = fopen(request.inputs, "rb");
+  FILE* const outputs = fopen(request.outputs, "wb");
+  const char* problem = "cannot open the files of inputs and outputs";
+  if (inputs != nullptr && outputs != nullptr) problem = Invoke(inputs, outputs, request.samples, instructions);
+  if (inputs != nullptr) fclose(inputs);
+  if (outputs != nullptr && fclose(outputs) != 0 && problem == nullptr) problem = "cannot write the outputs";
+  return problem;
+}
+
+bool GuardsAreWhole(size_t size) {
+  for (size_t i = 0; i < kGuardBytes; ++i)
+    if (memory[i] != kGuard || arena[size + i] != kGuard) return false;
+  return true;
+}
+
+void Tell(const char* key, uint64_t value) {
+  // newlib's small printf knows no 64-bit numbers.
+  char digits[24];
+  char* at = digits + sizeof(digits) - 1;
+  *at = 0;
+  do *--at = static_cast<char>('0' + value % 10);
+  while ((value /= 10) != 0);
+  printf("%s %s\n", key, at);
+}
+
+// Returns what went wrong, or null. `used` is what the arena holds in the end.
+const char* RunModel(const Request& request, size_t arena_bytes, size_t* used) {
+  if (!session.Open(tflite::GetModel(model_bytes), arena_bytes)) return "AllocateTensors failed";
+  *used = session.interpreter->arena_used_bytes();
+  Tell("head", session.allocator->GetNonPersistentUsedBytes());
+  Tell("tail", session.allocator->GetPersistentUsedBytes());
+  uint64_t instructions = 0;
+  const char* const problem = InvokeWithFiles(request, &instructions);
+  if (problem != nullptr) return problem;
+  if (!GuardsAreWhole(arena_bytes)) return "bytes outside the arena were written";
+  if (instructions > 0) Tell("instructions", instructions);
+  return nullptr;
+}
+
+const char* TellSmallestArena(size_t used) {
+  quiet = true;
+  const size_t smallest = SmallestArena(tflite::GetModel(model_bytes), used);
+  quiet = false;
+  if (smallest == 0) return "no arena of this runner is large enough";
+  Tell("smallest_arena", smallest);
+  return nullptr;
+}
+
+const char* Prepare(const Request& request, size_t arena_bytes) {
+  if (arena_bytes > kMostArenaBytes) return "this runner has no arena of that size";
+  if (!ReadModel(request.model)) return "cannot read the model, or it is too large for this runner";
+  memset(memory, kGuard, arena_bytes + 2 * kGuardBytes);
+  return nullptr;
+}
+
+// Prints the answer; false if the runner cannot go on.
+bool Answer(const Request& request) {
+  printf("model %s\nkernels %s\ncommit %s\n", request.model, TEXT(RUNNER_KERNELS), TEXT(RUNNER_COMMIT));
+  Tell("pointer_bits", 8 * sizeof(void*));
+  const size_t arena_bytes = request.arena_bytes == 0 ? kMostArenaBytes : request.arena_bytes;
+  bool came_back = true;
+  const char* problem = Prepare(request, arena_bytes);
+  if (problem == nullptr) {
+    size_t used = 0;
+    came_back = ComesBack([&] { problem = RunModel(request, arena_bytes, &used); });
+    if (!came_back) problem = "a fault: memory was read or written that may not be";
+    if (came_back) session.Close();
+    if (problem == nullptr && request.search != 0) problem = TellSmallestArena(used);
+  }
+  if (problem != nullptr) printf("error %s\n", problem);
+  else printf("done\n");
+  fflush(stdout);
+  return came_back;
+}
+
+int AnswerAll(const char* name) {
+  FILE* const requests = fopen(name, "r");
+  if (requests == nullptr) {
+    printf("error cannot open the requests\n");
+    return 1;
+  }
+  Request request;
+  static_assert(kNameBytes == 64, "the widths below");
+  while (fscanf(requests, "%63s %63s %63s %lu %lu %d", request.model, request.inputs, request.outputs,
+                &request.arena_bytes, &request.samples, &request.search) == 6) {
+    if (!Answer(request)) return 3;
+  }
+  fclose(requests);
+  return 0;
+}
+
+}  // namespace
+
+// TFLM ends each message by a piece of its own, "\r\n".
+extern "C" void DebugLog(const char* format, va_list args) {
+  lacks_memory = lacks_memory || strncmp(format, "Failed to ", 10) == 0;
+  if (quiet) return;
+  if (strcmp(format, "\r\n") == 0) {
+    printf("\n");
+    return;
+  }
+  printf("log ");
+  vprintf(format, args);
+}
+extern "C" int DebugVsnprintf(char* buffer, size_t size, const char* format, va_list args) {
+  return vsnprintf(buffer, size, format, args);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    printf("usage: runner REQUESTS (see docs/device_runner.md)\n");
+    return 2;
+  }
+  AddOperators(resolver);
+  CatchFaults();
+  StartCounter();
+  return AnswerAll(argv[1]);
+}

@@ -1,0 +1,52 @@
+"""A runner over the tflite-micro wheel, in the protocol of docs/device_runner.md: wheel_runner.py REQUESTS."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.inputs import Sample
+from tflite_memopt.equivalence.ranges import numpy_type
+from tflite_memopt.equivalence.tflm import run_tflm
+from tflite_memopt.io.reader import read_model
+
+_LARGEST = 1 << 24
+
+
+def main(requests: str) -> None:
+    for line in Path(requests).read_text().splitlines():
+        model, inputs, outputs, arena, samples, search = line.split()
+        print(f"model {model}\nkernels reference\ncommit wheel", flush=True)
+        data = Path(model).read_bytes()
+        given = _inputs(data, Path(inputs).read_bytes(), int(samples))
+        try:
+            outcome = run_tflm(RunJob(data, given, int(arena) or _LARGEST))
+        except RuntimeError as error:
+            print(f"log what the wheel said\nerror {error}", flush=True)
+            continue
+        Path(outputs).write_bytes(b"".join(array.tobytes() for array in outcome.arrays.values()))
+        print(f"head {outcome.facts['head']}\ntail {outcome.facts['tail']}")
+        if int(search):
+            print("smallest_arena 4096")
+        print("done", flush=True)
+
+
+def _inputs(model: bytes, data: bytes, samples: int) -> list[Sample]:
+    found, at = [], 0
+    for _ in range(samples):
+        sample = []
+        for tensor in read_model(model).main.inputs:
+            kind = numpy_type(tensor.dtype)
+            count = int(np.prod(tensor.shape))
+            sample.append(np.frombuffer(data, kind, count, at).reshape(tensor.shape))
+            at += count * kind.itemsize
+        found.append(sample)
+    assert at == len(data)
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

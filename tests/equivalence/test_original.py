@@ -1,0 +1,90 @@
+"""The original is looked at first: who can run it, with which kernels, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.models import dense_model, mobile_chain, streaming_model
+from tflite_memopt.equivalence.limits import ProcessLimits
+from tflite_memopt.equivalence.original import Original, look_at
+from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model
+from tflite_memopt.options import Options
+
+
+@pytest.fixture(scope="module")
+def interpreters() -> Iterator[Interpreters]:
+    with open_interpreters(("litert", "tflm"), ProcessLimits()) as found:
+        yield found
+
+
+def looked_at(model: Model, interpreters: Interpreters, **options: object) -> Original:
+    data = write_model(model)
+    return look_at(data, read_model(data), Options(samples=4, **options), interpreters)  # type: ignore[arg-type]
+
+
+def dilated_with_a_batch_of_one() -> Model:
+    """What a converter leaves of a dilated convolution: the blocks' batch is 1 in the file, and must be 4."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 8, 8, 2))
+    block = b.constant("block", np.asarray([2, 2], np.int32))
+    zeros = b.constant("zeros", np.zeros((2, 2), np.int32))
+    blocks = b.tensor("blocks", (1, 4, 4, 2))
+    b.operator("SPACE_TO_BATCH_ND", (x, block, zeros), (blocks,), "SpaceToBatchNDOptions")
+    y = b.tensor("y", (1, 8, 8, 2))
+    b.operator("BATCH_TO_SPACE_ND", (b.depthwise(blocks, seed=1), block, zeros), (y,), "BatchToSpaceNDOptions")
+    return b.finish(y)
+
+
+def test_a_wrong_static_shape_is_named_with_its_operator(interpreters: Interpreters) -> None:
+    found = looked_at(dilated_with_a_batch_of_one(), interpreters)
+    assert found.findings
+    assert "TFLM itself computes this model wrongly, from subgraph 0, operator 0 (SPACE" in found.findings[0]
+    assert "the file says shape [1, 4, 4, 2], its operands make [4, 4, 4, 2]" in found.findings[0]
+
+
+def test_outputs_that_depend_on_what_the_arena_held_are_a_finding(interpreters: Interpreters) -> None:
+    b = ModelBuilder()
+    y = b.add(*[b.input("x", (1, 16))] * 2)
+    unwritten = b.tensor("unwritten", (1, 16))
+    found = looked_at(b.finish(y, unwritten), interpreters, runtimes=("tflm",))
+    assert not found.grounds["tflm"].is_sound
+    assert "does not give the same outputs twice" in found.findings[0]
+
+
+@pytest.mark.parametrize("make", [mobile_chain, streaming_model, dense_model])
+def test_sound_models_have_no_findings(make: object, interpreters: Interpreters) -> None:
+    assert callable(make)
+    found = looked_at(make(), interpreters)
+    assert found.findings == ()
+    assert all(ground.trace is not None and ground.is_sound for ground in found.grounds.values())
+    assert found.coverage is not None
+    assert found.coverage.distinct_outputs >= 4
+
+
+def test_where_reference_kernels_fail_the_optimised_ones_are_tried_and_named(interpreters: Interpreters) -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 4), DType.INT8)
+    y = b.tensor("y", (1, 8))
+    times = b.constant("times", np.asarray([1, 2], np.int32))
+    b.operator("TILE", (x, times), (y,), "TileOptions").opcode.version = 3
+    ground = looked_at(b.finish(y), interpreters).grounds["litert"]
+    assert ground.trace is not None
+    assert ground.kernels == "optimised kernels"
+    assert "its reference kernels fail: Didn't find op for builtin opcode 'TILE' version '3'" in (ground.reason or "")
+
+
+def test_a_model_that_nothing_runs_has_reasons(interpreters: Interpreters) -> None:
+    model = dense_model()
+    model.opcodes[0].version = 99
+    found = looked_at(model, interpreters, runtimes=("litert",))
+    assert {name: ground.trace for name, ground in found.grounds.items()} == {"litert": None, "tensorflow": None}
+    assert all("FULLY_CONNECTED" in (ground.reason or "") for ground in found.grounds.values())
+    assert (found.samples, found.coverage) == ([], None)

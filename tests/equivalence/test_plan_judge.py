@@ -1,0 +1,86 @@
+"""TFLM as the judge of the plan: what is right passes, and a wrong overlap anywhere shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from scripts.mutation.scoring import graph_scores, plan_scores
+from tests.models import ALL, branches, concat_model, mobile_chain
+from tflite_memopt import EquivalenceError, Options, optimize
+from tflite_memopt.equivalence.exposure import exposed, snapshots
+from tflite_memopt.equivalence.failure import Subject
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.limits import ProcessLimits
+from tflite_memopt.equivalence.original import arena_for
+from tflite_memopt.equivalence.plan_judge import judge_plan
+from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
+from tflite_memopt.equivalence.proof import prove
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+
+UNPROVED = Options(verify=False, kernels="reference", objective="head", time_limit=2)
+
+
+@pytest.fixture(scope="module")
+def interpreters() -> Iterator[Interpreters]:
+    with open_interpreters(("litert", "tflm"), ProcessLimits()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_right_plans_pass_and_every_tensor_was_looked_at(name: str, interpreters: Interpreters) -> None:
+    data = optimize(write_model(ALL[name]()), UNPROVED).model
+    model = read_model(data)
+    samples = seeded_inputs(model, 5, 0)
+    found = judge_plan(interpreters["tflm"], data, model.main, samples, arena_for(model), None)
+    assert (found.reason, found.difference) == (None, None)
+    assert found.apart is not None
+    shown = {index for each in snapshots(data, found.run.facts["head"]) for index in each.tensors.values()}
+    every = {index for each in exposed(data) for index in each.tensors.values()}
+    unread = {index for index in every if not model.main.tensors[index].uses}
+    assert every - unread <= shown
+
+
+def test_snapshots_leave_every_offset_as_it_is() -> None:
+    data = optimize(write_model(mobile_chain()), UNPROVED).model
+    model = read_model(data)
+    plan = offline_plan.decode(model)
+    assert plan
+    [shown] = snapshots(data, 4_000)
+    watched = read_model(shown.model)
+    kept = offline_plan.decode(watched)
+    assert kept is not None
+    by_name = {tensor.name: offset for tensor, offset in kept.items()}
+    assert {tensor.name: offset for tensor, offset in plan.items()}.items() <= by_name.items()
+    assert all(offset >= 4_000 for name, offset in by_name.items() if name.startswith("snapshot"))
+
+
+@pytest.mark.parametrize("make", [mobile_chain, branches, concat_model])
+def test_a_sample_of_wrong_plans_is_caught(make: object, interpreters: Interpreters) -> None:
+    assert callable(make)
+    scores = list(plan_scores("model", write_model(make()), "reference", 5, 60, interpreters, 0))
+    assert sum(score.visible for score in scores) >= 5
+    assert [score.missed for score in scores if score.missed] == []
+
+
+@pytest.mark.parametrize("make", [mobile_chain, concat_model])
+def test_a_sample_of_wrong_graphs_is_caught(make: object, interpreters: Interpreters) -> None:
+    assert callable(make)
+    scores = list(graph_scores("model", write_model(make()), 4, 60, interpreters, 0))
+    assert sum(score.visible for score in scores) >= 10
+    assert [score.missed for score in scores if score.missed] == []
+
+
+def test_the_arena_that_is_said_to_be_enough_must_be() -> None:
+    data = optimize(write_model(mobile_chain()), UNPROVED).model
+    original = write_model(mobile_chain())
+    options = Options(samples=2, runtimes=("tflm",))
+    for wrong, message in (
+        ({"required_bytes": 4_096}, "it does not run in the 4096 bytes of arena that the report says are enough"),
+        ({"head": 160}, "bytes, and the plan says 160"),
+    ):
+        with pytest.raises(EquivalenceError, match=message):
+            prove(Subject(original, data, data, **wrong), options, lambda _: None)  # type: ignore[arg-type]

@@ -1,0 +1,115 @@
+"""Interpreter processes: limits, crashes, and that none is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from tests.models import mobile_chain
+from tflite_memopt.equivalence import wire
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.inputs import Array, seeded_inputs
+from tflite_memopt.equivalence.limits import ProcessLimits
+from tflite_memopt.equivalence.runner import Interpreter
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+
+ARENA = 4 << 20
+
+
+def crashing() -> bytes:
+    model = read_model(write_model(mobile_chain()))
+    offline_plan.attach(model, {tensor: 1 << 30 for tensor in model.main.tensors if not tensor.is_constant})
+    return write_model(model)
+
+
+def test_after_a_crash_the_next_job_runs() -> None:
+    model = mobile_chain()
+    samples = seeded_inputs(model, 1, 0)
+    with closing(Interpreter("tflm")) as interpreter:
+        good = RunJob(write_model(model), samples, ARENA)
+        assert interpreter.run(good).ran
+        bad = interpreter.run(RunJob(crashing(), samples, ARENA))
+        assert not bad.ran
+        assert bad.error
+        assert interpreter.run(good).ran
+
+
+def test_time_is_limited() -> None:
+    model = mobile_chain(96)
+    samples = seeded_inputs(model, 1, 0) * 100_000
+    with closing(Interpreter("litert", ProcessLimits(seconds=0.05))) as interpreter:
+        assert interpreter.run(RunJob(write_model(model), samples[:400], 0)).error == "it did not finish within 0.05 s"
+
+
+def test_memory_is_limited() -> None:
+    model = mobile_chain()
+    limits = ProcessLimits(memory_bytes=2 << 30)
+    with closing(Interpreter("tflm", limits)) as interpreter:
+        run = interpreter.run(RunJob(write_model(model), seeded_inputs(model, 1, 0), 3 << 30))
+        assert not run.ran
+        assert run.error
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end at their next read")
+def test_processes_end_with_the_tool() -> None:
+    code = (
+        "import time\n"
+        "from tflite_memopt.equivalence.runner import Interpreter\n"
+        "print(Interpreter('litert')._process.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    tool = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert tool.stdout is not None
+    worker = int(tool.stdout.readline())
+    tool.send_signal(signal.SIGKILL)
+    tool.wait()
+    tool.stdout.close()
+    for _ in range(100):
+        if not _is_running(worker):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the interpreter process is still there")
+
+
+def _is_running(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_messages_keep_shapes_and_types() -> None:
+    sent: dict[str, Array] = {
+        "a": np.arange(6, dtype=np.int16).reshape(2, 3),
+        "b": np.zeros((), np.float32),
+        "c": np.zeros((0, 4), bool),
+    }
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as stream:
+        wire.send(stream, {"x": 1}, sent)
+    with os.fdopen(read, "rb") as stream:
+        message = wire.receive(stream)
+        assert message is not None
+        assert message.head == {"x": 1}
+        for name, array in sent.items():
+            assert (message.arrays[name].dtype, message.arrays[name].shape) == (array.dtype, array.shape)
+            assert np.array_equal(message.arrays[name], array)
+        assert wire.receive(stream) is None
+
+
+def test_a_message_cut_short_is_none() -> None:
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as stream:
+        stream.write((1000).to_bytes(8, "little") + b"{")
+    with os.fdopen(read, "rb") as stream:
+        assert wire.receive(stream) is None

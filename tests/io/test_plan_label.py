@@ -1,0 +1,59 @@
+"""The label beside a plan: written with it, read back, and shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.models import concat_model
+from tflite_memopt import Options, analyze, optimize
+from tflite_memopt.errors import ModelFormatError
+from tflite_memopt.io import plan_label
+from tflite_memopt.io.plan_label import LABEL_NAME, PlanLabel
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.model import Buffer
+
+
+def overlapping() -> bytes:
+    b = ModelBuilder()
+    x = b.input("x", (1, 16, 16, 8))
+    return write_model(b.finish(b.depthwise(b.depthwise(x, seed=1), seed=2)))
+
+
+def test_a_label_survives_the_file() -> None:
+    model, label = concat_model(), PlanLabel("cmsis-nn-dsp", "cortex-m7", True)
+    plan_label.attach(model, PlanLabel("portable", None, False))
+    plan_label.attach(model, label)
+    found = read_model(write_model(model))
+    assert plan_label.decode(found) == label
+    assert [name for name, _ in found.metadata].count(LABEL_NAME) == 1
+    plan_label.attach(found, None)
+    assert plan_label.decode(found) is None
+    assert len(found.buffers) == len(concat_model().buffers)
+
+
+@pytest.mark.parametrize(
+    ("target", "kernels", "expected"),
+    [
+        (None, "portable", PlanLabel("portable", None, False)),
+        ("cortex-m7", "portable", PlanLabel("cmsis-nn-dsp", "cortex-m7", True)),
+    ],
+)
+def test_a_plan_says_what_it_is_for(target: str | None, kernels: str, expected: PlanLabel) -> None:
+    result = optimize(overlapping(), Options(verify=False, cascade=False, target=target, kernels=kernels))
+    assert analyze(result.model).planned_for == expected
+    assert any("links these kernels" in warning for warning in result.report.warnings) == expected.overlaps
+
+
+def test_a_model_without_a_plan_has_no_label() -> None:
+    assert analyze(overlapping()).planned_for is None
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b'{"kernels": "x"}', b"[]"])
+def test_a_damaged_label_is_refused(data: bytes) -> None:
+    model = concat_model()
+    model.metadata.append((LABEL_NAME, Buffer(np.frombuffer(data, np.uint8))))
+    with pytest.raises(ModelFormatError, match="is damaged"):
+        plan_label.decode(model)

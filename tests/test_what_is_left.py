@@ -1,0 +1,127 @@
+"""A step that fails its proof is left out, an interruption ends the search: there is a result, and it is proved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tflite_memopt
+from tests.models import mobile_chain
+from tflite_memopt import EquivalenceError, Options, pipeline
+from tflite_memopt.equivalence.inputs import inputs_from_npz
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import Model, Tensor
+
+OPTIONS = Options(samples=2, time_limit=2, objective="head", kernels="reference")
+DATA = write_model(mobile_chain(48))
+
+
+def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a stage leave a model that computes something else, when the options ask for the stage."""
+    real = getattr(pipeline, step)
+
+    def spoiled(model: Model, profile: object, options: Options, progress: object) -> Any:
+        made = real(model, profile, options, progress)
+        if getattr(options, field):
+            last = next(op for op in made.model.main.operators if op.name == "DEPTHWISE_CONV_2D")
+            weights = last.inputs[1]
+            assert weights is not None
+            assert weights.buffer.data is not None
+            weights.buffer.data = np.roll(weights.buffer.data, 1)
+        return made
+
+    monkeypatch.setattr(pipeline, step, spoiled)
+
+
+STEPS = [("cascade", "cascade", "stripes"), ("rewrite", "rewrite", "rewrites")]
+
+
+@pytest.mark.parametrize(("step", "field", "named"), STEPS)
+def test_what_fails_its_proof_is_left_out_said_and_kept(
+    step: str, field: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoiling(step, field, monkeypatch)
+    result = tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "keep_failures": tmp_path}))
+    assert result.report.equivalence["tflm"].equal
+    assert result.report.basis.plan_executed
+    assert any(
+        warning.startswith(f"{named} left out, since the result failed its proof; please report this model")
+        for warning in result.report.warnings
+    )
+    folder = tmp_path / named
+    assert (folder / "original.tflite").read_bytes() == DATA
+    model = read_model((folder / "optimised.tflite").read_bytes())
+    assert len(inputs_from_npz(folder / "inputs.npz", model)) >= 2
+    assert "not equal" in (folder / "message.txt").read_text()
+
+
+def test_a_wrong_plan_gives_way_to_tflms_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = offline_plan.attach, []
+
+    def attach(model: Model, offsets: dict[Tensor, int]) -> None:
+        if any(tensor.name.startswith("snapshot") for tensor in model.main.tensors):
+            real(model, offsets)  # the judge's own
+            return
+        calls.append(len(offsets))
+        real(model, dict.fromkeys(offsets, 0) if len(calls) < 4 else offsets)
+
+    monkeypatch.setattr(offline_plan, "attach", attach)
+    report = tflite_memopt.optimize(DATA, OPTIONS).report
+    assert [each.split(" left out")[0] for each in report.warnings[:3]] == ["stripes", "rewrites", "order and plan"]
+    assert report.basis.plan_executed
+    assert report.plan.method == "tflm_greedy"
+
+
+def test_when_nothing_is_left_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = write_model
+
+    def write(model: Model) -> bytes:
+        found = read_model(real(model))
+        found.main.inputs[0].name = "other"
+        bias = next(tensor for tensor in found.main.tensors if tensor.name == "conv0/bias")
+        assert bias.buffer.data is not None
+        bias.buffer.data = np.roll(bias.buffer.data, 1)
+        return real(found)
+
+    monkeypatch.setattr(pipeline, "write_model", write)
+    with pytest.raises(EquivalenceError, match="the constant 'conv0/bias' does not hold the original's values"):
+        tflite_memopt.optimize(DATA, OPTIONS)
+
+
+@pytest.mark.parametrize("step", ["rewrite", "cascade", "arrange"])
+def test_the_first_interruption_ends_the_search_and_the_second_the_run(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = getattr(pipeline, step), []
+
+    def interrupted(*arguments: Any) -> Any:
+        calls.append(step)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(pipeline, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tflite_memopt.optimize(DATA, OPTIONS)
+    calls.clear()
+    result = tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "keep_best": True}))
+    assert result.report.warnings[0].startswith("interrupted in")
+    assert result.report.equivalence["tflm"].equal
+    monkeypatch.setattr(pipeline, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "keep_best": True}))
+
+
+def test_a_plan_that_was_not_executed_is_said_and_can_be_refused() -> None:
+    options = Options(**{**vars(OPTIONS), "runtimes": ("litert",)})
+    report = tflite_memopt.optimize(DATA, options).report
+    assert not report.basis.plan_executed
+    assert any(each.startswith("equal as a graph only: TFLM did not execute the plan") for each in report.warnings)
+    with pytest.raises(EquivalenceError, match="--require tflm: TFLM did not execute the plan: TFLM was not asked"):
+        tflite_memopt.optimize(DATA, Options(**{**vars(options), "require": ("tflm",)}))
+    assert tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "require": ("tflm",)})).report.basis.plan_executed

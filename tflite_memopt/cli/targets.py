@@ -1,0 +1,19 @@
+"""The command ``targets``."""
+
+from __future__ import annotations
+
+import click
+
+from .shared import show
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def targets(as_json: bool) -> None:
+    """List the cores and chips that --target knows: kernels, layout, what was measured and what is only read."""
+    from ..report.targets import render_targets, targets_json
+
+    if as_json:
+        click.echo(targets_json(), nl=False)
+        return
+    show(render_targets())

@@ -1,0 +1,82 @@
+"""Which tensor of one model holds the values of which tensor, or range of a tensor, of another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..ir.model import Graph, Tensor
+from ..ir.origin import Origin
+from .tolerance import Array
+
+Pieces = Mapping[str, Origin]
+"""By name of a tensor of the optimised model: the range of an original tensor that it holds."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Tensor ``after`` of the optimised entry graph holds a range of tensor ``before`` of the original: positions.
+
+    ``start``: the range's first index along each axis; None for the whole tensor, in whatever shape.
+    """
+
+    before: int
+    after: int
+    start: tuple[int, ...] | None = None
+
+    def range_of(self, whole: Array, piece: Array) -> Array | None:
+        """The values of the original that the piece must have; None when it does not lie within."""
+        if self.start is None:
+            return whole.reshape(piece.shape) if whole.size == piece.size else None
+        if len(self.start) != whole.ndim or piece.ndim != whole.ndim:
+            return None
+        ends = [at + size for at, size in zip(self.start, piece.shape, strict=True)]
+        if any(end > size for end, size in zip(ends, whole.shape, strict=True)):
+            return None
+        return whole[tuple(slice(at, end) for at, end in zip(self.start, ends, strict=True))]
+
+
+def links_between(before: Graph, after: Graph, pieces: Pieces) -> tuple[Link, ...]:
+    """All pairs of tensors of the entry graphs whose values must be the same, in the order of ``after``'s tensors.
+
+    By the recorded pieces first, else by name; a name that a model has twice stands for nothing, and so does a tensor
+    of another element type.
+    """
+    known, names = _by_name(before.tensors), _unique(after.tensors)
+    links = []
+    for index, tensor in enumerate(after.tensors):
+        origin = pieces.get(tensor.name)
+        if origin is None and tensor.name not in names:
+            continue
+        found = known.get(tensor.name if origin is None else origin.name)
+        if found is None or found[1].dtype is not tensor.dtype:
+            continue
+        link = Link(found[0], index, _start(origin, found[1], tensor))
+        if _fits(link, found[1], tensor):
+            links.append(link)
+    return tuple(links)
+
+
+def _start(origin: Origin | None, whole: Tensor, piece: Tensor) -> tuple[int, ...] | None:
+    return None if origin is None or (not any(origin.start) and whole.shape == piece.shape) else origin.start
+
+
+def _fits(link: Link, whole: Tensor, piece: Tensor) -> bool:
+    if link.start is None:
+        return whole.elements == piece.elements
+    same_rank = len(link.start) == len(whole.shape) == len(piece.shape)
+    return same_rank and all(
+        at + size <= room for at, size, room in zip(link.start, piece.shape, whole.shape, strict=True)
+    )
+
+
+def _by_name(tensors: Iterable[Tensor]) -> dict[str, tuple[int, Tensor]]:
+    every = list(tensors)
+    names = _unique(every)
+    return {tensor.name: (index, tensor) for index, tensor in enumerate(every) if tensor.name in names}
+
+
+def _unique(tensors: Iterable[Tensor]) -> set[str]:
+    counts = Counter(tensor.name for tensor in tensors)
+    return {name for name, count in counts.items() if count == 1 and name}

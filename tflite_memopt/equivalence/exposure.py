@@ -1,0 +1,102 @@
+"""Models that show TFLM's inner values, as further outputs.
+
+TFLM gives back outputs only. *Exposed*: every tensor is an output, so that all live to the end and none shares
+memory. *Snapshots*: the planned model, every offset as it is, with a copy of each tensor taken just before its last
+reader runs; the copies lie above the arena and disturb nothing. What the plan does wrong to a tensor is in its copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..graph.alignment import aligned
+from ..io import offline_plan
+from ..io.reader import read_model
+from ..io.writer import write_model
+from ..ir.editor import Editor
+from ..ir.head import in_head
+from ..ir.model import Graph, Model, Operator, Tensor
+from .trace import computed_tensors
+
+_MOST_BYTES = 256 << 20
+"""Of tensors that one such model shows; what is more is shown by another one."""
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """A model, and which of its outputs shows which tensor of the model that it was made of: position -> position.
+
+    The first ``outputs`` outputs are those of that model. ``extra_bytes`` is what its arena needs on top of what any
+    plan of that model needs.
+    """
+
+    model: bytes
+    tensors: dict[int, int]
+    extra_bytes: int
+    outputs: int
+
+
+def exposed(data: bytes) -> list[Exposure]:
+    """The model without a plan, and with its tensors as outputs."""
+    return [_exposed(read_model(data), chosen) for chosen in _groups(read_model(data).main)]
+
+
+def snapshots(data: bytes, head: int) -> list[Exposure]:
+    """The model with its plan, and with copies of its tensors; ``head``: bytes of TFLM's head without them."""
+    return [_snapshot(read_model(data), chosen, aligned(head)) for chosen in _groups(read_model(data).main)]
+
+
+def _groups(graph: Graph) -> Iterator[list[int]]:
+    """The tensors to show, in as few models as their bytes allow; at least one model, if only for the outputs."""
+    group: list[int] = []
+    room = _MOST_BYTES
+    for index in computed_tensors(graph):
+        if not in_head(graph.tensors[index]):
+            continue
+        size = aligned(graph.tensors[index].nbytes)
+        if group and size > room:
+            yield group
+            group, room = [], _MOST_BYTES
+        group.append(index)
+        room -= size
+    yield group
+
+
+def _exposed(model: Model, chosen: Sequence[int]) -> Exposure:
+    graph = model.main
+    offline_plan.detach(model)
+    own, count = set(graph.outputs), len(graph.outputs)
+    graph.outputs = (*graph.outputs, *(graph.tensors[index] for index in chosen if graph.tensors[index] not in own))
+    places = {tensor: position for position, tensor in enumerate(graph.outputs)}
+    model.signatures = None
+    shown = {places[graph.tensors[index]]: index for index in chosen}
+    extra = sum(aligned(graph.tensors[index].nbytes) for index in chosen)
+    return Exposure(write_model(model), shown, extra, count)
+
+
+def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
+    graph = model.main
+    planned = dict(offline_plan.decode(model) or {})
+    shown, top, count = {}, above, len(graph.outputs)
+    readers = _last_readers(graph)
+    for index in chosen:
+        tensor = graph.tensors[index]
+        if tensor in graph.outputs or tensor not in readers:
+            continue
+        edit = Editor(model, graph, graph.operators.index(readers[tensor]))
+        copy = edit.activation(f"snapshot{index}", tensor.shape, tensor)
+        edit.operator("RESHAPE", (tensor,), (copy,))
+        planned[copy], top = top, aligned(top + tensor.nbytes)
+        shown[len(graph.outputs)] = index
+        graph.outputs = (*graph.outputs, copy)
+    for position, tensor in enumerate(graph.outputs):
+        if position not in shown:
+            shown[position] = graph.tensors.index(tensor)
+    offline_plan.attach(model, planned)
+    model.signatures = None
+    return Exposure(write_model(model), shown, top - above, count)
+
+
+def _last_readers(graph: Graph) -> dict[Tensor, Operator]:
+    return {tensor: operator for operator in graph.operators for tensor in operator.present_inputs()}

@@ -1,0 +1,214 @@
+"""A runner of the user's beside the tflite-micro wheel: a board, Renode, QEMU. docs/device_runner.md has the protocol.
+
+A runner is a command. It is called in a folder of its own with the name of a file of requests, one run a line:
+
+    MODEL INPUTS OUTPUTS ARENA_BYTES SAMPLES SEARCH
+
+and answers each on its standard output by lines ``key value``, from ``model MODEL`` to ``done`` or ``error TEXT``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UsageError
+from ..io.reader import read_model
+from ..ir.model import Tensor
+from .adapter import RunJob
+from .inputs import Array, Sample
+from .limits import TIMEOUT_SECONDS
+from .ranges import numpy_type
+from .runner import Run
+
+_REQUESTS = "requests.txt"
+_NUMBERS = ("head", "tail", "smallest_arena", "instructions", "pointer_bits")
+_NEEDED = ("head", "tail")
+
+
+@dataclass(frozen=True)
+class ExternalRun(Run):
+    """What a runner made of one model.
+
+    ``facts`` in bytes: ``head``, ``tail``, ``smallest_arena`` where it was searched; ``instructions`` of all samples
+    where the runner counts them, and ``pointer_bits``. ``kernels`` and ``commit`` are the runner's own words.
+    """
+
+    kernels: str = ""
+    commit: str = ""
+
+    @property
+    def head(self) -> int:
+        """Bytes of the arena's non-persistent part."""
+        return self.facts["head"]
+
+    @property
+    def tail(self) -> int:
+        """Bytes of the arena's persistent part."""
+        return self.facts["tail"]
+
+    @property
+    def smallest_arena(self) -> int | None:
+        """The smallest arena in bytes that the runner's AllocateTensors accepts; None when it was not searched."""
+        return self.facts.get("smallest_arena")
+
+    @property
+    def instructions(self) -> int | None:
+        """Instructions executed by all invocations together; None when the runner does not count."""
+        return self.facts.get("instructions")
+
+
+def command_of(text: str | os.PathLike[str]) -> list[str]:
+    """The command that ``--runner`` names: a path, or a path and arguments in shell quoting.
+
+    Raises UsageError when there is no such executable file.
+    """
+    words = [str(text)] if Path(text).exists() else shlex.split(os.fspath(text))
+    if not words or not os.access(words[0], os.X_OK) or Path(words[0]).is_dir():
+        raise UsageError(f"the runner '{text}' is not an executable file; see docs/device_runner.md")
+    return [str(Path(words[0]).resolve()), *words[1:]]
+
+
+def run_external(
+    command: Sequence[str],
+    model: bytes,
+    samples: list[Sample],
+    arena_bytes: int = 0,
+    search: bool = True,
+    timeout: float = TIMEOUT_SECONDS,
+) -> ExternalRun:
+    """Run one model over the samples, in sequence on one interpreter; see :func:`run_external_jobs`."""
+    return run_external_jobs(command, {"model": RunJob(model, samples, arena_bytes)}, search, timeout)["model"]
+
+
+def run_external_jobs(
+    command: Sequence[str], jobs: Mapping[str, RunJob], search: bool = True, timeout: float = TIMEOUT_SECONDS
+) -> dict[str, ExternalRun]:
+    """Run every job (label -> model, samples, arena in bytes; 0 is the largest that the runner has) in one call.
+
+    ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. What goes wrong with a job
+    is its run's ``error``: a model that TFLM refuses, a runner that crashes, hangs or does not keep to the protocol.
+    Raises UsageError when the command cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="tflite_memopt_") as name:
+        folder = Path(name)
+        inputs = _write_inputs(folder, jobs.values())
+        lines = [_write_request(folder, n, job, inputs, search) for n, job in enumerate(jobs.values())]
+        (folder / _REQUESTS).write_text("".join(lines))
+        said, ended = _call(command, folder, timeout)
+        blocks = _blocks(said)
+        runs = {}
+        for number, (label, job) in enumerate(jobs.items()):
+            answer = blocks.get(f"model{number}.tflite")
+            runs[label] = ExternalRun(error=ended) if answer is None else _run(folder, number, job, answer, ended)
+        return runs
+
+
+def _write_inputs(folder: Path, jobs: Iterable[RunJob]) -> dict[int, str]:
+    """One file for each list of samples, however many jobs share it; returns the list's id -> file name."""
+    names: dict[int, str] = {}
+    for job in jobs:
+        if id(job.samples) in names:
+            continue
+        names[id(job.samples)] = f"inputs{len(names)}.bin"
+        with (folder / names[id(job.samples)]).open("wb") as file:
+            for array in (array for sample in job.samples for array in sample):
+                file.write(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+    return names
+
+
+def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, str], search: bool) -> str:
+    """Write the model of one job; returns the job's line."""
+    (folder / f"model{number}.tflite").write_bytes(job.model)
+    files = f"model{number}.tflite {inputs[id(job.samples)]} outputs{number}.bin"
+    return f"{files} {job.arena_bytes} {len(job.samples)} {int(search)}\n"
+
+
+def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, str]:
+    """What the command printed, and how it ended, for runs that it did not answer."""
+    try:
+        process = subprocess.Popen(
+            [*command, _REQUESTS],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise UsageError(f"cannot start the runner '{shlex.join(command)}': {error}") from error
+    try:
+        out, err = process.communicate(timeout=timeout)
+        ended = _ended(process.returncode, err)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # the runner may have started an emulator
+        out, _ = process.communicate()
+        ended = f"the runner did not finish within {timeout:g} s"
+    return out.decode("utf-8", "replace"), ended
+
+
+def _ended(code: int, err: bytes) -> str:
+    how = f"the runner crashed ({signal.Signals(-code).name})" if code < 0 else f"the runner ended with code {code}"
+    last = " ".join(err.decode("utf-8", "replace").strip().splitlines()[-2:])
+    return f"{how} before it answered" + (f": {last}" if last else "")
+
+
+def _blocks(said: str) -> dict[str, list[str]]:
+    """Lines of the answers, by the model's file name; what a runner prints before the first answer is left out."""
+    blocks: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in said.splitlines():
+        key, _, value = line.strip().partition(" ")
+        if key == "model":
+            lines = blocks.setdefault(value, [])
+        lines.append(line.strip())
+    return blocks
+
+
+def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -> ExternalRun:
+    told = _told(lines)
+    kernels, commit = told.get("kernels", ""), told.get("commit", "")
+    if "done" not in told:
+        said = "; ".join(line.removeprefix("log ") for line in lines if line.startswith("log "))
+        error = told.get("error", ended) + (f" ({said})" if said else "")
+        return ExternalRun(error=error, kernels=kernels, commit=commit)
+    try:
+        facts = {key: int(told[key]) for key in _NUMBERS if key in told}
+        missing = [key for key in _NEEDED if key not in facts]
+        if missing:
+            raise ValueError(f"it does not tell {' and '.join(missing)}")
+        arrays = _arrays((folder / f"outputs{number}.bin").read_bytes(), job)
+    except (OSError, ValueError) as error:
+        problem = f"the runner does not keep to the protocol of docs/device_runner.md: {error}"
+        return ExternalRun(error=problem, kernels=kernels, commit=commit)
+    return ExternalRun(arrays, facts, kernels=kernels, commit=commit)
+
+
+def _told(lines: Iterable[str]) -> dict[str, str]:
+    pairs = (line.partition(" ") for line in lines)
+    return {key: value.strip() for key, _, value in pairs if key != "log"}
+
+
+def _arrays(data: bytes, job: RunJob) -> dict[str, Array]:
+    """Outputs named ``sSAMPLE_oOUTPUT``. Raises ValueError when there are not as many bytes as the model gives."""
+    outputs: tuple[Tensor, ...] = read_model(job.model).main.outputs
+    types = [numpy_type(tensor.dtype).newbyteorder("<") for tensor in outputs]
+    sizes = [kind.itemsize * int(np.prod(tensor.shape)) for kind, tensor in zip(types, outputs, strict=True)]
+    wanted = len(job.samples) * sum(sizes)
+    if len(data) != wanted:
+        raise ValueError(f"its outputs have {len(data)} bytes, the model's have {wanted}")
+    arrays, at = {}, 0
+    for number in range(len(job.samples)):
+        for position, (kind, size, tensor) in enumerate(zip(types, sizes, outputs, strict=True)):
+            values = np.frombuffer(data, kind, size // kind.itemsize, at).reshape(tensor.shape)
+            arrays[f"s{number}_o{position}"] = values.astype(kind.newbyteorder("="))
+            at += size
+    return arrays

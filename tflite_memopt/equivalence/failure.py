@@ -1,0 +1,77 @@
+"""What is to be proved, and what is kept of it when that fails."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import EquivalenceError, OutputError
+from ..io.files import write_files
+from ..ir.change import Exactness
+from ..ir.origin import Origin
+from ..version import __version__
+from .original import Original
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
+
+    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
+    the optimised model's tensors by name, ``approximated`` the original's tensors that an approximation computes.
+    ``required_bytes``: the arena that the 64-bit TFLM must accept; ``head``: the plan's; None where nobody says so.
+    """
+
+    original: bytes
+    rewritten: bytes
+    optimised: bytes
+    exactness: Exactness = "exact"
+    pieces: Mapping[str, Origin] = field(default_factory=dict)
+    approximated: tuple[str, ...] = ()
+    required_bytes: int | None = None
+    head: int | None = None
+
+
+class FailedProofError(EquivalenceError):
+    """The optimised model does not compute what the original does. ``subject`` is what was compared."""
+
+    def __init__(self, message: str, subject: Subject) -> None:
+        super().__init__(message)
+        self.subject = subject
+
+
+def save_failure(
+    folder: str | os.PathLike[str], step: str, failure: FailedProofError, original: Original | None
+) -> None:
+    """Write the models, the inputs and the message of a failed proof into a new folder of ``folder``.
+
+    Raises OutputError when that cannot be written.
+    """
+    place = Path(folder) / step.replace(" ", "_")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder '{place}': {error.strerror or error}") from error
+    subject = failure.subject
+    files = {
+        place / "original.tflite": subject.original,
+        place / "rewritten.tflite": subject.rewritten,
+        place / "optimised.tflite": subject.optimised,
+        place / "message.txt": f"tflite-memopt {__version__}, {step}, {subject.exactness}: {failure}\n".encode(),
+    }
+    if original is not None and original.samples:
+        files[place / "inputs.npz"] = _inputs(original)
+    write_files(files)
+
+
+def _inputs(original: Original) -> bytes:
+    """As ``--inputs`` takes them."""
+    stream = io.BytesIO()
+    columns = zip(original.model.main.inputs, zip(*original.samples, strict=True), strict=True)
+    np.savez(stream, **{tensor.name: np.stack(values) for tensor, values in columns})  # type: ignore[arg-type]
+    return stream.getvalue()

@@ -1,0 +1,268 @@
+"""One runtime's judgement of an optimised model: what it computes, against the original and against its own stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from ..graph.alignment import ARENA_ALIGNMENT
+from ..ir.change import Exactness
+from ..ir.model import Model
+from .adapter import REFERENCE, RunJob
+from .approximation import untouched_links
+from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
+from .correspondence import Link, Pieces, links_between
+from .gap import Gap, gap_between, signal_to_noise
+from .inputs import Sample
+from .interface import Interface
+from .original import Ground, Original, run_exposed
+from .plan_judge import Planned, judge_plan
+from .pool import Interpreters
+from .runner import Run
+from .tolerance import ANY, EXACT, FLOAT_SUMS, Array, Tolerance, largest_magnitudes
+from .trace import Trace, computed_tensors, trace_of
+from .verdict import Verdict
+
+TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
+"""Between the original and the optimised model, by the loosest rewrite that was applied."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An optimised model to be judged, and what is claimed of it.
+
+    ``rewritten``: its graph before stripes, order and plan, as bytes; judged against where values may differ from the
+    original's. ``approximated``: names of the original's tensors that an approximation computes. ``pieces``: see
+    :mod:`.correspondence`. ``required_bytes``: the arena that is enough for TFLM's 64-bit build; ``head``: bytes of the
+    arena's head by the plan; both None where nobody says so.
+    """
+
+    data: bytes
+    model: Model
+    rewritten: bytes | None
+    rewritten_model: Model | None
+    exactness: Exactness
+    approximated: tuple[str, ...]
+    pieces: Pieces
+    interface: Interface
+    samples: list[Sample]
+    arena_bytes: int
+    required_bytes: int | None
+    head: int | None
+    least_decibels: float
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Between the original's values and the optimised model's."""
+        return TOLERANCES[self.exactness]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, TFLM's memory where it measured it, and whether it executed the plan, or the reason why not."""
+
+    verdict: Verdict
+    facts: Mapping[str, int]
+    plan_executed: bool = False
+    reason: str | None = None
+
+
+def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: Interpreters) -> Judgement:
+    """On LiteRT or TensorFlow, which plan for themselves: outputs and inner tensors."""
+    ground, interpreter = original.grounds[runtime], interpreters[runtime]
+    if ground.trace is None:
+        return Judgement(_silent(ground), {})
+    kernels = ground.kernels or REFERENCE
+
+    def traced(data: bytes, model: Model) -> Trace | Run:
+        wanted = computed_tensors(model.main)
+        run = interpreter.run(RunJob(data, claim.samples, 0, wanted, kernels))
+        return trace_of(run.arrays, len(claim.samples)) if run.ran else run
+
+    found = traced(claim.data, claim.model)
+    if isinstance(found, Run):
+        return Judgement(_refused(original, "optimised", found), {})
+    return Judgement(_compared(original, ground, claim, found, found.outputs, traced), {})
+
+
+def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters) -> Judgement:
+    """On TFLM, which executes the plan: the plan tensor by tensor first, then the graph."""
+    ground, interpreter = original.grounds["tflm"], interpreters["tflm"]
+    graph, samples, arena = claim.model.main, claim.samples, claim.arena_bytes
+    if not samples:
+        return Judgement(_silent(ground), {}, False, ground.reason)
+    planned = judge_plan(interpreter, claim.data, graph, samples, arena, claim.required_bytes)
+    wrong = _against_plan(planned, claim)
+    if not planned.run.ran and ground.trace is None:
+        return Judgement(_silent(ground), {}, False, ground.reason)
+    if wrong is not None:
+        return Judgement(_differing(original, wrong), planned.run.facts, False, wrong)
+    apart = planned.apart
+    if apart is None:
+        return Judgement(_silent(ground, planned.reason), planned.run.facts, False, planned.reason)
+
+    def traced(data: bytes, model: Model) -> Trace | Run:
+        return run_exposed(interpreter, data, samples, arena)
+
+    if ground.trace is None or not ground.is_sound:
+        verdict = _without_ground(ground, original, claim, apart, traced)
+    else:
+        verdict = _compared(original, ground, claim, apart, planned.outputs, traced)
+    return Judgement(verdict, planned.run.facts, ground.is_sound, None if ground.is_sound else _UNSOUND)
+
+
+_UNSOUND = "TFLM computes the original itself in more than one way"
+Traced = Callable[[bytes, Model], "Trace | Run"]
+"""Runs another model over the same samples."""
+
+
+def _against_plan(planned: Planned, claim: Claim) -> str | None:
+    """What speaks against the plan by itself, whatever the original computes."""
+    if not planned.run.ran:
+        return f"the optimised model fails: {planned.reason}"
+    head = planned.run.facts.get("head")
+    if claim.head is not None and head is not None and -(-claim.head // ARENA_ALIGNMENT) != -(-head // ARENA_ALIGNMENT):
+        return f"TFLM's head is {head} bytes, and the plan says {claim.head}"
+    found = planned.difference
+    if found is None:
+        return None
+    return (
+        f"the plan changes values: at its last use, tensor '{found.tensor}' is off by up to {found.max_abs_diff:g} in "
+        f"sample {found.sample} from what the same graph computes with no memory shared"
+    )
+
+
+def _compared(
+    original: Original,
+    ground: Ground,
+    claim: Claim,
+    found: Trace,
+    outputs: dict[int, list[Array]],
+    traced: Traced,
+) -> Verdict:
+    """``found``: the optimised model's inner values; ``outputs``: what it gives."""
+    assert ground.trace is not None
+    against_stage = _against_rewritten(claim, found, outputs, traced)
+    if isinstance(against_stage, Run):
+        return _refused(original, "rewritten", against_stage)
+    if against_stage is not None:
+        return _differing(original, f"stripes, order or plan change values: {against_stage}")
+    links = links_between(original.model.main, claim.model.main, claim.pieces)
+    inner = _inner_difference(original, claim, links, ground.trace, found)
+    restored = claim.interface.restored_outputs(outputs)
+    outer = first_output_difference(ground.trace.outputs, restored, claim.tolerance)
+    gap = gap_between(ground.trace.outputs, restored, claim.interface.steps)
+    reason = _text(original.model, outer, inner)
+    noise = None
+    if claim.exactness == "approximates":
+        noise = signal_to_noise(ground.trace.outputs, restored)
+        if reason is None and noise < claim.least_decibels:
+            reason = f"the approximation leaves {noise:.1f} dB of signal to noise, {claim.least_decibels:g} are wanted"
+    compared = sum(link.before in ground.trace.tensors and link.after in found.tensors for link in links)
+    return _verdict(original, ground, claim, gap, reason, noise, compared)
+
+
+def _against_rewritten(claim: Claim, found: Trace, outputs: dict[int, list[Array]], traced: Traced) -> str | Run | None:
+    """How the optimised model differs from its own graph before stripes, order and plan, where that is a question."""
+    if claim.tolerance == EXACT or claim.rewritten is None or claim.rewritten_model is None:
+        return None
+    stage = traced(claim.rewritten, claim.rewritten_model)
+    if isinstance(stage, Run):
+        return stage
+    links = links_between(claim.rewritten_model.main, claim.model.main, claim.pieces)
+    inner = first_inner_difference(links, stage, found, claim.model.main)
+    return _text(claim.rewritten_model, first_output_difference(stage.outputs, outputs), inner)
+
+
+def _inner_difference(
+    original: Original, claim: Claim, links: Sequence[Link], before: Trace, after: Trace
+) -> InnerDifference | None:
+    graph = claim.model.main
+    if claim.exactness == "approximates":
+        exact = untouched_links(links, original.model.main, claim.approximated)
+        return first_inner_difference(exact, before, after, graph)
+    return first_inner_difference(links, before, after, graph, claim.tolerance)
+
+
+def _without_ground(ground: Ground, original: Original, claim: Claim, apart: Trace, traced: Traced) -> Verdict:
+    """No verdict on the original, but on what never changes a value, where the runtime can say that much."""
+    silent = _silent(ground, None if ground.is_sound else _UNSOUND)
+    if claim.rewritten is None or claim.rewritten_model is None or not ground.is_sound:
+        return silent
+    stage = traced(claim.rewritten, claim.rewritten_model)
+    if isinstance(stage, Run):
+        return silent
+    links = links_between(claim.rewritten_model.main, claim.model.main, claim.pieces)
+    inner = first_inner_difference(links, stage, apart, claim.model.main)
+    text = _text(claim.rewritten_model, first_output_difference(stage.outputs, apart.outputs), inner)
+    if text is not None:
+        return _differing(original, f"stripes, order or plan change values: {text}")
+    said = f"{ground.reason}; the result equals the rewritten graph before its order and plan"
+    return Verdict(0, None, 0.0, said, kernels=ground.kernels)
+
+
+def _text(model: Model, outer: OutputDifference | None, inner: InnerDifference | None) -> str | None:
+    """One line on a difference: how far, where, and the first tensor that differs; None without any."""
+    if outer is None and inner is None:
+        return None
+    if outer is None and inner is not None:
+        return (
+            f"tensor '{inner.tensor}' differs by up to {inner.max_abs_diff:g}, first in sample {inner.sample}; the "
+            "outputs are the same for these inputs"
+        )
+    assert outer is not None
+    first = f"the first tensor that differs is '{inner.tensor}'" if inner else "no inner tensor differs"
+    name = model.main.outputs[outer.output].name
+    size = f"differs by up to {outer.max_abs_diff:g}, first in sample {outer.sample}"
+    return f"output {outer.output} '{name}' {size}; {first}"
+
+
+def _silent(ground: Ground, reason: str | None = None) -> Verdict:
+    return Verdict(0, None, 0.0, reason or ground.reason, kernels=ground.kernels)
+
+
+def _refused(original: Original, label: str, run: Run) -> Verdict:
+    why = run.missing or run.error
+    return _differing(original, f"the {label} model fails where the original runs: {why}")
+
+
+def _differing(original: Original, reason: str) -> Verdict:
+    return Verdict(len(original.samples), False, 0.0, reason)
+
+
+def _verdict(
+    original: Original,
+    ground: Ground,
+    claim: Claim,
+    gap: Gap,
+    reason: str | None,
+    noise: float | None,
+    compared: int,
+) -> Verdict:
+    assert ground.trace is not None
+    is_tolerant = claim.exactness == "reassociates"
+    return Verdict(
+        samples=len(original.samples),
+        equal=reason is None,
+        max_abs_diff=gap.max_abs_diff,
+        reason=reason or ground.reason,
+        exactness=claim.exactness,
+        tolerance=asdict(FLOAT_SUMS) if is_tolerant else None,
+        max_relative_diff=gap.max_relative_diff,
+        max_lsb_diff=gap.max_lsb_diff,
+        differing_share=gap.differing_share,
+        agreeing_argmax_share=gap.agreeing_argmax_share,
+        signal_to_noise=noise,
+        kernels=ground.kernels,
+        inner_tensors=compared,
+        unproved_outputs=_too_small(original.model, ground.trace) if is_tolerant else (),
+    )
+
+
+def _too_small(model: Model, trace: Trace) -> tuple[str, ...]:
+    """Float outputs with a channel whose largest value is below what the tolerance allows to be off."""
+    names = []
+    for at, values in trace.outputs.items():
+        if values[0].dtype.kind == "f" and (largest_magnitudes(values) < FLOAT_SUMS.absolute).any():
+            names.append(model.main.outputs[at].name)
+    return tuple(names)

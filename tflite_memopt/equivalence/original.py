@@ -1,0 +1,198 @@
+"""The original, looked at before anything is done to it: who can run it, on which inputs, and is it sound itself?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..graph.alignment import aligned
+from ..ir.dtype import DType
+from ..ir.head import in_head
+from ..ir.model import Model
+from ..options import Options
+from .adapter import OPTIMISED_KERNELS, REFERENCE, RunJob
+from .compare import first_output_difference
+from .coverage import Coverage
+from .drawing import Drawn, draw
+from .exposure import exposed
+from .findings import findings_in
+from .inputs import Sample, has_state, inputs_from_npz
+from .pool import Interpreters
+from .runner import Interpreter, Run
+from .trace import Trace, computed_tensors, trace_of
+
+_SPARE_ARENA = 8 << 20
+"""Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
+_NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantise to int8 to run there)"
+FILLS = (0x5A, 0xA5)
+"""Two bytes for the arena before a run; no bit is the same in both."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What one runtime makes of the original: a trace of all samples, or the ``reason`` for none.
+
+    ``kernels``: which of its kernels ran, where it has several. ``facts``: TFLM's head, tail and total. ``is_sound`` is
+    False when the runtime gives other bits where it should give the same.
+    """
+
+    trace: Trace | None
+    reason: str | None = None
+    kernels: str | None = None
+    facts: Mapping[str, int] = field(default_factory=dict)
+    is_sound: bool = True
+
+
+@dataclass(frozen=True)
+class Original:
+    """The model as it came, the samples, and what every runtime makes of them, by runtime.
+
+    ``findings``: what is wrong with it, in words for its owner, most serious first.
+    """
+
+    data: bytes
+    model: Model
+    samples: list[Sample]
+    grounds: Mapping[str, Ground]
+    coverage: Coverage | None
+    findings: tuple[str, ...]
+
+
+def arena_for(model: Model) -> int:
+    """An arena in bytes in which any order and plan of the model fits: no sharing at all, and room to spare."""
+    heads = [tensor for graph in model.graphs for tensor in graph.tensors if in_head(tensor)]
+    structures = 1024 * sum(len(graph.tensors) + len(graph.operators) for graph in model.graphs)
+    return aligned(2 * sum(aligned(tensor.nbytes) for tensor in heads) + structures + _SPARE_ARENA)
+
+
+def look_at(
+    data: bytes, model: Model, options: Options, interpreters: Interpreters, given: list[Sample] | None = None
+) -> Original:
+    """Run the original on every runtime that the options name, over inputs that excite it.
+
+    ``model`` is what ``data`` holds. ``given`` samples are taken as they are; so are those of ``--inputs``. Where
+    LiteRT's reference kernels fail, its optimised ones are tried, then TensorFlow. Raises UsageError when ``--inputs``
+    do not fit.
+    """
+    if given is None and options.inputs is not None:
+        given = inputs_from_npz(options.inputs, model)
+    look = _Look(data, model, options, interpreters, given)
+    return look.run()
+
+
+@dataclass
+class _Look:
+    data: bytes
+    model: Model
+    options: Options
+    interpreters: Interpreters
+    given: list[Sample] | None
+    grounds: dict[str, Ground] = field(default_factory=dict)
+    drawn: Drawn | None = None
+
+    def run(self) -> Original:
+        runtimes = self.options.runtimes
+        is_custom = any(operator.name == "CUSTOM" for graph in self.model.graphs for operator in graph.operators)
+        if "litert" in runtimes:
+            self._first_of("litert", (REFERENCE,) if is_custom else (REFERENCE, OPTIMISED_KERNELS))
+        needs_other = "litert" in runtimes and self.grounds["litert"].trace is None and not is_custom
+        if "tensorflow" in runtimes or needs_other:
+            self._first_of("tensorflow", (REFERENCE,))
+        if "tflm" in runtimes:
+            self.grounds["tflm"] = self._on_tflm()
+        coverage = None if self.drawn is None else self.drawn.exercise.summary()
+        samples = [] if self.drawn is None else self.drawn.samples
+        findings = findings_in(self.model, {name: each.trace for name, each in self.grounds.items()}, self._is_sound())
+        return Original(self.data, self.model, samples, self.grounds, coverage, findings)
+
+    def _is_sound(self) -> bool:
+        return "tflm" not in self.grounds or self.grounds["tflm"].is_sound
+
+    def _first_of(self, runtime: str, every: tuple[str, ...]) -> None:
+        """The first kernels of a runtime that run the model; the reason is that of the first ones."""
+        reasons: list[str] = []
+        for kernels in every:
+            found = self._ground(runtime, kernels)
+            if found.trace is not None:
+                why = f"{kernels}: {'; '.join(reasons)}" if reasons else None
+                self.grounds[runtime] = Ground(found.trace, why, kernels)
+                return
+            reasons.append(f"its {kernels} fail: {found.reason}" if len(every) > 1 else f"{found.reason}")
+        self.grounds[runtime] = Ground(None, "; ".join(reasons))
+
+    def _ground(self, runtime: str, kernels: str) -> Ground:
+        interpreter, wanted = self.interpreters[runtime], computed_tensors(self.model.main)
+        reasons: list[str | None] = []
+
+        def run(samples: list[Sample]) -> Trace | None:
+            done = interpreter.run(RunJob(self.data, samples, 0, wanted, kernels))
+            if not done.ran:
+                reasons.append(done.missing or done.error)
+            return trace_of(done.arrays, len(samples)) if done.ran else None
+
+        trace = self._trace(run)
+        return Ground(trace, reasons[0] if reasons else None)
+
+    def _trace(self, run: Callable[[list[Sample]], Trace | None]) -> Trace | None:
+        """The samples are drawn where the first runtime runs; the others take the same."""
+        if self.drawn is not None:
+            return run(self.drawn.samples)
+        self.drawn = draw(self.model, self.options.samples, self.options.seed, self.given, run)
+        return None if self.drawn is None else self.drawn.trace
+
+    def _on_tflm(self) -> Ground:
+        interpreter, arena = self.interpreters["tflm"], arena_for(self.model)
+        failed: list[Run] = []
+
+        def run(samples: list[Sample]) -> Trace | None:
+            found = run_exposed(interpreter, self.data, samples, arena, backwards=not has_state(self.model.main))
+            if isinstance(found, Run):
+                failed.append(found)
+                return None
+            return found
+
+        trace = self._trace(run)
+        if self.drawn is None:
+            return Ground(None, self._refusal(failed[0]))
+        stock = interpreter.run(RunJob(self.data, self.drawn.samples, arena, fill=FILLS[0]))
+        if not stock.ran:
+            return Ground(None, self._refusal(stock))
+        if trace is None:
+            return Ground(None, self._refusal(failed[0]), facts=stock.facts)
+        outputs = trace_of(stock.arrays, len(self.drawn.samples)).outputs
+        is_sound = first_output_difference(outputs, trace.outputs) is None
+        return Ground(Trace(outputs, trace.tensors), None, None, stock.facts, is_sound)
+
+    def _refusal(self, run: Run) -> str:
+        reason = run.missing or run.error or "TFLM gave no reason"
+        return f"{_NO_UINT8}; it says: {reason}" if run.missing is None and _is_uint8(self.model) else reason
+
+
+def run_exposed(
+    interpreter: Interpreter,
+    data: bytes,
+    samples: list[Sample],
+    arena_bytes: int,
+    backwards: bool = False,
+    fill: int = FILLS[1],
+) -> Trace | Run:
+    """TFLM's trace of a model without its plan and with no memory shared; the failed run where it does not run.
+
+    ``backwards``: the samples in the other order, which must not matter to a model without state.
+    """
+    given = samples[::-1] if backwards else samples
+    found = Trace()
+    for exposure in exposed(data):
+        run = interpreter.run(RunJob(exposure.model, given, arena_bytes + exposure.extra_bytes, fill=fill))
+        if not run.ran:
+            return run
+        outputs = trace_of(run.arrays, len(given)).outputs
+        if backwards:
+            outputs = {at: values[::-1] for at, values in outputs.items()}
+        found.tensors.update({exposure.tensors[at]: values for at, values in outputs.items() if at in exposure.tensors})
+        found.outputs = {at: values for at, values in outputs.items() if at < exposure.outputs}
+    return found
+
+
+def _is_uint8(model: Model) -> bool:
+    return any(in_head(tensor) and tensor.dtype is DType.UINT8 for tensor in model.main.tensors)

@@ -1,0 +1,55 @@
+"""How the tool and its interpreter processes talk: one JSON header, then the bytes of arrays and models.
+
+No pickling: what an interpreter process sends back cannot run code here.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+_LENGTH = struct.Struct("<Q")
+
+
+class Message(NamedTuple):
+    """``head`` is what JSON can hold; ``arrays`` travel as they are."""
+
+    head: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def send(stream: IO[bytes], head: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write one message."""
+    listed = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
+    text = json.dumps({"head": head, "arrays": listed}).encode()
+    stream.write(_LENGTH.pack(len(text)) + text)
+    for array in arrays.values():
+        stream.write(np.ascontiguousarray(array).tobytes())
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Message | None:
+    """Read one message; None when the other side has gone before its end."""
+    prefix = stream.read(_LENGTH.size)
+    if len(prefix) < _LENGTH.size:
+        return None
+    text = stream.read(_LENGTH.unpack(prefix)[0])
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return None
+    arrays = {}
+    for name, code, shape in told["arrays"]:
+        dtype = np.dtype(code)
+        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        data = stream.read(size)
+        if len(data) < size:
+            return None
+        arrays[name] = np.frombuffer(data, dtype).reshape(shape)
+    return Message(told["head"], arrays)

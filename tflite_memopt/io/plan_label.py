@@ -1,0 +1,52 @@
+"""Codec of the label beside an offline plan, the metadata entry ``tflite_memopt.plan``: which kernels it was made for.
+
+TFLM does not look at it. The buffer is a JSON object in UTF-8, padded with spaces to a multiple of 16 bytes:
+``kernels`` (profile), ``target`` (or null) and ``overlaps``: whether some output lies on an input that its kernel still
+reads, so that the plan is right with these kernels only. schema/offline_plan.md has an example.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from ..errors import ModelFormatError
+from ..ir.model import Model
+from .metadata import remove_entries, replace_entry
+
+LABEL_NAME = "tflite_memopt.plan"
+_MULTIPLE = 16
+
+
+@dataclass(frozen=True)
+class PlanLabel:
+    """What a plan was made for."""
+
+    kernels: str
+    target: str | None
+    overlaps: bool
+
+
+def decode(model: Model) -> PlanLabel | None:
+    """The label of the model's plan; None when it has none. Raises ModelFormatError when it cannot be read."""
+    buffers = [buffer for name, buffer in model.metadata if name == LABEL_NAME]
+    if not buffers or buffers[-1].data is None:
+        return None
+    try:
+        fields = json.loads(buffers[-1].data.tobytes().decode())
+        return PlanLabel(str(fields["kernels"]), fields["target"], bool(fields["overlaps"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelFormatError(f"the metadata entry '{LABEL_NAME}' is damaged: optimise the model again") from error
+
+
+def attach(model: Model, label: PlanLabel | None) -> None:
+    """Make this the model's one label; None removes it."""
+    detach(model)
+    if label is not None:
+        text = json.dumps(asdict(label)).encode()
+        replace_entry(model, LABEL_NAME, text.ljust(-(-len(text) // _MULTIPLE) * _MULTIPLE))
+
+
+def detach(model: Model) -> None:
+    """Remove every label, and the buffers that only labels use."""
+    remove_entries(model, LABEL_NAME)

@@ -1,0 +1,104 @@
+"""The table of targets: what a core or a chip means for kernels and for the layout of structures.
+
+Cores and their kernels: CMSIS-NN commit 4ab83cc3, Include/arm_nn_math_types.h (ARM_MATH_DSP, ARM_MATH_MVEI, from the
+compiler's __ARM_FEATURE_DSP and __ARM_FEATURE_MVE); esp-nn commit d45b843c, include/esp_nn.h. Short enums: the default
+of GCC and Arm Compiler for bare-metal Arm; Xtensa and RISC-V take 4 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import UsageError
+from ..graph.alignment import ARENA_ALIGNMENT
+from .profile import KernelProfile
+from .profiles import PROFILES, profile_named
+from .requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
+
+DEFAULT_KERNELS = "portable"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A core or chip, with the kernels that firmware for it links as a rule.
+
+    ``kernels`` names a profile, ``abi`` is the layout of structures, ``alignment`` that of the arena in bytes.
+    ``measured`` says what was run on it or on what stands for it, ``read`` what is only taken from source.
+    """
+
+    name: str
+    description: str
+    kernels: str
+    abi: Abi
+    measured: str
+    read: str
+    alignment: int = ARENA_ALIGNMENT
+
+    @property
+    def enum_bytes(self) -> str:
+        """Bytes of an enum: 4, or as few as its values need."""
+        return "1 to 4" if self.abi.short_enums else "4"
+
+
+_CORTEX_M0 = "requests and results as on Cortex-M3, the same code"
+_CORTEX_M3 = "requests, smallest arenas and overlap, GCC 12.2, Cortex-M3 in QEMU"
+_DSP = "requests, smallest arenas and overlap, GCC 12.2, Cortex-M7 in QEMU"
+_MVE = "requests, smallest arenas and overlap, GCC 12.2, Cortex-M55 in QEMU"
+_GENERIC = "scratch and overlap of the C code, compiled for x86-64"
+_LAYOUT = "sizes of structures: 32 bits with enums of 4 bytes, measured on Arm"
+_ARM_COMPILER = "Arm Compiler 6 asks for 4 bytes an input channel more in a 1x1 convolution"
+_NOTHING = "nothing"
+
+TARGETS: Mapping[str, Target] = {
+    target.name: target
+    for target in (
+        Target("cortex-m0", "Cortex-M0, M0+, M1", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M0, _NOTHING),
+        Target("cortex-m3", "Cortex-M3", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M3, _NOTHING),
+        Target("cortex-m4", "Cortex-M4", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
+        Target("cortex-m7", "Cortex-M7", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
+        Target("cortex-m33", "Cortex-M33 with DSP", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
+        Target("cortex-m55", "Cortex-M55 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, _NOTHING),
+        Target("cortex-m85", "Cortex-M85 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, _NOTHING),
+        Target("esp32", "ESP32: Xtensa LX6", "esp-nn", ILP32, _GENERIC, _LAYOUT),
+        Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, _LAYOUT),
+        Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, _NOTHING, f"scratch; {_LAYOUT}"),
+        Target("esp32p4", "ESP32-P4: RISC-V", "esp-nn-p4", ILP32, _NOTHING, f"scratch; {_LAYOUT}"),
+        Target(
+            "riscv32",
+            "32-bit RISC-V, TFLM's reference kernels",
+            "reference",
+            ILP32,
+            "smallest arenas and overlap, as built with enums of 4 bytes for Cortex-M7 in QEMU",
+            "RISC-V's own layout, taken for the same",
+        ),
+        Target(
+            "host",
+            "x86-64 or other 64-bit machines, TFLM's reference kernels",
+            "reference",
+            LP64,
+            "smallest arenas and overlap, GCC 12.2, x86-64",
+            _NOTHING,
+        ),
+    )
+}
+
+
+def target_named(name: str) -> Target:
+    """A target by name. Raises UsageError for an unknown one."""
+    if name not in TARGETS:
+        raise UsageError(f"unknown target '{name}'; choose one of {', '.join(TARGETS)}")
+    return TARGETS[name]
+
+
+def profile_for(target: str | None, kernels: str = DEFAULT_KERNELS) -> KernelProfile:
+    """The profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
+
+    Other ``kernels`` than the default are those that the target's firmware links instead.
+    Raises UsageError for an unknown name.
+    """
+    if target is None:
+        return profile_named(kernels)
+    found = target_named(target)
+    profile = PROFILES[found.kernels] if kernels == DEFAULT_KERNELS else profile_named(kernels)
+    return replace(profile, abi=found.abi, target=found.name)

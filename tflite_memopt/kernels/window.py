@@ -1,0 +1,86 @@
+"""A convolution or pooling in the terms in which kernel libraries compute their scratch and choose their path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.model import Operator
+
+_VALID = 1
+
+
+@dataclass(frozen=True)
+class KernelWindow:
+    """Sizes in pixels and channels; ``pad`` is what goes before the first row and column.
+
+    ``taps_depth`` is the depth of the filter: less than ``in_depth`` where a convolution has groups.
+    """
+
+    batches: int
+    in_height: int
+    in_width: int
+    in_depth: int
+    out_height: int
+    out_width: int
+    out_depth: int
+    taps_high: int
+    taps_wide: int
+    taps_depth: int
+    stride_high: int
+    stride_wide: int
+    dilation_high: int
+    dilation_wide: int
+    pad_high: int
+    pad_wide: int
+
+    @property
+    def taps(self) -> int:
+        """Pixels that the filter covers."""
+        return self.taps_high * self.taps_wide
+
+    @property
+    def is_dilated(self) -> bool:
+        """Whether the taps lie apart in either direction."""
+        return (self.dilation_high, self.dilation_wide) != (1, 1)
+
+    @property
+    def missing_high(self) -> int:
+        """Rows that the windows reach below the input."""
+        return self.out_height * self.stride_high + self.taps_high - 1 - self.in_height
+
+    @property
+    def missing_wide(self) -> int:
+        """Columns that the windows reach beyond the input."""
+        return self.out_width * self.stride_wide + self.taps_wide - 1 - self.in_width
+
+
+def window_of(operator: Operator) -> KernelWindow:
+    """The window of a CONV_2D or DEPTHWISE_CONV_2D. Raises IndexError for a tensor that has not four dimensions."""
+    source, filters, output = operator.inputs[0], operator.inputs[1], operator.outputs[0]
+    assert source is not None  # the structure check has counted the inputs
+    assert filters is not None
+    strides = [int(operator.option(f"stride{letter}", 1)) for letter in "HW"]
+    dilations = [int(operator.option(f"dilation{letter}Factor", 1)) for letter in "HW"]
+    pads = []
+    for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True):
+        reach = (filters.shape[axis] - 1) * dilation + 1
+        total = max(0, (output.shape[axis] - 1) * stride + reach - source.shape[axis])
+        pads.append(0 if operator.option("padding", 0) == _VALID else total // 2)
+    return KernelWindow(
+        batches=source.shape[0],
+        in_height=source.shape[1],
+        in_width=source.shape[2],
+        in_depth=source.shape[3],
+        out_height=output.shape[1],
+        out_width=output.shape[2],
+        out_depth=output.shape[3],
+        taps_high=filters.shape[1],
+        taps_wide=filters.shape[2],
+        taps_depth=filters.shape[3],
+        stride_high=strides[0],
+        stride_wide=strides[1],
+        dilation_high=dilations[0],
+        dilation_wide=dilations[1],
+        pad_high=pads[0],
+        pad_wide=pads[1],
+    )
