@@ -1,12 +1,13 @@
 """TFLM's tail and planner temporaries as a sum: what they become when operators and tensors are added.
 
-A replay of the allocator (``kernels/arena.py``) for 32 bits, in closed form: structures that are multiples of 4 bytes
-come first, then the operators' persistent buffers, each aligned to 16. Works on numbers and on arrays of them.
+A replay of the allocator (``kernels/arena.py``) in closed form: structures come first, then the operators' persistent
+buffers, each aligned to 16. Works on numbers and on arrays of them. With short enums some structures are no multiples
+of a word, so that figures may be a few bytes too small; with 4-byte enums they are exact.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..ir.head import in_head
 from ..ir.model import Model, Tensor
 from ..kernels import arena
 from ..kernels.profile import KernelProfile
+from ..kernels.requests.model import Abi
 from ..kernels.requests.table import requests_in
 
 Number = TypeVar("Number", int, npt.NDArray[np.int64])
@@ -36,6 +38,7 @@ class ArenaTerms:
     temporaries before the planner's; 0 where the planner's are larger.
     """
 
+    abi: Abi
     operators: int
     tensors: int
     planned: int
@@ -53,9 +56,9 @@ class ArenaTerms:
         self, operators: Number, tensors: Number, params: Number, buffers: Number, requests: Number
     ) -> Number:
         """The tail in bytes with so many more operators, tensors and scratch requests, and bytes of their own."""
-        more = arena.EVAL_TENSOR.w32 * tensors + arena.NODE_AND_REGISTRATION.w32 * operators + params
+        more = arena.EVAL_TENSOR.on(self.abi) * tensors + arena.NODE_AND_REGISTRATION.on(self.abi) * operators + params
         grown = _up(self.structures + more) - aligned(self.structures) + buffers
-        handles = arena.SCRATCH_HANDLE.w32 * requests
+        handles = arena.SCRATCH_HANDLE.on(self.abi) * requests
         # Pointers to the inputs are aligned, so that handles before them may cost nothing.
         return (
             self.tail
@@ -66,7 +69,15 @@ class ArenaTerms:
     @property
     def _planned_tail(self) -> int:
         """The tail when the plan is made."""
-        return aligned(self.structures) + self.buffers + arena.SCRATCH_HANDLE.w32 * self.requests
+        return aligned(self.structures) + self.buffers + arena.SCRATCH_HANDLE.on(self.abi) * self.requests
+
+    def more(self, operators: Number, tensors: Number, planned: Number, requests: Number) -> tuple[Number, Number]:
+        """(tail, temporaries) in bytes that so many more take at least, operators without what they ask for."""
+        tail = arena.EVAL_TENSOR.on(self.abi) * tensors + arena.NODE_AND_REGISTRATION.on(self.abi) * operators
+        tail = tail + arena.SCRATCH_HANDLE.on(self.abi) * requests
+        both = arena.ALLOCATION_INFO.on(self.abi) * (tensors + requests)
+        temporaries = both + arena.PLANNED_BUFFER.on(self.abi) * (planned + requests)
+        return tail, temporaries + arena.SCRATCH_REQUEST.on(self.abi) * requests
 
     @property
     def least_tail(self) -> int:
@@ -77,11 +88,11 @@ class ArenaTerms:
         """The largest temporaries in bytes with so many more tensors, planned tensors and scratch requests."""
         scratch = self.requests + requests
         tables = _up(
-            arena.SCRATCH_REQUEST.w32 * (scratch + arena.MAX_SCRATCH_PER_OPERATOR)
-            + arena.POINTER.w32 * self.graphs
-            + arena.ALLOCATION_INFO.w32 * (self.tensors + tensors + scratch)
+            arena.SCRATCH_REQUEST.on(self.abi) * (scratch + arena.MAX_SCRATCH_PER_OPERATOR)
+            + arena.POINTER.on(self.abi) * self.graphs
+            + arena.ALLOCATION_INFO.on(self.abi) * (self.tensors + tensors + scratch)
         )
-        found = tables + arena.PLANNED_BUFFER.w32 * (self.planned + planned + scratch)
+        found = tables + arena.PLANNED_BUFFER.on(self.abi) * (self.planned + planned + scratch)
         return np.maximum(found, self.prepared) if isinstance(found, np.ndarray) else max(found, self.prepared)
 
     def need(self, head: int, tail: int, temporaries: int) -> int:
@@ -91,17 +102,19 @@ class ArenaTerms:
 
 def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
     """The terms of a model as it stands."""
-    asked = requests_in(model, 32, profile.requests)
+    abi = profile.abi
+    asked = requests_in(model, abi, profile.requests)
     tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
     operators = sum(len(graph.operators) for graph in model.graphs)
     fixed = (arena.BUFFER_ALLOCATOR, arena.MEMORY_PLANNER, arena.MICRO_ALLOCATOR, arena.BUILTIN_DATA_ALLOCATOR)
-    structures = sum(size.w32 for size in fixed) + arena.SUBGRAPH_ALLOCATIONS.w32 * len(model.graphs)
-    structures += arena.EVAL_TENSOR.w32 * len(tensors) + arena.NODE_AND_REGISTRATION.w32 * operators
+    structures = sum(size.on(abi) for size in fixed) + arena.SUBGRAPH_ALLOCATIONS.on(abi) * len(model.graphs)
+    structures += arena.EVAL_TENSOR.on(abi) * len(tensors) + arena.NODE_AND_REGISTRATION.on(abi) * operators
     structures += sum(aligned(each.params, each.params_alignment) for each in asked.values() if each.params)
     inits = [size for each in asked.values() for size in each.init]
     buffers = [*inits, *(size for each in asked.values() for size in each.prepare)]
-    use = arena.arena_use(model, 0, profile.requests, 32)
+    use = arena.arena_use(model, 0, profile.requests, abi)
     terms = ArenaTerms(
+        abi=abi,
         operators=operators,
         tensors=len(tensors),
         planned=sum(map(in_head, tensors)),
@@ -109,23 +122,23 @@ def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
         graphs=len(model.graphs),
         structures=structures + sum(buffers[:1]),
         buffers=sum(map(aligned, buffers[1:])),
-        inputs=arena.POINTER.w32 * len(model.main.inputs),
+        inputs=arena.POINTER.on(abi) * len(model.main.inputs),
         tail=use.tail,
-        interface=sum(map(_interface_bytes, (model.main.inputs, model.main.outputs))),
+        interface=sum(_interface_bytes(tensors, abi) for tensors in (model.main.inputs, model.main.outputs)),
         prepared=0,
         macs=model_macs(model),
     )
     if terms.temporaries_with(0, 0, 0) >= use.temporaries:
         return terms
-    return ArenaTerms(**{**terms.__dict__, "prepared": use.temporaries})
+    return replace(terms, prepared=use.temporaries)
 
 
-def _interface_bytes(tensors: tuple[Tensor, ...]) -> int:
+def _interface_bytes(tensors: tuple[Tensor, ...], abi: Abi) -> int:
     """What TFLM allocates for the TfLiteTensors of inputs or outputs."""
-    total = arena.POINTER.w32 * len(tensors)
+    total = arena.POINTER.on(abi) * len(tensors)
     for tensor in tensors:
-        total += arena.TENSOR.w32
+        total += arena.TENSOR.on(abi)
         quantization = tensor.quantization
         if quantization is not None and quantization.scale.size and quantization.zero_point.size:
-            total += arena.AFFINE_QUANTIZATION.w32 + 4 * (1 + quantization.scale.size)
+            total += arena.AFFINE_QUANTIZATION.on(abi) + 4 * (1 + quantization.scale.size)
     return total

@@ -14,6 +14,7 @@ from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..schedule.problem import ScheduleProblem
+from .arena_terms import arena_terms
 from .cut_table import CutTable, Integers, ways_to_cut
 from .forecast import Forecast, forecasts
 from .least_needs import least_needs
@@ -70,7 +71,7 @@ class _Options:
         self, model: Model, profile: KernelProfile, aim: Aim, modes: Sequence[Mode], pinned: Collection[str]
     ) -> None:
         self._model, self._aim, self._modes, self._pinned = model, aim, modes, pinned
-        self._twins = Twins(profile)
+        self._twins, self._terms = Twins(profile), arena_terms(model, profile)
         problem = schedule_problem(model.main, memory_layout(model, profile))
         self._needs = least_needs(model, profile)
         self._across = _Across(problem)
@@ -123,8 +124,8 @@ class _Options:
             return
         added = forecast.additions()
         tensors = added.activations + added.tensors
-        tail = 12 * tensors + 32 * added.operators + added.params + added.buffers + 4 * added.requests
-        temporaries = 24 * tensors + 40 * added.activations + (24 + 40 + 12) * added.requests
+        tail, temporaries = self._terms.more(added.operators, tensors, added.activations, added.requests)
+        tail = tail + added.params + added.buffers
         for way in np.flatnonzero(good):
             bound = int(forecast.bound[way]) + across
             least = aim.base.least(max(bound, aim.floor), int(tail[way]), int(temporaries[way]))

@@ -34,6 +34,7 @@ JUDGED = (6, 16, 64)
 NEIGHBOURS = (0, 24, 192)
 """Selections next to the best that it judges in each round after that, by effort."""
 _RULE = "cascade"
+_NO_PLAN = "no plan lets it need less than the best that was known by then"
 Progress = Callable[[str], None]
 
 
@@ -94,7 +95,7 @@ class _Cascading:
                 return best
             best = self._selected(each, best)
             self._best[each] = self._improved(each, best)
-            self._progress(f"stripes: {len(self._judge.costs)} planned, best {self._judge.cost(best).need:,} bytes")
+            self._progress(f"stripes: {self._judge.judged} planned, best {self._judge.cost(best).need:,} bytes")
         return min((*self._best.values(), ()), key=self._judge.cost)
 
     def _rounds(self) -> tuple[Round, ...]:
@@ -113,7 +114,7 @@ class _Cascading:
         for selection in islice(self._in_turn(candidates, each.limits, most), JUDGED[each.effort]):
             if self._is_enough(self._judge.cost(known[-1])) or self._stops():
                 break
-            known.append(min((known[-1], candidates.chosen(selection)), key=self._judge.cost))
+            known.append(self._judge.better(known[-1], candidates.chosen(selection)))
         return known[-1]
 
     def _improved(self, each: Round, best: Chosen) -> Chosen:
@@ -126,7 +127,7 @@ class _Cascading:
                 if self._stops():
                     return best
                 left -= 1
-                if self._judge.cost(other) < self._judge.cost(best):
+                if self._judge.better(best, other) is other:
                     best, improved = other, True
                     break
         return best
@@ -183,7 +184,7 @@ class _Cascading:
             return
         need, least = self._need(best), self._candidates_of(self._rounds()[-1].halos).smallest()
         looked_at = sum(each.options.looked_at for each in self._candidates.values())
-        said = f"{looked_at:,} ways to cut a region worked out, {len(self._judge.costs) - 1} selections planned"
+        said = f"{looked_at:,} ways to cut a region worked out, {self._judge.judged} selections planned"
         if least is not None and aligned(least) < need:
             yield Refusal(_RULE, "the search", f"{said}: none can need less than {aligned(least):,} bytes")
         else:
@@ -196,7 +197,7 @@ class _Cascading:
             Refusal(_RULE, self._names(other), _comparison(cost, chosen))
             for other, cost in self._judge.costs.items()
             if other not in (best, ())
-        )
+        ) + tuple(Refusal(_RULE, self._names(other), _NO_PLAN) for other in self._judge.refused)
 
     def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""

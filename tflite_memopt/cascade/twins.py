@@ -17,18 +17,17 @@ from ..ir.constants import integers
 from ..ir.dtype import DType
 from ..ir.model import Buffer, OpCode, Operator, OperatorOptions, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.requests.model import Word
+from ..kernels.requests.model import ILP32
 from ..memory.relations import saved_bytes
 from .cut_table import Flags, Integers
 from .sweep import OperatorRows
 
-_WORD: Word = 32
 _NO_DATA = Buffer()
 
 
 @dataclass(frozen=True)
 class TwinFigures:
-    """Bytes, on 32 bits. ``params``: structures of the parser; ``buffers``: persistent buffers, aligned.
+    """Bytes. ``params``: structures of the parser; ``buffers``: persistent buffers, aligned.
 
     ``scratch`` is aligned, ``requests`` the number of scratch requests. ``saved``: pairs of an input of the whole
     operator and the bytes that it and the output share at most, if the input dies.
@@ -156,7 +155,8 @@ class Twins:
         return sum(n for _, n in self.slice(tensor, key >> 32, key >> 16 & 65535, key & 65535).saved)
 
     def _figures(self, twin: Operator, whole: Operator | None) -> TwinFigures:
-        asked = self._profile.requests(twin, _WORD)
+        asked = self._profile.requests(twin, self._profile.abi)
+        scratch = self._profile.requests(twin, ILP32).scratch
         slots = {id(t): at for at, t in reversed(list(enumerate(twin.inputs)))}
         saved = []
         for reuse in self._profile.relations(twin):
@@ -167,7 +167,7 @@ class Twins:
         return TwinFigures(
             aligned(asked.params, asked.params_alignment) if asked.params else 0,
             sum(aligned(size) for size in (*asked.init, *asked.prepare)),
-            sum(aligned(size) for size in asked.scratch),
+            sum(aligned(size) for size in scratch),
             len(asked.scratch),
             tuple(saved),
         )
