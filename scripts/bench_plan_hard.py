@@ -57,8 +57,8 @@ def _measured(path: Path, binary: Path | None) -> tuple[str, list[float]]:
             if binary is not None:
                 output = f"--output={folder}/plan.csv"
                 theirs.append(_run([str(binary), f"--capacity={CAPACITY}", f"--input={path}", output]))
-    runs = [ours, theirs] if theirs else [ours]
-    return ours[0][2], [median(run[k] for run in each) for each in runs for k in (0, 1)]
+    seconds = [(clock, used) for clock, used, _ in ours], [(clock, used) for clock, used, _ in theirs]
+    return ours[0][2], [median(column) for each in seconds if each for column in zip(*each, strict=True)]
 
 
 def _run(command: Sequence[str]) -> tuple[float, float, str]:

@@ -129,10 +129,11 @@ def _judging(problems: Sequence[Sequence[PlanProblem]]) -> Iterator[str]:
         cut_off = int(min(solve(problem).arena_bytes for problem in alike) * _CUT_OFF)
         results += [_timed(partial(solve_within, capacity=cut_off), problem) for problem in alike]
     times = sorted(1000 * seconds for _, seconds in results)
+    count, low, high = len(times), _ABOUT_100.start, _ABOUT_100[-1]
     fits = sum(found.offsets is not None for found, _ in results)
     refused = sum(found.is_proved for found, _ in results)
     yield "## Judging one candidate of a search\n"
-    yield f"The {len(times)} problems above with {_ABOUT_100.start} to {_ABOUT_100[-1]} items, as a search meets them: the"
-    yield f"cut-off is {_CUT_OFF:.2f} times the smallest arena of the same model and kernels. {fits} fit, {refused} are proved"
-    yield f"not to, {len(times) - fits - refused} stay open. Milliseconds of processor time: median {median(times):.1f}, nine of"
-    yield f"ten below {times[len(times) * 9 // 10]:.1f}, most {times[-1]:.1f}.\n"
+    yield f"The {count} problems above with {low} to {high} items, as a search meets them: the cut-off is"
+    yield f"{_CUT_OFF:.2f} times the smallest arena of the same model and kernels. {fits} fit, {refused} are proved not"
+    yield f"to, {count - fits - refused} stay open. Milliseconds of processor time: median {median(times):.1f}, nine"
+    yield f"of ten below {times[count * 9 // 10]:.1f}, most {times[-1]:.1f}.\n"
