@@ -50,18 +50,15 @@ def hard_problems(folder: Path, binary: Path | None) -> Iterator[str]:
 
 def _measured(path: Path, binary: Path | None) -> tuple[str, list[float]]:
     """What we found, and the seconds: ours, then theirs if there is a binary."""
-    ours: list[tuple[float, float, str]] = []
-    theirs: list[tuple[float, float, str]] = []
+    ours, theirs = [], []
     with TemporaryDirectory() as folder:
         for _ in range(REPEATS):
             ours.append(_run([sys.executable, _SCRIPT, str(path), str(CAPACITY)]))
             if binary is not None:
                 output = f"--output={folder}/plan.csv"
                 theirs.append(_run([str(binary), f"--capacity={CAPACITY}", f"--input={path}", output]))
-    runs = [ours, theirs] if theirs else [ours]
-    return ours[0][2], [
-        median(column) for each in runs for column in ([run[0] for run in each], [run[1] for run in each])
-    ]
+    seconds = [(clock, used) for clock, used, _ in ours], [(clock, used) for clock, used, _ in theirs]
+    return ours[0][2], [median(column) for each in seconds if each for column in zip(*each, strict=True)]
 
 
 def _run(command: Sequence[str]) -> tuple[float, float, str]:

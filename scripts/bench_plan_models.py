@@ -13,7 +13,8 @@ from typing import TypeVar
 import click
 from markdown_table import row, table
 
-from tflite_memopt.cascade.predict import MODES, Cascade, apply_cascades
+from tflite_memopt.cascade.cut_table import even_ends
+from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
@@ -106,9 +107,10 @@ def _stripings(file: Path, name: str) -> Iterator[PlanProblem]:
         model = _read(file)
         try:
             if first + length <= steps:
-                apply_cascades(model, [Cascade(first, first + length, count, *mode)])
+                height = model.main.operators[first + length - 1].outputs[0].shape[1]
+                apply_stripes(model, [StripedRegion(first, first + length, even_ends(height, count), *mode)])
                 yield memory_layout(model, profile_named(name)).problem
-        except MemoptError:
+        except (MemoptError, IndexError):
             continue
 
 
@@ -129,12 +131,11 @@ def _judging(problems: Sequence[Sequence[PlanProblem]]) -> Iterator[str]:
         cut_off = int(min(solve(problem).arena_bytes for problem in alike) * _CUT_OFF)
         results += [_timed(partial(solve_within, capacity=cut_off), problem) for problem in alike]
     times = sorted(1000 * seconds for _, seconds in results)
+    count, low, high = len(times), _ABOUT_100.start, _ABOUT_100[-1]
     fits = sum(found.offsets is not None for found, _ in results)
     refused = sum(found.is_proved for found, _ in results)
     yield "## Judging one candidate of a search\n"
-    sizes = f"{_ABOUT_100.start} to {_ABOUT_100[-1]}"
-    yield f"The {len(times)} problems above with {sizes} items, as a search meets them: the cut-off is"
-    yield f"{_CUT_OFF:.2f} times the smallest arena of the same model and kernels. {fits} fit, {refused} are proved"
-    yield f"not to, {len(times) - fits - refused} stay open. Milliseconds of processor time:"
-    yield f"median {median(times):.1f}, nine of"
-    yield f"ten below {times[len(times) * 9 // 10]:.1f}, most {times[-1]:.1f}.\n"
+    yield f"The {count} problems above with {low} to {high} items, as a search meets them: the cut-off is"
+    yield f"{_CUT_OFF:.2f} times the smallest arena of the same model and kernels. {fits} fit, {refused} are proved not"
+    yield f"to, {count - fits - refused} stay open. Milliseconds of processor time: median {median(times):.1f}, nine"
+    yield f"of ten below {times[count * 9 // 10]:.1f}, most {times[-1]:.1f}.\n"
