@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 import numpy as np
-from bench_networks import named
 
 from scripts.device_lab.build import build_runner, default_cache, missing_tools
 from scripts.device_lab.builds import BUILDS, Build
@@ -107,7 +106,7 @@ def devices(
     paths = [path for path in sorted(folder.glob("*.tflite")) if not models or any(m in path.stem for m in models)]
     options = Options(samples=samples, time_limit=time_limit, cascade=cascade, verify=False)
     command = " ".join(word for word in sys.argv[2:] if word not in (str(folder), "-o", str(output)))
-    lines = list(_head(f"scripts/bench devices {named(folder)} {command}".strip()))
+    lines = list(_head(f"scripts/bench devices FOLDER {command}".strip()))
     for name, runner in runners.items():
         build = BUILDS[name]
         meant = replace(options, kernels=kernels or build.profile, target=None if kernels else build.target)

@@ -3,74 +3,71 @@
 from __future__ import annotations
 
 import random
-import statistics
-from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import click
 from bench_networks import Network, named, networks_in
+from bench_plan_hard import hard_problems
+from bench_plan_models import models
 from markdown_table import row, table
 
-from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.plan.methods import STRATEGIES, solve
+from tflite_memopt.plan.compiled import code_for
+from tflite_memopt.plan.exact import tree
+from tflite_memopt.plan.methods import BEST, STRATEGIES, solve
 from tflite_memopt.plan.problem import Item, Plan, PlanProblem
 from tflite_memopt.plan.shared_objects.bounds import positional_maxima
 from tflite_memopt.plan.shared_objects.methods import STRATEGIES as SHARED
 from tflite_memopt.plan.shared_objects.methods import solve as solve_objects
 
-REPEATS = 3
 PUBLISHED = ("mobilenet_v1", "mobilenet_v2", "deeplab", "inception_v3", "posenet", "blazeface")
 """The networks of the paper's Tables 1 and 2."""
 COUNTS = (100, 300, 1000, 3000, 10_000, 20_000)
 
 
-class _Timed(Protocol):
-    @property
-    def seconds(self) -> float: ...
-
-
-T = TypeVar("T", bound=_Timed)
-
-
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--minimalloc", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of CSVs.")
+@click.option("--minimalloc-binary", type=click.Path(exists=True, path_type=Path), help="Its own solver, to compare.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
-@click.option("--time-limit", default=10.0, show_default=True, help="Seconds for each plan.")
-def plan(sources: tuple[Path, ...], minimalloc: Path | None, output: Path | None, time_limit: float) -> None:
+def plan(
+    sources: tuple[Path, ...], minimalloc: Path | None, minimalloc_binary: Path | None, output: Path | None
+) -> None:
     """Every planner on the models of SOURCES (files, or folders of .tflite), hard problems, and growth."""
-    networks = [network for path in sources for network in networks_in(path)]
     command = f"scripts/bench plan {' '.join(map(named, sources))}"
     if minimalloc is not None:
         command += f" --minimalloc {named(minimalloc)}"
-    text = "\n".join(_document(networks, minimalloc, SearchLimit(time_limit), f"{command} --time-limit {time_limit:g}"))
+    if minimalloc_binary is not None:
+        command += " --minimalloc-binary minimalloc"
+    text = "\n".join(_document(sources, minimalloc, minimalloc_binary, command))
     if output is None:
         click.echo(text)
     else:
         output.write_text(text + "\n")
 
 
-def _document(networks: Sequence[Network], minimalloc: Path | None, limit: SearchLimit, command: str) -> Iterator[str]:
+def _document(sources: Sequence[Path], minimalloc: Path | None, binary: Path | None, command: str) -> Iterator[str]:
+    networks = [network for path in sources for network in networks_in(path)]
     yield "# Offsets of tensors\n"
-    yield f"Made by `{command}`. Bytes; tensors are rounded up to 16. Seconds are the median of {REPEATS} runs on two"
-    yield "shared cores. `best` is the default: the strategies in turn until one meets the bound. `*`: optimal.\n"
-    yield from _offsets(networks, limit)
-    yield from _objects(networks)
-    yield from _everything(networks, limit)
+    code = "compiled" if code_for(tree)[0] is not tree else "plain Python"
+    yield f"Made by `{command}`; the tree and the hill climb ran as {code}. Bytes; tensors are rounded up to 16."
+    yield "`best` is the default: see [docs/planning.md](../planning.md). `*`: optimal.\n"
     if minimalloc is not None:
-        yield from _hard_problems(minimalloc, limit)
-    yield from _growth(limit)
+        yield from hard_problems(minimalloc, binary)
+    yield from models(sources)
+    yield from _growth()
+    yield from _offsets(networks)
+    yield from _objects(networks)
 
 
-def _offsets(networks: Sequence[Network], limit: SearchLimit) -> Iterator[str]:
+def _offsets(networks: Sequence[Network]) -> Iterator[str]:
     yield "## Offset calculation: the networks of Pisarchyk and Lee, Table 2\n"
     yield "Their conclusion: Greedy by Size meets the bound on all but DeepLab, where it is within 8 %. The order of"
     yield "operators is the file's.\n"
     yield from table(f"network | tensors | bound | {' | '.join(STRATEGIES)} | greedy_by_size over bound")
     for network in _published(networks):
-        plans = {name: solve(network.items, name, limit) for name in STRATEGIES}
+        plans = {name: solve(network.items, name) for name in STRATEGIES}
         bound = max(each.lower_bound for each in plans.values())
         over = 100 * (plans["greedy_by_size"].arena_bytes / bound - 1)
         cells = (f"{each.arena_bytes:,}{'*' if each.arena_bytes == bound else ''}" for each in plans.values())
@@ -92,53 +89,25 @@ def _objects(networks: Sequence[Network]) -> Iterator[str]:
     yield ""
 
 
-def _everything(networks: Sequence[Network], limit: SearchLimit) -> Iterator[str]:
-    yield "## The default on every model, in its own order and in the order of smallest peak\n"
-    yield from table("model | order | tensors | arena | bound | proved | strategy | seconds")
-    for network in networks:
-        for order, problem in (("own", network.items), ("best_first", network.reordered)):
-            if order == "own" or problem != network.items:
-                found = _median(lambda problem=problem: solve(problem, limit=limit))  # type: ignore[misc]
-                yield row(network.name, order, len(problem.items), *_plan_cells(found))
-    yield ""
-
-
-def _plan_cells(found: Plan) -> list[str]:
-    proved = "yes" if found.optimal else f"gap {100 * (found.arena_bytes / found.lower_bound - 1):.2f} %"
-    return [f"{found.arena_bytes:,}", f"{found.lower_bound:,}", proved, found.method, f"{found.seconds:.3f}"]
-
-
-def _hard_problems(folder: Path, limit: SearchLimit) -> Iterator[str]:
-    yield "## google/minimalloc's hard problems: capacity 1,048,576\n"
-    compiled = "with" if find_spec("numba") else "without"
-    yield f"`best` as users get it, {compiled} numba (extra `fast`). The seconds are those of the strategy that is"
-    yield "named; `hill_climb` before it takes one more. The seed is 0 in each of the runs.\n"
-    yield from table("problem | items | arena | bound | proved | strategy | seconds | within capacity")
-    for path in sorted(folder.glob("*.csv")):
-        click.echo(path.stem, err=True)
-        problem = _minimalloc_problem(path.read_text())
-        found = _median(lambda problem=problem: solve(problem, limit=limit))  # type: ignore[misc]
-        fits = "yes" if found.arena_bytes <= 1_048_576 else "NO"
-        yield row(path.stem, len(problem.items), *_plan_cells(found), fits)
-    yield ""
-
-
-def _minimalloc_problem(text: str) -> PlanProblem:
-    """Rows of ``id,lower,upper,size`` after a header; lives are half-open and any offset is allowed."""
-    rows = (line.split(",") for line in text.splitlines()[1:])
-    return PlanProblem(tuple(Item(int(size), int(lower), int(upper), 1) for _, lower, upper, size in rows))
-
-
-def _growth(limit: SearchLimit) -> Iterator[str]:
+def _growth() -> Iterator[str]:
     yield "## Growth: random items, a few of them long-lived\n"
-    yield from table("items | bound | " + " | ".join(f"{name}: over bound, seconds" for name in STRATEGIES))
+    names = (BEST, *STRATEGIES)
+    yield "How far above the bound, and seconds of processor time.\n"
+    yield from table("items | bound | " + " | ".join(names))
     for count in COUNTS:
         click.echo(f"{count} items", err=True)
-        problem = _random_problem(count)
-        plans = [solve(problem, name, limit) for name in STRATEGIES]
-        bound = max(each.lower_bound for each in plans)
-        cells = (f"{100 * (each.arena_bytes / bound - 1):.2f} %, {each.seconds:.2f}" for each in plans)
+        plans = [_timed(count, name) for name in names]
+        bound = max(each.lower_bound for each, _ in plans)
+        cells = (f"{100 * (each.arena_bytes / bound - 1):.2f} %, {seconds:.2f}" for each, seconds in plans)
         yield row(f"{count:,}", f"{bound:,}", *cells)
+    yield ""
+
+
+def _timed(count: int, name: str) -> tuple[Plan, float]:
+    problem = _random_problem(count)
+    started = time.process_time()
+    found = solve(problem, name)
+    return found, time.process_time() - started
 
 
 def _random_problem(count: int) -> PlanProblem:
@@ -152,9 +121,3 @@ def _random_problem(count: int) -> PlanProblem:
 
 def _published(networks: Sequence[Network]) -> list[Network]:
     return [network for name in PUBLISHED for network in networks if network.name == name]
-
-
-def _median(run: Callable[[], T]) -> T:
-    found = [run() for _ in range(REPEATS)]
-    middle = statistics.median_low(each.seconds for each in found)
-    return next(each for each in found if each.seconds == middle)

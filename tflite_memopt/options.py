@@ -17,8 +17,10 @@ from .schedule.methods import METHODS as SCHEDULERS
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
+Effort = Literal["quick", "normal", "thorough"]
 IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 REQUIRABLE = ("tflm",)
@@ -32,6 +34,7 @@ class Options:
 
     ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
     firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
+    ``effort``: how much the search for stripes looks at; it counts work, so that a result is the same on every machine.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
     runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
     without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``require``:
@@ -55,6 +58,7 @@ class Options:
     kernels: str = DEFAULT_KERNELS
     scheduler: str = "best_first"
     planner: str = "best"
+    effort: Effort = "normal"
     time_limit: float = 60.0
     seed: int = 0
     samples: int = 10
@@ -93,7 +97,7 @@ class Options:
         """Each wrong field with what it may be."""
         names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
         targets = () if self.target is None else (("target", TARGETS),)
-        for field, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO)):
+        for field, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
             if getattr(self, field) not in known:
                 yield field, f"choose one of {', '.join(known)}"
         required = (("require", REQUIRABLE),) if self.require else ()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import TYPES, random_network, regions
 from tflite_memopt.cascade.lower import lower
-from tflite_memopt.cascade.predict import MODES, Cascade, apply_cascades
 from tflite_memopt.cascade.region import Region, region_of
+from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.cascade.stripes import Edges, Halo, even_cuts, stripes_of
 from tflite_memopt.equivalence import litert, tflm
 from tflite_memopt.equivalence.adapter import RunJob
@@ -151,29 +151,30 @@ def test_neighbouring_regions_and_an_input_that_lives_on() -> None:
     model = b.finish(b.average_pool(b.add(second, first), 2), first, x)
     for halo, edges in MODES:
         striped = copy_model(model)
-        apply_cascades(striped, [Cascade(0, 2, 4, halo, edges), Cascade(2, 5, 3, halo, edges)])
+        chosen = [StripedRegion(0, 2, (1, 2, 3, 5), halo, edges), StripedRegion(2, 5, (1, 3, 5), halo, edges)]
+        apply_stripes(striped, chosen)
         check_model(striped)
         assert_equal(model, striped)
 
 
-def test_a_cascade_that_is_no_region_says_why() -> None:
+def test_a_striped_region_that_is_no_region_says_why() -> None:
     b = ModelBuilder()
     y = b.conv(b.input("x", (1, 6, 4, 2)), 2, seed=1)
     model = b.finish(y, b.conv(y, 2, seed=2))
     with pytest.raises(InfeasibleError, match="steps 0 to 2 are no region: 'conv0' is read outside the region as well"):
-        apply_cascades(model, [Cascade(0, 2, 2, "recompute", "pad")])
+        apply_stripes(model, [StripedRegion(0, 2, (3, 6), "recompute", "pad")])
 
 
-def test_a_cascade_of_more_stripes_than_rows_says_so() -> None:
-    # The report would name a number of stripes that the model does not have.
-    with pytest.raises(InfeasibleError, match="steps 0 to 3: 3 rows are no 4 stripes"):
-        apply_cascades(residual(), [Cascade(0, 3, 4, "recompute", "pad")])
+@pytest.mark.parametrize("ends", [(1, 2, 3, 4), (1, 2), (2, 1, 3), (1, 1, 3), ()])
+def test_stripes_that_do_not_make_up_the_rows_are_refused(ends: tuple[int, ...]) -> None:
+    with pytest.raises(InfeasibleError, match="steps 0 to 3: 3 rows cannot be cut at "):
+        apply_stripes(residual(), [StripedRegion(0, 3, ends, "recompute", "pad")])
 
 
-def test_a_cascade_with_a_stripe_of_padding_says_why() -> None:
+def test_a_striped_region_with_a_stripe_of_padding_says_why() -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 2, 4, 2)), b.tensor("y", (1, 8, 4, 2))
     paddings = np.asarray([[0, 0], [3, 3], [0, 0], [0, 0]], np.int32)
     b.operator("PAD", (x, b.constant("paddings", paddings)), (y,), "PadOptions")
     with pytest.raises(InfeasibleError, match="steps 0 to 1 in 4 stripes: a stripe of 'y' would be padding only"):
-        apply_cascades(b.finish(y), [Cascade(0, 1, 4, "recompute", "pad")])
+        apply_stripes(b.finish(y), [StripedRegion(0, 1, (2, 4, 6, 8), "recompute", "pad")])

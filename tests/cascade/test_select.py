@@ -1,4 +1,4 @@
-"""Covers against all subsets of the options."""
+"""Selections against all subsets of the options."""
 
 from __future__ import annotations
 
@@ -9,93 +9,124 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.cascade.select import Cover, Limits, Option, covers
+from tflite_memopt.cascade.select import (
+    BaseNeed,
+    Option,
+    Selection,
+    SelectionLimits,
+    least_heads,
+    least_need,
+    selection_of,
+    selections,
+)
 
 STEPS = 6
-sizes = st.integers(0, 9)
-prices = st.integers(1, 6)
+FAR = 1 << 40
+sizes = st.integers(0, 99)
+prices = st.integers(1, 60)
+bases = st.builds(BaseNeed, st.integers(0, 50), st.integers(0, 200), st.integers(0, 9), st.booleans())
 
 
 @st.composite
 def options(draw: st.DrawFn) -> Option:
     first = draw(st.integers(0, STEPS - 1))
     end = draw(st.integers(first + 1, STEPS))
-    return Option(first, end, draw(sizes), draw(prices), draw(prices), draw(prices), draw(prices))
+    return Option(
+        first, end, draw(sizes), draw(prices), draw(prices), draw(prices), draw(prices), draw(st.integers(0, 15))
+    )
 
 
-def every_cover(needs: Sequence[int], given_options: Sequence[Option], limits: Limits) -> list[Cover]:
+def every_selection(needs: Sequence[int], given_options: Sequence[Option], limits: SelectionLimits) -> list[Selection]:
     """All sets of options that do not overlap and keep the limits: slow and obvious."""
     found = []
-    for count in range(len(given_options) + 1):
+    for count in range(1, len(given_options) + 1):
         for numbers in combinations(range(len(given_options)), count):
-            chosen = sorted((given_options[n] for n in numbers), key=lambda option: option.first)
+            ordered = sorted(numbers, key=lambda n: given_options[n].first)
+            chosen = [given_options[n] for n in ordered]
             if any(a.end > b.first for a, b in pairwise(chosen)):
                 continue
             covered = {step for option in chosen for step in range(option.first, option.end)}
-            peaks = [need for step, need in enumerate(needs) if step not in covered]
+            heads = [need for step, need in enumerate(needs) if step not in covered]
             sums = [sum(getattr(o, name) for o in chosen) for name in ("tail", "temporaries", "macs", "operators")]
-            ordered = tuple(sorted(numbers, key=lambda n: given_options[n].first))
+            constants = {bit for option in chosen for bit in range(8) if option.constants >> bit & 1}
+            together = sum(1 << bit for bit in constants)
             if sums[2] <= limits.macs and sums[3] <= limits.operators:
-                found.append(Cover(ordered, max([*peaks, *(o.peak for o in chosen)], default=0), *sums))
+                bound = max([*heads, *(o.bound for o in chosen)], default=0)
+                tail, temporaries, macs, operators = sums
+                found.append(Selection(tuple(ordered), bound, tail, temporaries, macs, operators, together))
     return found
 
 
-def costs(cover: Cover) -> tuple[int, int, int, int]:
-    return cover.peak, cover.tail, cover.macs, cover.operators
+def costs(base: BaseNeed, selection: Selection) -> tuple[int, int, int]:
+    return least_need(base, selection), selection.macs, selection.operators
 
 
-def front(found: Sequence[Cover]) -> set[tuple[int, int, int, int]]:
+def front(every: set[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
     """The costs that no other ones equal or beat in everything."""
-    every = {costs(cover) for cover in found}
     return {own for own in every if not any(other != own and all(map(int.__le__, other, own)) for other in every)}
 
 
 @settings(deadline=None, max_examples=300)
 @given(
     st.lists(sizes, min_size=STEPS, max_size=STEPS),
-    st.lists(options(), max_size=8),
-    st.builds(Limits, st.integers(0, 14), st.integers(0, 14)),
+    st.lists(options(), max_size=7),
+    st.builds(SelectionLimits, st.integers(0, 140), st.integers(0, 140)),
+    bases,
+    st.one_of(st.just(FAR), st.integers(0, 400)),
 )
-def test_covers_are_the_best_of_all_subsets(needs: list[int], given_options: list[Option], limits: Limits) -> None:
-    found = covers(needs, given_options, limits)
-    every = every_cover(needs, given_options, limits)
-    assert {costs(cover) for cover in found} == front(every)
-    assert all(cover in every for cover in found)
-    assert len({costs(cover) for cover in found}) == len(found)
-    assert any(cover.options == () for cover in found)
-
-
-@settings(deadline=None, max_examples=100)
-@given(
-    st.lists(sizes, min_size=STEPS, max_size=STEPS),
-    st.lists(options(), max_size=8),
-    st.builds(Limits, st.integers(0, 14), st.integers(0, 14)),
-    st.integers(2, 5),
-)
-def test_few_levels_give_true_covers_and_none_for_nothing(
-    needs: list[int], given_options: list[Option], limits: Limits, levels: int
+def test_no_subset_beats_what_is_selected(
+    needs: list[int], given_options: list[Option], limits: SelectionLimits, base: BaseNeed, below: int
 ) -> None:
-    every = every_cover(needs, given_options, limits)
-    found = covers(needs, given_options, limits, levels)
-    assert all(cover in every for cover in found)
-    assert any(cover.options == () for cover in found)
+    found = selections(needs, given_options, limits, base, below)
+    every = [each for each in every_selection(needs, given_options, limits) if least_need(base, each) < below]
+    raised = least_heads(needs, given_options)[0]
+    assert all(least_need(base, each) < below for each in found)
+    for each in found:
+        truth = selection_of(needs, [given_options[number] for number in each.options])
+        # What no selection goes below is not told apart.
+        assert each.bound == max(truth.bound, raised)
+        assert (each.tail, each.macs, each.constants) == (truth.tail, truth.macs, truth.constants)
+    # Selecting nothing is always possible, and may be better than any option.
+    nothing = selection_of(needs, ())
+    least = {costs(base, each) for each in every} | {costs(base, nothing)}
+    reached = {costs(base, each) for each in found} | {costs(base, nothing)}
+    assert front(reached) == front(least)
+    assert [least_need(base, each) for each in found] == sorted(least_need(base, each) for each in found)
 
 
 def test_two_options_that_touch_are_both_taken_and_two_that_overlap_are_not() -> None:
-    limits = Limits(10, 10)
+    limits, base = SelectionLimits(10, 10), BaseNeed(0, 0, 0)
     first, second = Option(0, 2, 3, 1, 1, 0, 1), Option(2, 4, 3, 1, 1, 0, 1)
-    both = covers([9, 9, 9, 9], [first, second], limits)
-    assert Cover((0, 1), 3, 2, 2, 0, 2) in both
-    overlapping = covers([9, 9, 9, 9], [first, Option(1, 4, 3, 1, 1, 0, 1)], limits)
-    assert {cover.options for cover in overlapping} == {()}
+    both = selections([9, 9, 9, 9], [first, second], limits, base, 9)
+    assert [each.options for each in both] == [(0, 1)]
+    assert selections([9, 9, 9, 9], [first, Option(1, 4, 3, 1, 1, 0, 1)], limits, base, 9) == ()
 
 
 @pytest.mark.parametrize(("limits", "both"), [((7, 9), True), ((6, 9), False), ((7, 8), False)])
 def test_the_limits_are_on_the_sum_of_all_options(limits: tuple[int, int], both: bool) -> None:
     first, second = Option(0, 1, 3, 1, 1, 3, 4), Option(1, 2, 3, 1, 1, 4, 5)
-    found = {cover.options for cover in covers([9, 9], [first, second], Limits(*limits))}
-    assert ((0, 1) in found) == both
+    found = selections([9, 9], [first, second], SelectionLimits(*limits), BaseNeed(0, 0, 0), FAR)
+    assert ((0, 1) in {each.options for each in found}) == both
+
+
+def test_a_constant_of_two_options_is_counted_once() -> None:
+    base = BaseNeed(0, 0, 0)
+    apart = [Option(0, 1, 1, 0, 0, 0, 1, 0b0011), Option(1, 2, 1, 0, 0, 0, 1, 0b1100)]
+    same = [Option(0, 1, 1, 0, 0, 0, 1, 0b0011), Option(1, 2, 1, 0, 0, 0, 1, 0b0011)]
+    tails = []
+    for given_options in (apart, same):
+        found = selections([99, 99], given_options, SelectionLimits(9, 9), base, FAR)
+        tails += [each.whole_tail for each in found if each.options == (0, 1)]
+    assert tails == [4 * 12, 2 * 12]
+
+
+def test_the_planner_s_tables_can_need_more_than_the_head() -> None:
+    base = BaseNeed(tail=100, temporaries=50, interface=8)
+    assert base.least(10, 0, 0) == 100 + 42
+    assert base.least(10, 5, 20) == 105 + 62
+    assert base.least(80, 5, 20) == 185
+    assert BaseNeed(100, 50, 8, counts_tail=False).least(80, 5, 20) == 80
 
 
 def test_no_steps() -> None:
-    assert covers([], [], Limits(0, 0)) == (Cover((), 0, 0, 0, 0, 0),)
+    assert selections([], [], SelectionLimits(0, 0), BaseNeed(0, 0, 0), FAR) == ()

@@ -1,128 +1,144 @@
-"""The exact planner against brute force, on perfect packings, under a time limit, and its bounds."""
+"""The exact planner against brute force, with every switch off, on perfect packings, within limits and capacities."""
 
 from __future__ import annotations
 
 import random
-from itertools import permutations
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.plan.problems import guillotine, random_problem, small_problems, smallest_arena
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.exact.group import build, groups
-from tflite_memopt.plan.exact.strategy import exact
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+from tflite_memopt.plan.exact.group import time_groups
+from tflite_memopt.plan.exact.settings import TreeSettings
+from tflite_memopt.plan.exact.strategy import exact, fit, improve
+from tflite_memopt.plan.methods import solve, solve_within
+from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
-LIMIT = SearchLimit(time_limit=10.0, seed=0)
-
-
-def _top(problem: PlanProblem, offsets: tuple[int, ...]) -> int:
-    return max((o + item.size for o, item in zip(offsets, problem.items, strict=True)), default=0)
-
-
-@st.composite
-def small_problems(draw: st.DrawFn) -> PlanProblem:
-    """Up to five free items of any size and alignment, and up to two fixed ones that keep out of each other."""
-    scale = draw(st.sampled_from((1, 4, 16)))
-    items: list[Item] = []
-    for _ in range(draw(st.integers(1, 5))):
-        start = draw(st.integers(0, 5))
-        alignment = draw(st.sampled_from((1, 4, 16)))
-        items.append(Item(draw(st.integers(1, 12)) * scale, start, start + draw(st.integers(1, 4)), alignment))
-    for place in draw(st.lists(st.integers(0, 2), max_size=2, unique=True)):
-        items.insert(0, Item(draw(st.integers(1, 16)), draw(st.integers(0, 3)), 6, 16, place * 16))
-    return PlanProblem(tuple(items))
+LIMIT = SearchLimit(time_limit=600.0)
+THOROUGH = TreeSettings(work_limit=10**9, work_per_pair=10**8)
+"""Small problems are always solved to the end."""
+KINDS = {"mixed": ((1, 2, 4), 1), "bytes": ((1,), 1), "aligned": ((1,), 16), "coarse": ((4,), 2)}
+"""Alignments, and what sizes, distances and alignments are multiples of."""
 
 
-def _brute_force(problem: PlanProblem) -> int:
-    """Smallest arena over all orders of placing the free items, each as low as it goes: one of them is optimal."""
-    items, tops = problem.items, []
-    for order in permutations(i for i, item in enumerate(items) if item.offset is None):
-        offsets = {i: item.offset for i, item in enumerate(items) if item.offset is not None}
-        for index in order:
-            offsets[index] = _lowest(items, offsets, index)
-        tops.append(max(offsets[i] + items[i].size for i in offsets))
-    return min(tops)
+def _assert_optimal(problem: PlanProblem, optimum: int, settings: TreeSettings) -> None:
+    found = improve(problem, None, LIMIT, settings)
+    check_plan(problem, found.offsets)
+    assert arena_bytes(problem, found.offsets) == found.lower_bound == optimum
 
 
-def _lowest(items: tuple[Item, ...], offsets: dict[int, int], index: int) -> int:
-    item = items[index]
-    taken = [(offsets[o], offsets[o] + items[o].size) for o in offsets if items[o].meets(item)]
-    ends = sorted({0, *(-(-end // item.alignment) * item.alignment for _, end in taken)})
-    return next(e for e in ends if all(e + item.size <= begin or end <= e for begin, end in taken))
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_brute_force_and_proves_it_on_a_thousand_problems(kind: str) -> None:
+    alignments, scale = KINDS[kind]
+    rng = random.Random(15)
+    for _ in range(1000):
+        problem = random_problem(rng, alignments, 1 if kind == "aligned" else scale)
+        optimum = smallest_arena(problem)
+        assert max_breadth(problem) <= optimum
+        if kind == "aligned":  # in bytes that all sizes are multiples of, as tensors are
+            problem = _scaled(problem, scale)
+        _assert_optimal(problem, optimum * (scale if kind == "aligned" else 1), THOROUGH)
 
 
+def _scaled(problem: PlanProblem, scale: int) -> PlanProblem:
+    items = tuple(
+        Item(i.size * scale, i.start, i.end, i.alignment * scale, None if i.offset is None else i.offset * scale)
+        for i in problem.items
+    )
+    relations = tuple(Relation(r.first, r.second, r.distance * scale, r.exact) for r in problem.relations)
+    return PlanProblem(items, relations)
+
+
+@pytest.mark.parametrize(
+    "settings_off",
+    [
+        replace(THOROUGH, decomposes=False),
+        replace(THOROUGH, ranks_anew=False),
+        replace(THOROUGH, canonical=False),
+        replace(THOROUGH, infers=False),
+        replace(THOROUGH, orderings=("WAT",)),
+        replace(THOROUGH, halves=False),
+        replace(THOROUGH, compiles=False),
+        replace(THOROUGH, decomposes=False, ranks_anew=False, canonical=False, infers=False, halves=False),
+    ],
+    ids=str,
+)
 @given(problem=small_problems())
-@settings(max_examples=400, deadline=None)
-def test_equals_brute_force_and_proves_it(problem: PlanProblem) -> None:
-    answer = exact(problem, LIMIT)
-    check_plan(problem, answer.offsets)
-    assert _top(problem, answer.offsets) == answer.lower_bound == _brute_force(problem)
+@settings(max_examples=150, deadline=None)
+def test_no_switch_changes_the_optimum(settings_off: TreeSettings, problem: PlanProblem) -> None:
+    _assert_optimal(problem, smallest_arena(problem), settings_off)
 
 
-def _guillotine(seed: int, cuts: int, steps: int = 64, height: int = 4096) -> PlanProblem:
-    """A rectangle of time and bytes cut into pieces: no byte is free at any time, so the optimum is ``height``."""
-    rng = random.Random(seed)
-    pieces = [(0, steps, 0, height)]
-    while len(pieces) < cuts:
-        start, end, low, high = pieces.pop(rng.randrange(len(pieces)))
-        if end - start > 2 and (rng.random() < 0.5 or high - low < 64):
-            middle = rng.randrange(start + 1, end)
-            pieces += [(start, middle, low, high), (middle, end, low, high)]
-        elif high - low >= 64:
-            middle = rng.randrange(low + 16, high - 15, 16)
-            pieces += [(start, end, low, middle), (start, end, middle, high)]
-        else:
-            pieces.append((start, end, low, high))
-    rng.shuffle(pieces)
-    return PlanProblem(tuple(Item(high - low, start, end, 16) for start, end, low, high in pieces))
+@given(problem=small_problems(), less=st.integers(-2, 4))
+@settings(max_examples=300, deadline=None)
+def test_a_capacity_is_met_or_proved_too_small(problem: PlanProblem, less: int) -> None:
+    optimum = smallest_arena(problem)
+    capacity = max(0, optimum - less)
+    for found in (solve_within(problem, capacity, LIMIT), fit(problem, capacity, LIMIT, THOROUGH)):
+        assert (found.offsets is not None, found.is_proved) == (capacity >= optimum, capacity < optimum)
+        if found.offsets is not None:
+            check_plan(problem, found.offsets)
+            assert arena_bytes(problem, found.offsets) <= capacity
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_perfect_packings_are_found_and_repeat(seed: int) -> None:
-    problem = _guillotine(seed, cuts=50)
+    problem = guillotine(seed, cuts=50)
     answer = exact(problem, LIMIT)
     check_plan(problem, answer.offsets)
-    assert _top(problem, answer.offsets) == answer.lower_bound == 4096
+    assert arena_bytes(problem, answer.offsets) == answer.lower_bound == 4096
     assert exact(problem, LIMIT) == answer
 
 
-def test_an_optimum_above_the_breadth_is_proved() -> None:
+def test_an_optimum_above_the_breadth_is_proved_by_search() -> None:
     """Two items at multiples of 16 leave 7 bytes between them, too few for the 8 of the third."""
     problem = PlanProblem((Item(9, 0, 1, 16), Item(9, 0, 1, 16), Item(8, 0, 1, 1)))
     assert max_breadth(problem) == 26
-    answer = exact(problem, LIMIT)
-    assert answer.lower_bound == _top(problem, answer.offsets) == _brute_force(problem) == 33
+    plan = solve(problem, "exact", LIMIT)
+    assert (plan.arena_bytes, plan.lower_bound, plan.bound_by, plan.gap_bytes) == (33, 33, "search", 0)
 
 
-def test_padding_that_everything_shares_counts_in_the_bound() -> None:
-    """Three items of 10 bytes at multiples of 16 need 16 + 16 + 10."""
-    model = build([Item(10, 0, 1)] * 3)
-    assert model.lower_bound * model.unit == 42
-    assert exact(PlanProblem((Item(10, 0, 1),) * 3), LIMIT).lower_bound == 42
+def test_an_output_below_its_inputs_rests_on_them() -> None:
+    """The concatenation can only lie around its second input, which rests on an item that is gone by then."""
+    items = (Item(32, 0, 2, offset=0), Item(32, 1, 4), Item(16, 3, 4, offset=0), Item(64, 3, 5))
+    problem = PlanProblem(items, (Relation(1, 3, 16, True),))
+    plan = solve(problem, "exact", LIMIT)
+    assert plan.optimal
+    assert (plan.offsets[1], plan.offsets[3]) == (32, 16)
 
 
 def test_groups_part_where_nothing_is_alive_across() -> None:
-    assert groups([Item(1, 4, 6), Item(1, 0, 2), Item(1, 1, 4), Item(1, 5, 9)]) == [[1, 2], [0, 3]]
+    assert time_groups([Item(1, 4, 6), Item(1, 0, 2), Item(1, 1, 4), Item(1, 5, 9), Item(0, 0, 9)]) == [[1, 2], [0, 3]]
 
 
-def test_no_time_still_gives_a_plan_and_no_false_proof() -> None:
-    problem = _guillotine(seed=3, cuts=200)
-    answer = exact(problem, SearchLimit(time_limit=0.0))
+def test_no_work_still_gives_a_plan_and_no_false_proof() -> None:
+    problem = guillotine(seed=3, cuts=200)
+    answer = improve(problem, None, LIMIT, TreeSettings(work_limit=1))
     check_plan(problem, answer.offsets)
-    assert answer.lower_bound <= 4096
+    assert answer.lower_bound == 4096 < arena_bytes(problem, answer.offsets)
+    assert not answer.stopped_by_clock
+    assert fit(problem, 4096, LIMIT, TreeSettings(work_limit=1)).offsets is None
+
+
+def test_the_emergency_stop_is_admitted() -> None:
+    problem = guillotine(seed=3, cuts=200)
+    answer = improve(problem, None, SearchLimit(time_limit=0.0))
+    check_plan(problem, answer.offsets)
+    assert answer.stopped_by_clock
+    plan = solve(problem, limit=SearchLimit(time_limit=0.0))
+    assert plan.stopped_by_clock
+    assert not solve(problem, limit=LIMIT).stopped_by_clock
 
 
 def test_relations_and_odd_items_claim_no_more_than_holds() -> None:
-    """Relations, items without size and without lifetime are all allowed; what is claimed holds for each."""
-    items = (Item(64, 0, 2), Item(64, 1, 3), Item(0, 0, 3), Item(32, 2, 2), Item(32, 1, 4, 16, 128))
+    items = (Item(64, 0, 2), Item(64, 1, 3), Item(0, 0, 3), Item(32, 1, 4, 16, 128))
     problem = PlanProblem(items, (Relation(0, 1, 16),))
-    answer = exact(problem, LIMIT)
-    check_plan(problem, answer.offsets)
-    assert answer.lower_bound == max_breadth(problem)
+    _assert_optimal(problem, 160, TreeSettings())
 
 
 def test_nothing_to_place() -> None:

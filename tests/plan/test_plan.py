@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.graph.interval import intersect
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
@@ -67,7 +68,7 @@ def _brute_force(problem: PlanProblem) -> int:
         offsets: dict[int, int] = {}
         for index in order:
             item = problem.items[index]
-            rivals = [other for other in offsets if problem.items[other].meets(item)]
+            rivals = [other for other in offsets if intersect(problem.items[other], item)]
             ends = [0, *(offsets[other] + problem.items[other].size for other in rivals)]
             offsets[index] = min(end for end in ends if _is_free(problem, offsets, rivals, end, item.size))
         best = min(best, max(offsets[i] + problem.items[i].size for i in offsets))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.graph.interval import intersect
 from tflite_memopt.plan.problem import Item
 from tflite_memopt.plan.shared_objects.bounds import positional_maxima
 from tflite_memopt.plan.shared_objects.check import check_objects
@@ -62,7 +63,7 @@ def _assignments(items: Items, chosen: tuple[int, ...] = ()) -> Iterator[tuple[i
         return
     item = items[len(chosen)]
     for number in range(max(chosen, default=-1) + 2):
-        if not any(other == number and items[i].meets(item) for i, other in enumerate(chosen)):
+        if not any(other == number and intersect(items[i], item) for i, other in enumerate(chosen)):
             yield from _assignments(items, (*chosen, number))
 
 

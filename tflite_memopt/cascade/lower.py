@@ -4,17 +4,19 @@ r"""A region in stripes, written in stock operators.
                                         |                                         CONCATENATION --> y
                                         +---SLICE--> A/stripe2of2 --> B/stripe2of2 --+
 
-Slices and the last concatenation are contiguous rows, so that the planner makes them views. All slices of the
-region's inputs come first: then an input is only rows, which are released stripe by stripe. Weights are the same
-tensors in every stripe. Exactness: exact.
+Slices and the last concatenation are contiguous rows, so that the planner makes them views. Where all slices of an
+input are, they come first: then it is only rows, which are released stripe by stripe. Weights are the same tensors in
+every stripe. Exactness: exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.builder import VALID
 from ..ir.constants import integers
 from ..ir.editor import Editor
@@ -27,6 +29,9 @@ from .stripes import Job, Stripe
 
 MAX_CONCATENATION_INPUTS = 10
 """TFLM's limit (concatenation.cc, kMaxInputNum)."""
+Held = tuple[Tensor, Rows]
+"""A tensor, and which rows of the whole it has."""
+_NOTHING_HELD: Mapping[Tensor, Held] = {}
 
 
 def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe]) -> None:
@@ -35,75 +40,218 @@ def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe])
     edit = Editor(model, graph, last + 1)
     for operator in region.operators:
         edit.remove(operator)
-    _Lowering(edit, region, stripes).run()
-    dead = [op.outputs[0] for op in region.operators[:-1]]
-    graph.remove_tensors(dead)
+    slices = InputSlices(edit, region, stripes)
+    keeper = _Keeper(edit)
+    writer = StripeWriter(edit, region, slices.rows_of, done=keeper.keep)
+    parts = []
+    for number, stripe in enumerate(stripes):
+        suffix = f"stripe{number + 1}of{len(stripes)}"
+        slices.suffix = suffix
+        keeper.prepare(writer, stripes[number + 1] if number + 1 < len(stripes) else None, suffix)
+        parts.append(writer.write(stripe, suffix))
+    join(edit, parts, region.exit)
+    _remove_unread(graph, region)
 
 
-class _Lowering:
+def _remove_unread(graph: Graph, region: Region) -> None:
+    """Drop what only the whole operators read or wrote: inner tensors, and the paddings of a PAD."""
+    touched = {tensor for op in region.operators for tensor in (*op.present_inputs(), *op.outputs)}
+    interface = {*graph.inputs, *graph.outputs}
+    graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and t not in interface)
+
+
+class _Keeper:
+    """Cuts the rows that the next stripe keeps as soon as nothing else is read of a tensor: the others die there."""
+
+    def __init__(self, edit: Editor) -> None:
+        self._edit = edit
+        self._writer: StripeWriter | None = None
+        self._next: Stripe | None = None
+        self._suffix = ""
+
+    def prepare(self, writer: StripeWriter, following: Stripe | None, suffix: str) -> None:
+        """Before a stripe is written: the one that follows it."""
+        self._writer, self._next, self._suffix = writer, following, suffix
+
+    def keep(self, tensor: Tensor, held: Held) -> None:
+        """The tensor's last reader of this stripe is about to run."""
+        kept = Rows(0, 0) if self._next is None or tensor not in self._next.windows else self._next.windows[tensor].kept
+        if kept.count and self._writer is not None:
+            name = f"{stem(tensor)}/{self._suffix}/kept"
+            self._writer.held[tensor] = rows_of(self._edit, *held, kept, name), kept
+
+
+def rows_of(edit: Editor, tensor: Tensor, present: Rows, wanted: Rows, name: str) -> Tensor:
+    """The wanted rows of a tensor that has the present ones: a slice, unless they are the same."""
+    if wanted == present:
+        return tensor
+    start = wanted.start - present.start
+    cut = _activation(edit, name, tensor, Rows(start, start + wanted.count))
+    first = np.asarray([0, start, 0, 0], np.int32)
+    begin = edit.constant(f"{cut.name}/begin", first)
+    size = edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
+    edit.operator("SLICE", (tensor, begin, size), (cut,), "SliceOptions")
+    return cut
+
+
+def groups_of(count: int) -> list[tuple[int, int]]:
+    """Which of so many parts are joined together, half-open, where TFLM takes no more at once."""
+    groups = 1 if count <= MAX_CONCATENATION_INPUTS else -(-count // MAX_CONCATENATION_INPUTS)
+    ends = [count * (k + 1) // groups for k in range(groups)]
+    return list(zip([0, *ends], ends, strict=False))
+
+
+def join(edit: Editor, parts: list[Tensor], whole: Tensor) -> None:
+    """Concatenate along H, in groups where there are more parts than TFLM takes."""
+    while len(parts) > MAX_CONCATENATION_INPUTS:
+        parts = [_group(edit, parts[first:end], whole) for first, end in groups_of(len(parts))]
+    edit.operator("CONCATENATION", parts, (whole,), "ConcatenationOptions", axis=1)
+
+
+def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
+    rows = Rows(0, sum(part.shape[1] for part in parts))
+    joined = _activation(edit, f"{stem(whole)}/rows", parts[0], rows)
+    edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+    return joined
+
+
+def _activation(edit: Editor, name: str, like: Tensor, rows: Rows) -> Tensor:
+    """A tensor with the given rows of ``like``."""
+    shape = (1, rows.count, *like.shape[2:])
+    return edit.activation(name, shape, like, origin=piece_of(like, 1, rows.start))
+
+
+class InputSlices:
+    """Rows of the region's inputs.
+
+    Where they are all views, they are cut out before the stripes, so that the input dies and its rows are released
+    stripe by stripe. Where one would be a copy, each is cut when it is read, since copies made early are all alive at
+    once; unless they are so small that this is no more than what is alive at the end of the last stripe.
+    """
+
     def __init__(self, edit: Editor, region: Region, stripes: Sequence[Stripe]) -> None:
-        self._edit, self._region, self._stripes = edit, region, stripes
+        self._edit = edit
+        self.suffix = ""
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
-        self._held: dict[Tensor, tuple[Tensor, Rows]] = {}
+        reads = [list(input_reads(region, stripe)) for stripe in stripes]
+        late = _late_inputs(region, stripes[-1], dict.fromkeys(read for each in reads for read in each))
+        for number, each in enumerate(reads):
+            self.suffix = f"stripe{number + 1}of{len(stripes)}"
+            for tensor, rows in each:
+                if tensor not in late and (tensor, rows) not in self._slices:
+                    self._slices[tensor, rows] = self._cut(tensor, rows)
 
-    def run(self) -> None:
-        for number, stripe in enumerate(self._stripes):
-            self._slice_inputs(stripe, self._suffix(number))
-        parts = [self._stripe(stripe, self._suffix(number)) for number, stripe in enumerate(self._stripes)]
-        self._join(parts, self._region.exit, f"{stem(self._region.exit)}/rows")
+    def rows_of(self, tensor: Tensor, rows: Rows) -> Tensor:
+        """These rows of an input."""
+        return self._slices.get((tensor, rows)) or self._cut(tensor, rows)
 
-    def _suffix(self, number: int) -> str:
-        return f"stripe{number + 1}of{len(self._stripes)}"
+    def _cut(self, tensor: Tensor, rows: Rows) -> Tensor:
+        return rows_of(self._edit, tensor, Rows(0, tensor.shape[1]), rows, f"{stem(tensor)}/{self.suffix}")
 
-    def _slice_inputs(self, stripe: Stripe, suffix: str) -> None:
-        for operator, way in zip(self._region.operators, self._region.ways, strict=True):
-            job = stripe.jobs.get(operator)
-            for slot in way.sliced if job else ():
-                tensor = operator.inputs[slot]
-                if job is not None and tensor is not None and tensor in self._region.inputs:
-                    key = (tensor, job.read)
-                    if key not in self._slices:
-                        self._slices[key] = self._rows(
-                            tensor, Rows(0, tensor.shape[1]), job.read, f"{stem(tensor)}/{suffix}"
-                        )
 
-    def _stripe(self, stripe: Stripe, suffix: str) -> Tensor:
+def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Tensor, Rows]]:
+    """The region's inputs with the rows of them that a stripe reads, in order."""
+    for operator, way in zip(region.operators, region.ways, strict=True):
+        job = stripe.jobs.get(operator)
+        for slot in way.sliced if job else ():
+            tensor = operator.inputs[slot]
+            if job is not None and tensor is not None and tensor in region.inputs:
+                yield tensor, job.read
+
+
+def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Rows]]) -> set[Tensor]:
+    """The inputs whose slices are made when they are read."""
+    copies = [(tensor, rows) for tensor, rows in reads if rows.start * row_bytes(tensor) % ARENA_ALIGNMENT]
+    late = {tensor for tensor, _ in copies}
+    readers = [op for op in region.operators if any(tensor in region.inputs for tensor in op.present_inputs())]
+    if len(late) != 1 or len(region.inputs) != 1 or len(readers) != 1:
+        return late
+    (tensor,) = late
+    nbytes = sum(aligned(rows.count * row_bytes(tensor)) for _, rows in copies)
+    return set() if may_spread(tensor, nbytes, bytes_at_end(region, last)) else late
+
+
+def bytes_at_end(region: Region, last: Stripe) -> int:
+    """Bytes alive when the last stripe ends: the whole output, and the inner rows that its last operator reads."""
+    operator, way = region.operators[-1], region.ways[-1]
+    inner = {t for slot in way.sliced if (t := operator.inputs[slot]) is not None and t not in region.inputs}
+    rows = last.jobs[operator].read.count
+    return aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
+
+
+def may_spread(tensor: Tensor, copies: Any, at_end: Any) -> Any:
+    """Whether copies of all rows of an input, of so many bytes, may be made before the stripes.
+
+    Then the input and its copies are alive at once: no more than what is at the end in any case.
+    """
+    return copies + aligned(tensor.nbytes) <= at_end
+
+
+def row_bytes(tensor: Tensor) -> int:
+    """Bytes of one row of an image."""
+    return tensor.shape[2] * tensor.shape[3] * tensor.dtype.arena_bytes
+
+
+class StripeWriter:
+    """Writes the operators of stripes, one stripe after the other.
+
+    ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
+    the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs.
+    """
+
+    def __init__(
+        self,
+        edit: Editor,
+        region: Region,
+        input_rows: Callable[[Tensor, Rows], Tensor],
+        held: Mapping[Tensor, Held] = _NOTHING_HELD,
+        done: Callable[[Tensor, Held], None] = lambda _, __: None,
+    ) -> None:
+        self._edit, self._region, self._input_rows, self._done = edit, region, input_rows, done
+        self.held: dict[Tensor, Held] = dict(held)
+
+    def write(self, stripe: Stripe, suffix: str) -> Tensor:
         """Write the operators of one stripe; returns its rows of the exit."""
-        previous, self._held = self._held, {}
+        previous, self.held = self.held, {}
+        unread = _last_reads(self._region, stripe)
         made: Tensor | None = None
         for operator in self._region.operators:
             output, job = operator.outputs[0], stripe.jobs.get(operator)
-            made = None if job is None else self._run(operator, job, suffix)
+            made = None if job is None else self._run(operator, job, suffix, unread.get(operator, ()))
             window = stripe.windows.get(output)
-            if window is None or not window.needed.count:
-                continue
-            parts = [] if made is None else [made]
-            if window.kept.count:
-                whole, rows = previous[output]
-                parts.insert(0, self._rows(whole, rows, window.kept, f"{stem(output)}/{suffix}/kept"))
-            joined = parts[0] if len(parts) == 1 else self._window(output, window.needed, parts, suffix)
-            self._held[output] = joined, window.needed
+            if window is not None and window.needed.count:
+                parts = [] if made is None else [made]
+                if window.kept.count:
+                    whole, rows = previous[output]
+                    name = f"{stem(output)}/{suffix}/kept"
+                    parts.insert(0, rows_of(self._edit, whole, rows, window.kept, name))
+                joined = parts[0] if len(parts) == 1 else self._window(output, window.needed, parts, suffix)
+                self.held[output] = joined, window.needed
+            if output in unread.get(operator, ()) and output in self.held:
+                self._done(output, self.held[output])
         assert made is not None
         return made
 
     def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Tensor:
-        joined = self._activation(f"{stem(like)}/{suffix}/window", like, rows)
+        joined = _activation(self._edit, f"{stem(like)}/{suffix}/window", like, rows)
         self._edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
         return joined
 
-    def _run(self, operator: Operator, job: Job, suffix: str) -> Tensor:
+    def _run(self, operator: Operator, job: Job, suffix: str, unread: Iterable[Tensor]) -> Tensor:
         way = self._region.ways[self._region.operators.index(operator)]
         name = f"{stem(operator.outputs[0])}/{suffix}"
         inputs = list(operator.inputs)
+        found: dict[Tensor, Tensor] = {}
         for slot in way.sliced:
             tensor = operator.inputs[slot]
             assert tensor is not None
-            if tensor in self._region.inputs:
-                inputs[slot] = self._slices[tensor, job.read]
-            else:
-                whole, rows = self._held[tensor]
-                inputs[slot] = self._rows(whole, rows, job.read, f"{stem(tensor)}/{suffix}/read")
-        computed = self._activation(name, operator.outputs[0], job.computed)
+            if tensor not in found:
+                found[tensor] = self._read(tensor, job.read, suffix)
+            inputs[slot] = found[tensor]
+        for tensor in unread:
+            if tensor in self.held:
+                self._done(tensor, self.held[tensor])
+        computed = _activation(self._edit, name, operator.outputs[0], job.computed)
         if operator.name in ("PAD", "PADV2"):
             self._pad(operator, inputs, computed, job)
         elif way.is_window and job.padding is not None:
@@ -111,10 +259,15 @@ class _Lowering:
             self._edit.twin(operator, inputs, (computed,), padding=VALID)
         else:
             self._edit.twin(operator, inputs, (computed,))
-        wanted = self._rows(computed, job.computed, job.wanted, f"{name}/trimmed")
+        wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
         computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows
         wanted.origin = piece_of(operator.outputs[0], 1, job.wanted.start)
         return wanted
+
+    def _read(self, tensor: Tensor, rows: Rows, suffix: str) -> Tensor:
+        if tensor in self._region.inputs:
+            return self._input_rows(tensor, rows)
+        return rows_of(self._edit, *self.held[tensor], rows, f"{stem(tensor)}/{suffix}/read")
 
     def _pad(self, operator: Operator, inputs: list[Tensor | None], computed: Tensor, job: Job) -> None:
         """PAD itself: the rows above and below only where the stripe is at the edge."""
@@ -138,33 +291,18 @@ class _Lowering:
         self._edit.operator("PAD", (tensor, self._edit.constant(f"{name}/paddings", amounts)), (padded,), "PadOptions")
         return padded
 
-    def _rows(self, tensor: Tensor, present: Rows, wanted: Rows, name: str) -> Tensor:
-        """The wanted rows of a tensor that has the present ones: a slice, unless they are the same."""
-        if wanted == present:
-            return tensor
-        start = wanted.start - present.start
-        cut = self._activation(name, tensor, Rows(start, start + wanted.count))
-        first = np.asarray([0, start, 0, 0], np.int32)
-        begin = self._edit.constant(f"{cut.name}/begin", first)
-        size = self._edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
-        self._edit.operator("SLICE", (tensor, begin, size), (cut,), "SliceOptions")
-        return cut
 
-    def _activation(self, name: str, like: Tensor, rows: Rows) -> Tensor:
-        """A tensor with the given rows of ``like``."""
-        shape = (1, rows.count, *like.shape[2:])
-        return self._edit.activation(name, shape, like, origin=piece_of(like, 1, rows.start))
+def _last_reads(region: Region, stripe: Stripe) -> dict[Operator, list[Tensor]]:
+    """For operators of a stripe, the tensors inside the region that no later one of the stripe reads.
 
-    def _join(self, parts: list[Tensor], whole: Tensor, name: str) -> None:
-        """Concatenate along H, in groups where there are more parts than TFLM takes."""
-        while len(parts) > MAX_CONCATENATION_INPUTS:
-            groups = -(-len(parts) // MAX_CONCATENATION_INPUTS)
-            ends = [len(parts) * (k + 1) // groups for k in range(groups)]
-            parts = [self._group(parts[i:j], name) for i, j in zip([0, *ends], ends, strict=False)]
-        self._edit.operator("CONCATENATION", parts, (whole,), "ConcatenationOptions", axis=1)
-
-    def _group(self, parts: list[Tensor], name: str) -> Tensor:
-        rows = Rows(0, sum(part.shape[1] for part in parts))
-        joined = self._activation(name, parts[0], rows)
-        self._edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
-        return joined
+    A tensor that none reads in this stripe is with the operator that makes it.
+    """
+    last: dict[Tensor, Operator] = {}
+    for operator in region.operators:
+        last[operator.outputs[0]] = operator
+        if operator in stripe.jobs:
+            last.update((tensor, operator) for tensor in operator.present_inputs() if tensor in last)
+    found: dict[Operator, list[Tensor]] = {}
+    for tensor, operator in last.items():
+        found.setdefault(operator, []).append(tensor)
+    return found

@@ -1,187 +1,225 @@
-"""Regions of a model in stripes: what each would need, and how chosen ones are applied."""
+"""What every region of a model would need in stripes: the options that a selection is made of."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
-from ..errors import InfeasibleError, UsageError
-from ..ir.copying import copy_model
-from ..ir.model import Model
+import numpy as np
+
+from ..graph.alignment import ARENA_ALIGNMENT
+from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
-from ..memory.cost import Footprint, footprint
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
-from ..options import HALOS
-from ..schedule.memory_graph import memory_graph
 from ..schedule.problem import ScheduleProblem
-from .excerpt import excerpt
-from .lower import lower
+from .arena_terms import arena_terms
+from .cut_table import CutTable, Integers, ways_to_cut
+from .forecast import Forecast, forecasts
+from .least_needs import least_needs
+from .lower import row_bytes
 from .receptive_field import RowByRow, row_by_row
-from .region import Region, region_of
-from .select import Limits, Option
-from .stripes import Edges, Halo, even_cuts, stripes_of
+from .region import start_of_region
+from .select import BaseNeed, Option, SelectionLimits, least_heads
+from .striped_region import Mode, StripedRegion
+from .twins import Twins
 
-_LONGEST = 16
-"""Operators in a region: deeper ones recompute or keep more than they save."""
-COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
-"""Numbers of stripes to look at first; a search may go on to those between."""
-MODES: tuple[tuple[Halo, Edges], ...] = (
-    ("recompute", "trim"),
-    ("recompute", "pad"),
-    ("rolling", "trim"),
-    ("rolling", "pad"),
-)
-Modes = Sequence[tuple[Halo, Edges]]
-_PATIENCE: Mapping[Halo, int] = {"recompute": 1, "rolling": 3}
-"""How many larger numbers of stripes in a row may bring nothing before the rest is skipped.
-
-Two or three rolling stripes need as much as the whole: what is kept and joined is alive beside what it comes from.
-"""
+COUNTS = (*range(2, 17), 18, 20, 24, 28, 32, 40, 48, 64)
+"""Numbers of stripes to look at."""
+LONGEST = 40
+"""Operators in a region: a few more than any that has been chosen."""
 
 
 @dataclass(frozen=True)
-class Cascade:
-    """Steps ``first`` to ``end``, half-open, of a model in ``count`` stripes."""
+class StripingOptions:
+    """``needs[s]``: a lower bound on the head while step s runs as it stands; ``regions[n]``: what option n stands for.
 
-    first: int
-    end: int
-    count: int
-    halo: Halo
-    edges: Edges
-
-
-@dataclass(frozen=True)
-class Striping:
-    """``needs[s]``: bytes alive at step s of a model as it stands; ``options``: what cascades would need instead."""
+    ``every``: all options that may be worth it, those among them that another one of their interval beats.
+    ``looked_at``: how many ways to cut a region were worked out.
+    """
 
     needs: tuple[int, ...]
-    options: dict[Cascade, Option]
+    options: tuple[Option, ...]
+    regions: tuple[StripedRegion, ...]
+    every: Mapping[StripedRegion, Option]
+    looked_at: int
 
 
-def modes_of(halos: Collection[str]) -> Modes:
-    """The modes with one of these halos. Raises UsageError for an unknown one, or for none."""
-    if not halos or not set(halos) <= set(HALOS):
-        raise UsageError(f"halos are {', '.join(halos) or 'none'}; choose one or both of {', '.join(HALOS)}")
-    return tuple(mode for mode in MODES if mode[0] in halos)
+@dataclass(frozen=True)
+class Aim:
+    """What an option is worth looking at for: a head above ``floor`` bytes, an objective ``below`` so many."""
+
+    floor: int
+    below: int
+    limits: SelectionLimits
+    base: BaseNeed
 
 
-def apply_cascades(model: Model, cascades: Sequence[Cascade]) -> None:
-    """Run these regions of the main graph in stripes. Positions are those before any is applied.
-
-    Raises InfeasibleError when a cascade does not fit the model.
-    """
-    graph = model.main
-    operators = list(graph.operators)
-    for each in cascades:
-        region = region_of(graph, operators[each.first : each.end])
-        if isinstance(region, str):
-            raise InfeasibleError(f"steps {each.first} to {each.end} are no region: {region}")
-        height = region.exit.shape[1]
-        if each.count > height:
-            raise InfeasibleError(f"steps {each.first} to {each.end}: {height} rows are no {each.count} stripes")
-        stripes = stripes_of(region, even_cuts(height, each.count), each.halo, each.edges)
-        if isinstance(stripes, str):
-            raise InfeasibleError(f"steps {each.first} to {each.end} in {each.count} stripes: {stripes}")
-        lower(model, graph, region, stripes)
-
-
-def striping_of(
-    model: Model,
-    profile: KernelProfile,
-    floor: int,
-    limits: Limits,
-    deadline: float,
-    pinned: Collection[str] = (),
-    modes: Modes = MODES,
-) -> Striping:
-    """Look at all regions with a step that needs more than ``floor`` bytes, short ones first.
+def striping_options(
+    model: Model, profile: KernelProfile, aim: Aim, modes: Sequence[Mode], pinned: Collection[str] = ()
+) -> StripingOptions:
+    """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
     A tensor with a ``pinned`` name stays whole: no region has it inside.
     """
-    problem = schedule_problem(model.main, memory_layout(model, profile))
-    needs = memory_graph(problem).needs_along(range(len(problem.steps)))
-    found: dict[Cascade, Option] = {}
-    for first, end in _intervals(model, needs, floor, deadline):
-        if any(operator.outputs[0].name in pinned for operator in model.main.operators[first : end - 1]):
-            continue
-        if time.monotonic() > deadline:
-            break
-        found |= _options_for(model, profile, first, end, _across(problem, first, end), limits, modes)
-    return Striping(tuple(needs), found)
+    return _Options(model, profile, aim, modes, pinned).run()
 
 
-def _intervals(model: Model, needs: Sequence[int], floor: int, deadline: float) -> list[tuple[int, int]]:
-    """Intervals of steps that are a region and have a step that needs more than ``floor``; short ones first."""
-    operators = model.main.operators
-    can_be_cut = [isinstance(row_by_row(operator), RowByRow) for operator in operators]
-    found = []
-    for first in range(len(operators)):
-        if time.monotonic() > deadline:
-            break
-        for end in range(first + 1, min(first + _LONGEST, len(operators)) + 1):
-            if not can_be_cut[end - 1]:
-                break
-            if max(needs[first:end]) <= floor:
+class _Options:
+    def __init__(
+        self, model: Model, profile: KernelProfile, aim: Aim, modes: Sequence[Mode], pinned: Collection[str]
+    ) -> None:
+        self._model, self._aim, self._modes, self._pinned = model, aim, modes, pinned
+        self._twins, self._terms = Twins(profile), arena_terms(model, profile)
+        problem = schedule_problem(model.main, memory_layout(model, profile))
+        self._needs = least_needs(model, profile)
+        self._across = _Across(problem)
+        self._ways = [row_by_row(operator) for operator in model.main.operators]
+        self._bits: dict[int, int] = {}
+        self._looked_at = 0
+
+    def run(self) -> StripingOptions:
+        found: dict[StripedRegion, Option] = {}
+        every: dict[StripedRegion, Option] = {}
+        for exit_ in range(len(self._model.main.operators)):
+            for interval in self._of_exit(exit_).values():
+                every |= interval
+                found |= _undominated(interval)
+        raised = _raised(self._needs, found)
+        return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every, self._looked_at)
+
+    def _of_exit(self, exit_: int) -> dict[int, dict[StripedRegion, Option]]:
+        """By first step."""
+        operators = self._model.main.operators
+        first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
+        found: dict[int, dict[StripedRegion, Option]] = {}
+        if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
+            return found
+        image = operators[exit_].outputs[0]
+        cuts = ways_to_cut(image.shape[1], COUNTS, ARENA_ALIGNMENT // gcd(ARENA_ALIGNMENT, row_bytes(image)))
+        if cuts is None:
+            return found
+        chosen = operators[first : exit_ + 1]
+        ways = [way for way in self._ways[first : exit_ + 1] if isinstance(way, RowByRow)]
+        lives_on = _read_later(self._model, exit_ + 1)
+        for mode in self._modes:
+            for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on):
+                self._looked_at += len(cuts.ways)
+                for region, option in self._options(first + each.first, exit_ + 1, cuts, mode, each):
+                    found.setdefault(region.first, {})[region] = option
+        return found
+
+    def _goes_on(self, forecast: Forecast) -> bool:
+        """Whether longer regions may still be within the limit: MACs only grow."""
+        return bool((forecast.exact & (forecast.macs <= self._aim.limits.macs)).any())
+
+    def _options(
+        self, first: int, end: int, cuts: CutTable, mode: Mode, forecast: Forecast
+    ) -> Iterator[tuple[StripedRegion, Option]]:
+        aim, across = self._aim, self._across.nbytes(first, end)
+        whole = max(self._needs[first:end])
+        good = forecast.exact & (forecast.bound + across < whole) & (forecast.macs <= aim.limits.macs)
+        if whole <= aim.floor or not good.any():
+            return
+        added = forecast.additions()
+        tensors = added.activations + added.tensors
+        tail, temporaries = self._terms.more(added.operators, tensors, added.activations, added.requests)
+        tail = tail + added.params + added.buffers
+        for way in np.flatnonzero(good):
+            bound = int(forecast.bound[way]) + across
+            least = aim.base.least(max(bound, aim.floor), int(tail[way]), int(temporaries[way]))
+            if least >= aim.below or added.operators[way] > aim.limits.operators:
                 continue
-            region = region_of(model.main, operators[first:end])
-            if isinstance(region, Region) and region.exit.shape[1] > 1:
-                found.append((first, end))
-    return sorted(found, key=lambda pair: (pair[1] - pair[0], -max(needs[pair[0] : pair[1]])))
+            yield (
+                StripedRegion(first, end, cuts.ways[way], *mode),
+                Option(
+                    first,
+                    end,
+                    bound,
+                    int(tail[way]),
+                    int(temporaries[way]),
+                    int(added.macs[way]),
+                    int(added.operators[way]),
+                    self._set(added.constants_of(int(way))),
+                ),
+            )
+
+    def _set(self, constants: Collection[int]) -> int:
+        found = 0
+        for each in constants:
+            found |= 1 << self._bits.setdefault(each, len(self._bits))
+        return found
 
 
-def _across(problem: ScheduleProblem, first: int, end: int) -> int:
-    """Bytes that are alive during all the steps and that none of them touches."""
-    born = dict.fromkeys(problem.inputs, -1)
-    dies = dict.fromkeys(problem.inputs, -1)
-    touched: set[int] = set()
-    for at, step in enumerate(problem.steps):
-        born.update(dict.fromkeys(step.outputs, at))
-        dies.update(dict.fromkeys((*step.inputs, *step.outputs), at))
-        if first <= at < end:
-            touched.update(step.inputs, step.outputs)
-    dies.update(dict.fromkeys(problem.outputs, len(problem.steps)))
-    return sum(problem.sizes[t] for t, at in born.items() if at < first and dies[t] >= end and t not in touched)
+class _Across:
+    """Bytes that are alive during all steps of an interval and that none of them touches."""
+
+    def __init__(self, problem: ScheduleProblem) -> None:
+        count, steps = len(problem.sizes), len(problem.steps)
+        self._sizes: Integers = np.asarray(problem.sizes, np.int64)
+        self._born: Integers = np.full(count, steps, np.int64)
+        self._dies: Integers = np.full(count, -1, np.int64)
+        self._born[list(problem.inputs)] = -1
+        self._touched = []
+        for at, step in enumerate(problem.steps):
+            both = list({*step.inputs, *step.outputs})
+            self._born[list(step.outputs)] = at
+            self._dies[both] = at
+            self._touched.append(both)
+        self._dies[list(problem.outputs)] = steps
+
+    def nbytes(self, first: int, end: int) -> int:
+        """Of steps ``first`` to ``end``, half-open."""
+        alive = (self._born < first) & (self._dies >= end)
+        alive[[atom for touched in self._touched[first:end] for atom in touched]] = False
+        return int(self._sizes[alive].sum())
 
 
-def _options_for(
-    model: Model, profile: KernelProfile, first: int, end: int, across: int, limits: Limits, modes: Modes
-) -> dict[Cascade, Option]:
-    part = excerpt(model, first, end)
-    before = footprint(part, profile)
-    height = part.main.operators[-1].outputs[0].shape[1]
-    found = {}
-    for halo, edges in modes:
-        best, waited = before.peak, 0
-        for count in (count for count in COUNTS if count <= height):
-            after = _striped(part, Cascade(0, end - first, count, halo, edges), profile)
-            if after is None or waited > _PATIENCE[halo] or after.macs - before.macs > limits.macs:
-                break
-            waited = 0 if after.peak < best else waited + 1
-            if after.peak < best:
-                best = after.peak
-                found[Cascade(first, end, count, halo, edges)] = _option(first, end, across, before, after)
-    return found
+def _read_later(model: Model, end: int) -> set[Tensor]:
+    later = {tensor for operator in model.main.operators[end:] for tensor in operator.present_inputs()}
+    return later | set(model.main.outputs)
 
 
-def _option(first: int, end: int, across: int, before: Footprint, after: Footprint) -> Option:
+def _undominated(options: dict[StripedRegion, Option]) -> dict[StripedRegion, Option]:
+    """Of one interval: without those that another one equals or beats in everything."""
+    kept: dict[StripedRegion, Option] = {}
+    for region, option in sorted(options.items(), key=lambda pair: (_price(pair[1]), pair[0])):
+        if not any(_beats(other, option) for other in kept.values()):
+            kept[region] = option
+    return kept
+
+
+def _price(option: Option) -> tuple[int, ...]:
+    return option.bound, option.tail + 12 * option.constants.bit_count(), option.macs, option.operators
+
+
+def _beats(one: Option, other: Option) -> bool:
+    if one.bound > other.bound or one.macs > other.macs or one.operators > other.operators:
+        return False
+    alone = (one.constants & ~other.constants).bit_count()
+    return one.tail + 12 * alone <= other.tail and one.temporaries + 24 * alone <= other.temporaries
+
+
+def _raised(needs: Sequence[int], options: dict[StripedRegion, Option]) -> dict[StripedRegion, Option]:
+    """With no bound below what every selection has: more options are beaten then."""
+    least = least_heads(needs, list(options.values()))[0]
+    by_interval: dict[tuple[int, int], dict[StripedRegion, Option]] = {}
+    for region, option in options.items():
+        same = by_interval.setdefault((region.first, region.end), {})
+        raised = max(option.bound, least)
+        same[region] = option if raised == option.bound else _with_bound(option, raised)
+    return {region: option for each in by_interval.values() for region, option in _undominated(each).items()}
+
+
+def _with_bound(option: Option, bound: int) -> Option:
     return Option(
-        first,
-        end,
-        across + after.peak,
-        after.tail - before.tail,
-        after.temporaries - before.temporaries,
-        after.macs - before.macs,
-        after.operators - before.operators,
+        option.first,
+        option.end,
+        bound,
+        option.tail,
+        option.temporaries,
+        option.macs,
+        option.operators,
+        option.constants,
     )
-
-
-def _striped(part: Model, cascade: Cascade, profile: KernelProfile) -> Footprint | None:
-    """What an excerpt needs as one cascade; None where it cannot be done."""
-    copied = copy_model(part)
-    try:
-        apply_cascades(copied, [cascade])
-    except InfeasibleError:
-        return None
-    return footprint(copied, profile)

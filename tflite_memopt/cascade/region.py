@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..ir.dtype import DType
@@ -51,6 +51,49 @@ def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
                 inputs[tensor] = None
     reason = _reason_against_types((*inputs, *inside)) or _reason_against_exit(graph, operators, inside)
     return reason or Region(tuple(operators), tuple(ways), tuple(inputs))
+
+
+def start_of_region(
+    graph: Graph, exit_: int, ways: Sequence[RowByRow | str], longest: int, whole: Collection[str] = ()
+) -> int:
+    """The first step of the longest region that ends with step ``exit_``: it is one from every step after that too.
+
+    ``ways[s]`` is how step s is run for some rows, or why it is not. At most ``longest`` operators; no tensor with a
+    name in ``whole`` inside. ``exit_ + 1`` when the step is no region itself.
+    """
+    operators, inside = graph.operators, set[Operator]()
+    for first in range(exit_, max(-1, exit_ - longest), -1):
+        operator, way = operators[first], ways[first]
+        if isinstance(way, str) or not _is_inner(graph, operator, inside, ways, first == exit_, whole):
+            return first + 1
+        inside.add(operator)
+    return max(0, exit_ - longest + 1)
+
+
+def _is_inner(
+    graph: Graph,
+    operator: Operator,
+    inside: set[Operator],
+    ways: Sequence[RowByRow | str],
+    is_exit: bool,
+    whole: Collection[str],
+) -> bool:
+    """Whether an operator can stand before those inside, all of its output's readers being among them."""
+    output = operator.outputs[0]
+    sources = [tensor for tensor in operator.present_inputs() if not tensor.is_constant]
+    if any(tensor.is_variable for tensor in sources) or _reason_against_types((*sources, output)) is not None:
+        return False
+    if is_exit:
+        return bool(output.uses) or any(output is each for each in graph.outputs)
+    if output.name in whole or not output.uses or any(output is each for each in graph.outputs):
+        return False
+    for use in output.uses:
+        if use.operator not in inside:
+            return False
+        found = row_by_row(use.operator)
+        if isinstance(found, str) or use.slot not in found.sliced:
+            return False
+    return True
 
 
 def _reason_against_types(tensors: Iterable[Tensor]) -> str | None:

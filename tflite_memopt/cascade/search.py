@@ -1,38 +1,41 @@
-"""The cascading stage: estimate which regions to run in stripes, and let the real planner judge."""
+"""The cascading stage: predict what regions need in stripes, select, and let the planner judge.
+
+Work is counted, not timed: the same model and options give the same answer on every machine. The time limit is an
+emergency stop, and the report says so when it struck.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 
 from ..analysis.bounds import io_lower_bound
-from ..analysis.macs import model_macs
-from ..errors import InfeasibleError
-from ..ir.change import Refusal, RewriteUse
-from ..ir.copying import copy_model
+from ..graph.alignment import aligned
+from ..ir.change import OUT_OF_TIME, Refusal, RewriteUse
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
-from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
-from ..memory.cost import Cost, cost_of, footprint
-from ..options import Options
-from .predict import Cascade, Modes, Striping, apply_cascades, modes_of, striping_of
+from ..memory.cost import Cost
+from ..options import EFFORTS, Options
+from .arena_terms import arena_terms
+from .candidates import Candidates
+from .judge import Chosen, StripeJudge
+from .predict import Aim, striping_options
 from .region import region_of
-from .select import Cover, Limits, covers
+from .rounds import Round, rounds
+from .select import BaseNeed, Selection, SelectionLimits
+from .striped_region import StripedRegion, modes_of
 
-_EVALUATIONS = 24
-"""Covers that the real planner judges, the most promising ones by the estimate."""
-_ALIKE = 2
-"""At most so many of these covers have the same estimate."""
-_SHARE = 0.5
-"""Of the time limit, for the estimates."""
-_LARGEST_OPERAND = 64
-"""Bytes of what stripes add as constants: positions, sizes and paddings. Weights are not looked at again."""
+JUDGED = (6, 16, 64)
+"""Selections that the planner judges in each round, by effort."""
+NEIGHBOURS = (0, 24, 192)
+"""Selections next to the best that it judges in each round after that, by effort."""
+_RULE = "cascade"
+_NO_PLAN = "no plan lets it need less than the best that was known by then"
 Progress = Callable[[str], None]
-Cascades = tuple[Cascade, ...]
 
 
 @dataclass(frozen=True)
@@ -57,170 +60,164 @@ def cascade(model: Model, profile: KernelProfile, options: Options, progress: Pr
 class _Cascading:
     def __init__(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> None:
         self._model, self._profile, self._options, self._progress = model, profile, options, progress
-        self._started = time.monotonic()
-        self._costs: dict[Cascades, Cost] = {}
-        self._base = footprint(model, profile)
-        self._modes = modes_of(options.halos)
-        operators = options.max_extra_operators
-        macs = int(self._base.macs * options.max_extra_macs)
-        self._limits = Limits(macs, len(model.main.operators) * 1000 if operators is None else operators)
+        self._deadline = time.monotonic() + options.time_limit
+        self._is_late = False
+        self._judge = StripeJudge(model, profile, options)
+        self._candidates: dict[tuple[str, ...], Candidates] = {}
+        self._best: dict[Round, Chosen] = {}
 
     def run(self) -> Cascaded:
         self._order()
-        first = self._cost(())
-        if first.head <= io_lower_bound(self._model) or self._is_enough(first):
+        self._terms = arena_terms(self._model, self._profile)
+        first = self._judge.cost(())
+        self._floor = io_lower_bound(self._model)
+        if first.head <= self._floor or self._is_enough(first):
             return Cascaded(self._model, (), ())
         self._progress("looking for regions to run in stripes")
-        deadline = self._started + _SHARE * self._options.time_limit
-        floor = max(io_lower_bound(self._model), first.head // 4)
-        pinned = {name for name, _ in self._options.pins}
-        striping = striping_of(self._model, self._profile, floor, self._limits, deadline, pinned, self._modes)
-        candidates = self._candidates(striping)
-        if not candidates:
-            return Cascaded(self._model, (), (self._no_region(striping),))
-        best = self._best_of(candidates)
-        best = self._refined(best)
+        best = self._search()
+        if not any(each.options.options for each in self._candidates.values()):
+            return Cascaded(self._model, (), (self._no_region(),))
+        refused = (*self._summary(best), *self._refusals(best))
         if not best:
-            return Cascaded(self._model, (), self._refusals(best))
-        return Cascaded(self._with(best), tuple(self._use(each, best) for each in best), self._refusals(best))
+            return Cascaded(self._model, (), refused)
+        return Cascaded(self._judge.striped(best), tuple(self._use(each, best) for each in best), refused)
 
     def _order(self) -> None:
         """Regions are intervals of steps: of the order that the model would have without stripes."""
-        quick = replace(self._options, time_limit=self._options.time_limit / 10)
-        self._model.main.reorder(arrange(self._model, self._profile, quick).placement.order)
+        self._model.main.reorder(arrange(self._model, self._profile, self._options).placement.order)
 
-    def _candidates(self, striping: Striping) -> list[Cascades]:
-        """Sets of cascades for the planner to judge: under a budget the cheapest ones first, then the smallest."""
-        names = list(striping.options)
-        found = covers(striping.needs, [striping.options[name] for name in names], self._limits)
-        ordered = sorted((cover for cover in found if cover.options), key=self._promise)
-        picked = _few_alike(ordered, self._estimate)
-        budget = self._options.budget
-        if budget is not None:
-            fitting = [cover for cover in ordered if self._estimate(cover) <= budget]
-            cheap = sorted(fitting, key=self._price)[: _EVALUATIONS // 2]
-            picked = [*cheap, *(cover for cover in picked if cover not in cheap)]
-        return [tuple(names[number] for number in cover.options) for cover in picked[:_EVALUATIONS]]
+    def _search(self) -> Chosen:
+        """The best of all rounds, each starting from the best of those that it holds."""
+        for each in self._rounds():
+            before: list[Chosen] = [found for other, found in self._best.items() if each.holds(other)]
+            best = min((*before, ()), key=self._judge.cost)
+            if self._is_enough(self._judge.cost(best)):
+                return best
+            best = self._selected(each, best)
+            self._best[each] = self._improved(each, best)
+            self._progress(f"stripes: {self._judge.judged} planned, best {self._judge.cost(best).need:,} bytes")
+        return min((*self._best.values(), ()), key=self._judge.cost)
 
-    def _promise(self, cover: Cover) -> tuple[int, int, int]:
-        return self._estimate(cover), cover.macs, cover.operators
+    def _rounds(self) -> tuple[Round, ...]:
+        options, operators = self._options, len(self._model.main.operators)
+        effort = EFFORTS.index(options.effort)
+        limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, operators * 1000
+        return tuple(rounds(effort, options.halos, *limits))
 
-    def _price(self, cover: Cover) -> tuple[int, int, int]:
-        """What run time a cover costs: whole percents of MACs first, then operators."""
-        return 100 * cover.macs // max(1, self._base.macs), cover.operators, cover.macs
+    def _selected(self, each: Round, best: Chosen) -> Chosen:
+        """Judge the selections of one round by their least need, as long as it is below the best cost."""
+        candidates, known = self._candidates_of(each.halos), [best]
 
-    def _estimate(self, cover: Cover) -> int:
-        if self._options.objective == "head":
-            return cover.peak
-        base = self._base
-        return max(cover.peak, base.temporaries + cover.temporaries) + base.tail + cover.tail
+        def most() -> int:
+            return self._need(known[-1])
 
-    def _best_of(self, candidates: Sequence[Cascades]) -> Cascades:
-        best: Cascades = ()
-        for cascades in candidates:
-            if self._is_late() or self._is_enough(self._cost(best)):
+        for selection in islice(self._in_turn(candidates, each.limits, most), JUDGED[each.effort]):
+            if self._is_enough(self._judge.cost(known[-1])) or self._stops():
                 break
-            best = min((best, cascades), key=self._cost)
-        return best
+            known.append(self._judge.better(known[-1], candidates.chosen(selection)))
+        return known[-1]
 
-    def _refined(self, best: Cascades) -> Cascades:
-        """Change one cascade at a time as long as the real cost falls."""
-        improved = bool(best)
-        while improved and not self._is_enough(self._cost(best)):
+    def _improved(self, each: Round, best: Chosen) -> Chosen:
+        """Change one region at a time as long as the cost falls."""
+        candidates, left = self._candidates_of(each.halos), NEIGHBOURS[each.effort]
+        improved = True
+        while improved and best and left and not self._is_enough(self._judge.cost(best)):
             improved = False
-            for other in _neighbours(best, self._modes):
-                if self._is_late():
+            for other in candidates.near(best, each.limits, self._need(best))[:left]:
+                if self._stops():
                     return best
-                if self._is_possible(other) and self._cost(other) < self._cost(best):
+                left -= 1
+                if self._judge.better(best, other) is other:
                     best, improved = other, True
                     break
         return best
 
-    def _is_possible(self, cascades: Cascades) -> bool:
-        """Whether they can be applied, within the limits."""
-        try:
-            copied = self._with(cascades)
-        except InfeasibleError:
-            return False
-        more_operators = len(copied.main.operators) - len(self._model.main.operators)
-        more_macs = model_macs(copied) - self._base.macs
-        return more_operators <= self._limits.operators and more_macs <= self._limits.macs
+    def _need(self, chosen: Chosen) -> int:
+        return self._judge.cost(chosen).need
 
-    def _cost(self, cascades: Cascades) -> Cost:
-        if cascades not in self._costs:
-            self._costs[cascades] = cost_of(self._with(cascades), self._profile, self._options)
-        return self._costs[cascades]
+    def _in_turn(self, candidates: Candidates, limits: SelectionLimits, most: Callable[[], int]) -> Iterator[Selection]:
+        """Those within the limits: under a budget the cheapest that may fit, else the smallest least need first."""
+        budget = self._options.budget
+        if budget is not None:
+            within = candidates.within(limits, most)
+            yield from sorted((s for s in within if candidates.least(s) <= budget), key=self._price)[: JUDGED[0]]
+        yield from candidates.within(limits, most)
 
-    def _with(self, cascades: Cascades) -> Model:
-        """A copy in which they are applied. Raises InfeasibleError where they cannot be."""
-        copied = copy_model(self._model)
-        apply_cascades(copied, cascades)
-        share_constants(copied, _LARGEST_OPERAND)
-        return copied
+    def _price(self, selection: Selection) -> tuple[int, int, int]:
+        """What run time a selection costs: whole percents of MACs first, then operators."""
+        return 100 * selection.macs // max(1, self._terms.macs), selection.operators, selection.macs
+
+    def _candidates_of(self, halos: tuple[str, ...]) -> Candidates:
+        if halos not in self._candidates:
+            terms, below = self._terms, self._need(())
+            counts_tail = self._options.objective == "total"
+            base = BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, counts_tail)
+            widest = self._rounds()[-1].limits
+            aim = Aim(self._floor, below, widest, base)
+            pinned = {name for name, _ in self._options.pins}
+            options = striping_options(self._model, self._profile, aim, modes_of(halos), pinned)
+            self._candidates[halos] = Candidates(options, widest, base, below)
+        return self._candidates[halos]
 
     def _is_enough(self, cost: Cost) -> bool:
         return self._options.budget is not None and cost.need <= self._options.budget
 
-    def _is_late(self) -> bool:
-        return time.monotonic() > self._started + self._options.time_limit
+    def _stops(self) -> bool:
+        self._is_late = self._is_late or time.monotonic() > self._deadline
+        return self._is_late
 
-    def _use(self, each: Cascade, best: Cascades) -> RewriteUse:
+    def _use(self, each: StripedRegion, best: Chosen) -> RewriteUse:
         without = tuple(other for other in best if other != each)
         names = tuple(label(operator) for operator in self._model.main.operators[each.first : each.end])
-        rule = f"cascade in {each.count} stripes ({each.halo}, {each.edges})"
-        return RewriteUse(rule, names, "exact", self._cost(without).need - self._cost(best).need)
+        saved = self._judge.cost(without).need - self._judge.cost(best).need
+        return RewriteUse(f"cascade in {self._said(each)}", names, "exact", saved)
 
-    def _refusals(self, best: Cascades) -> tuple[Refusal, ...]:
+    def _said(self, each: StripedRegion) -> str:
+        return each.said(self._model.main.operators[each.end - 1].outputs[0].shape[1])
+
+    def _summary(self, best: Chosen) -> Iterator[Refusal]:
+        """How good the answer is, and whether the clock has ended the search."""
+        if self._is_late:
+            yield Refusal(_RULE, "the search", OUT_OF_TIME)
+            return
+        if self._options.budget is not None:
+            return
+        need, least = self._need(best), self._candidates_of(self._rounds()[-1].halos).smallest()
+        looked_at = sum(each.options.looked_at for each in self._candidates.values())
+        said = f"{looked_at:,} ways to cut a region worked out, {self._judge.judged} selections planned"
+        if least is not None and aligned(least) < need:
+            yield Refusal(_RULE, "the search", f"{said}: none can need less than {aligned(least):,} bytes")
+        else:
+            yield Refusal(_RULE, "the search", f"{said}: the best of this family, proved")
+
+    def _refusals(self, best: Chosen) -> tuple[Refusal, ...]:
         """What the planner judged and found worse."""
-        chosen = self._cost(best)
+        chosen = self._judge.cost(best)
         return tuple(
-            Refusal("cascade", self._names(cascades), _comparison(cost, chosen))
-            for cascades, cost in self._costs.items()
-            if cascades not in (best, ())
-        )
+            Refusal(_RULE, self._names(other), _comparison(cost, chosen))
+            for other, cost in self._judge.costs.items()
+            if other not in (best, ())
+        ) + tuple(Refusal(_RULE, self._names(other), _NO_PLAN) for other in self._judge.refused)
 
-    def _no_region(self, striping: Striping) -> Refusal:
+    def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""
-        operator = self._model.main.operators[striping.needs.index(max(striping.needs))]
+        needs = next(iter(self._candidates.values())).options.needs
+        operator = self._model.main.operators[needs.index(max(needs))]
         alone = region_of(self._model.main, [operator])
         reason = alone if isinstance(alone, str) else "no region with it needs less in stripes, within the limits"
-        return Refusal("cascade", label(operator), reason)
+        return Refusal(_RULE, label(operator), reason)
 
-    def _names(self, cascades: Cascades) -> str:
+    def _names(self, chosen: Sequence[StripedRegion]) -> str:
         operators = self._model.main.operators
         return "; ".join(
-            f"{_short(operators[each.first])} to {_short(operators[each.end - 1])} in {each.count} stripes "
-            f"({each.halo}, {each.edges})"
-            for each in cascades
+            f"{_short(operators[each.first])} to {_short(operators[each.end - 1])} in {self._said(each)}"
+            for each in chosen
         )
 
 
 def _short(operator: Operator) -> str:
     """The operator's name in a list of many; those that the converter gives fused ones fill lines."""
     return stem(operator.outputs[0])
-
-
-def _few_alike(ordered: Sequence[Cover], estimate: Callable[[Cover], int]) -> list[Cover]:
-    """At most ``_ALIKE`` covers of each estimate, the first ones: the planner rarely tells such covers apart."""
-    seen: Counter[int] = Counter()
-    picked = []
-    for cover in ordered:
-        seen[estimate(cover)] += 1
-        if seen[estimate(cover)] <= _ALIKE:
-            picked.append(cover)
-    return picked
-
-
-def _neighbours(cascades: Cascades, modes: Modes) -> Iterator[Cascades]:
-    """One cascade left out, or changed a little."""
-    for at, each in enumerate(cascades):
-        yield cascades[:at] + cascades[at + 1 :]
-        steps = {each.count, each.count - 1, each.count + 1, each.count * 3 // 4, each.count * 4 // 3}
-        for count in sorted(count for count in steps if count > 1):
-            for halo, edges in modes:
-                changed = replace(each, count=count, halo=halo, edges=edges)
-                if changed != each:
-                    yield (*cascades[:at], changed, *cascades[at + 1 :])
 
 
 def _comparison(cost: Cost, chosen: Cost) -> str:

@@ -1,126 +1,250 @@
 """Which regions to run in stripes, as a problem of integers, and its exact solution.
 
 The steps of a model, in order, each need some bytes. An *option* replaces an interval of steps by stripes that need
-less, and pays for it with bytes of the tail, MACs and operators. A *cover* is a set of options that do not overlap. For
-a limit on the bytes, every step outside the options, and every option, must stay within it.
+less, and pays for it with persistent bytes, planner temporaries, MACs and operators. A *selection* is a set of options
+that do not overlap. What it needs at least follows from its largest step or option, and from the sums of what it pays.
 
-Estimates: a step's bytes are those alive, and not the planner's; the planner has the last word on each cover.
+Dynamic programming over the steps: of the selections of the first steps those stay that no other one beats in
+everything. Equal constants of several options are one tensor: they are sets, so that none is counted twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from operator import le
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import or_
+
+import numpy as np
+
+TAIL_OF_CONSTANT = 12
+"""Bytes of a constant's TfLiteEvalTensor on 32 bits; 64 bits take more."""
+TEMPORARIES_OF_CONSTANT = 24
+"""Bytes of its AllocationInfo on 32 bits."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """Steps ``first`` to ``end``, half-open, in stripes: ``peak`` bytes while they run.
+    """Steps ``first`` to ``end``, half-open, in stripes: at least ``bound`` bytes of head while they run.
 
-    ``tail``, ``temporaries`` (bytes), ``macs`` and ``operators`` are what is added to the model's.
+    ``tail`` and ``temporaries`` (bytes), ``macs`` and ``operators`` are what is added to the model's, without the
+    ``constants``: a set with a bit for each.
     """
 
     first: int
     end: int
-    peak: int
+    bound: int
     tail: int
     temporaries: int
     macs: int
     operators: int
+    constants: int = 0
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The most that a cover may add."""
+class SelectionLimits:
+    """The most that a selection may add."""
 
     macs: int
     operators: int
 
 
 @dataclass(frozen=True)
-class Cover:
-    """Options by number, in order; ``peak`` is the largest of all steps, the rest are sums over the options."""
+class BaseNeed:
+    """What the model takes beside its head, in bytes. ``interface``: the part of the tail that comes after the planner.
+
+    ``counts_tail``: whether the objective is the whole arena, and not the head alone.
+    """
+
+    tail: int
+    temporaries: int
+    interface: int
+    counts_tail: bool = True
+
+    def least(self, head: int, tail: int, temporaries: int) -> int:
+        """A lower bound on the objective with this much more tail and temporaries."""
+        if not self.counts_tail:
+            return head
+        return self.tail + tail + max(head, self.temporaries + temporaries - self.interface)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Options by number, in order; ``bound`` is the largest of all steps and options, the rest are sums over them."""
 
     options: tuple[int, ...]
-    peak: int
+    bound: int
     tail: int
     temporaries: int
     macs: int
     operators: int
+    constants: int = 0
+
+    @cached_property
+    def whole_tail(self) -> int:
+        """With the constants."""
+        return self.tail + TAIL_OF_CONSTANT * self.constants.bit_count()
+
+    @cached_property
+    def whole_temporaries(self) -> int:
+        """With the constants."""
+        return self.temporaries + TEMPORARIES_OF_CONSTANT * self.constants.bit_count()
 
 
-def covers(needs: Sequence[int], options: Sequence[Option], limits: Limits, levels: int = 64) -> tuple[Cover, ...]:
-    """The covers that no other one beats in peak, tail, MACs and operators at once, for up to ``levels`` peaks.
+@dataclass(frozen=True)
+class _Problem:
+    needs: Sequence[int]
+    options: Sequence[Option]
+    limits: SelectionLimits
+    base: BaseNeed
+    below: int
 
-    ``needs[s]`` is what step s needs as it stands. The cover without options is always among them.
+
+def selections(
+    needs: Sequence[int], options: Sequence[Option], limits: SelectionLimits, base: BaseNeed, below: int
+) -> tuple[Selection, ...]:
+    """The selections that no other one beats in bound, tail, temporaries, MACs and operators at once.
+
+    ``needs[s]``: a lower bound on the head while step s runs as it stands. Only those whose objective can be less than
+    ``below`` bytes, the smallest bound first; the selection without options is not among them.
     """
-    # What no option and no step stays below cannot be a limit; what an option needs as well as more tail is no use.
-    peaks = sorted({*needs, *(option.peak for option in options)} or {0})
-    found: dict[tuple[int, ...], Cover] = {}
-    for limit in _spread(peaks, levels):
-        for cover in _within(needs, options, limit, limits):
-            found[cover.options] = cover
-    found[()] = Cover((), max(needs, default=0), 0, 0, 0, 0)
-    return tuple(_undominated(list(found.values()), _peak_and_prices))
+    return tuple(_best_first(_Problem(needs, options, limits, base, below)))
 
 
-def _spread(values: Sequence[int], count: int) -> Iterator[int]:
-    """Up to ``count`` of the values, the largest among them."""
-    if len(values) <= count:
-        return iter(values)
-    return (values[(len(values) - 1) * k // (count - 1)] for k in range(count))
-
-
-def _within(needs: Sequence[int], options: Sequence[Option], limit: int, limits: Limits) -> list[Cover]:
-    """The best covers with a peak of at most ``limit``: dynamic programming over the steps."""
-    by_first: dict[int, list[int]] = {}
-    for number, option in enumerate(options):
-        if option.peak <= limit and option.macs <= limits.macs and option.operators <= limits.operators:
-            by_first.setdefault(option.first, []).append(number)
-    labels: list[list[Cover]] = [[] for _ in range(len(needs) + 1)]
-    labels[0] = [Cover((), 0, 0, 0, 0, 0)]
-    for step, need in enumerate(needs):
-        labels[step] = _undominated(labels[step], _prices)
-        for label in labels[step]:
-            if need <= limit:
-                labels[step + 1].append(_grown(label, need))
-            for number in by_first.get(step, ()):
-                grown = _with(label, number, options[number])
-                if grown.macs <= limits.macs and grown.operators <= limits.operators:
-                    labels[options[number].end].append(grown)
-    return _undominated(labels[len(needs)], _prices)
-
-
-def _grown(cover: Cover, need: int) -> Cover:
-    if need <= cover.peak:
-        return cover
-    return Cover(cover.options, need, cover.tail, cover.temporaries, cover.macs, cover.operators)
-
-
-def _with(cover: Cover, number: int, option: Option) -> Cover:
-    return Cover(
-        (*cover.options, number),
-        max(cover.peak, option.peak),
-        cover.tail + option.tail,
-        cover.temporaries + option.temporaries,
-        cover.macs + option.macs,
-        cover.operators + option.operators,
+def selection_of(needs: Sequence[int], options: Sequence[Option]) -> Selection:
+    """What options that do not overlap come to; they are numbered as they stand."""
+    covered = {step for option in options for step in range(option.first, option.end)}
+    bounds = [need for step, need in enumerate(needs) if step not in covered]
+    return Selection(
+        tuple(range(len(options))),
+        max((*bounds, *(option.bound for option in options)), default=0),
+        sum(option.tail for option in options),
+        sum(option.temporaries for option in options),
+        sum(option.macs for option in options),
+        sum(option.operators for option in options),
+        reduce(or_, (option.constants for option in options), 0),
     )
 
 
-def _undominated(covers: list[Cover], costs: Callable[[Cover], tuple[int, ...]]) -> list[Cover]:
-    """Without those that another one equals or beats in everything."""
-    kept: list[tuple[tuple[int, ...], Cover]] = []
-    for own, cover in sorted(((costs(cover), cover) for cover in covers), key=lambda pair: pair[0]):
-        if not any(all(map(le, other, own)) for other, _ in kept):
-            kept.append((own, cover))
-    return [cover for _, cover in kept]
+def least_heads(needs: Sequence[int], options: Sequence[Option]) -> list[int]:
+    """For each step the smallest head that the steps from it on can have, whatever is selected; and 0 at the end."""
+    least = list(needs)
+    for option in options:
+        for step in range(option.first, option.end):
+            least[step] = min(least[step], option.bound)
+    found = [0]
+    for need in reversed(least):
+        found.append(max(need, found[-1]))
+    return found[::-1]
 
 
-def _prices(cover: Cover) -> tuple[int, ...]:
-    return cover.tail, cover.macs, cover.operators
+def _best_first(problem: _Problem) -> Iterator[Selection]:
+    labels = _labels(problem)
+    base = problem.base
+    found = [label for label in labels if label.options]
+    found.sort(key=lambda each: (least_need(base, each), each.macs, each.operators, each.options))
+    return iter(found)
 
 
-def _peak_and_prices(cover: Cover) -> tuple[int, ...]:
-    return cover.peak, *_prices(cover)
+def least_need(base: BaseNeed, selection: Selection) -> int:
+    """The least that the objective can be, in bytes, before TFLM's alignment of the whole."""
+    return base.least(selection.bound, selection.whole_tail, selection.whole_temporaries)
+
+
+def _labels(problem: _Problem) -> list[Selection]:
+    """Undominated selections of all steps."""
+    needs = problem.needs
+    rest = _Rest(problem)
+    by_first: dict[int, list[int]] = {}
+    for number, option in enumerate(problem.options):
+        by_first.setdefault(option.first, []).append(number)
+    labels: list[list[Selection]] = [[] for _ in range(len(needs) + 1)]
+    labels[0] = [Selection((), rest.head[0], 0, 0, 0, 0)]
+    for step, need in enumerate(needs):
+        labels[step] = undominated(labels[step])
+        for label in labels[step]:
+            grown = label if need <= label.bound else replace(label, bound=need)
+            if rest.allows(grown, step + 1):
+                labels[step + 1].append(grown)
+            for number in by_first.get(step, ()):
+                option = problem.options[number]
+                if label.macs + option.macs > problem.limits.macs:
+                    continue
+                chosen = _with(label, number, option)
+                if chosen.operators <= problem.limits.operators and rest.allows(chosen, option.end):
+                    labels[option.end].append(chosen)
+    return undominated(labels[len(needs)])
+
+
+class _Rest:
+    """What the steps that are still to come take at least.
+
+    ``head[s]``: the smallest head from step s on. A step that needs more than a head that is still allowed must be in
+    an option, and takes its tail.
+    """
+
+    def __init__(self, problem: _Problem) -> None:
+        self._problem = problem
+        self.head = least_heads(problem.needs, problem.options)
+        tails: dict[int, int] = {}
+        for option in problem.options:
+            for step in range(option.first, option.end):
+                tails[step] = min(tails.get(step, option.tail), option.tail)
+        self._covered: list[list[tuple[int, int]]] = []
+        for first in range(len(problem.needs) + 1):
+            largest, found = -1, []
+            for need, tail in sorted((problem.needs[s], tails.get(s, 0)) for s in range(first, len(problem.needs)))[
+                ::-1
+            ]:
+                largest = max(largest, tail)
+                found.append((need, largest))
+            self._covered.append(found[::-1])
+
+    def allows(self, label: Selection, step: int) -> bool:
+        """Whether a selection of the steps before this one can still come below the limit."""
+        base, below = self._problem.base, self._problem.below
+        head = max(label.bound, self.head[step])
+        least = base.least(head, label.whole_tail, label.whole_temporaries)
+        if least >= below or not base.counts_tail:
+            return least < below
+        allowed = below - base.tail - label.tail
+        covered = self._covered[step]
+        at = bisect_right(covered, (allowed, 1 << 60))
+        return at == len(covered) or base.least(head, label.tail + max(0, covered[at][1]), label.temporaries) < below
+
+
+def _with(label: Selection, number: int, option: Option) -> Selection:
+    return Selection(
+        (*label.options, number),
+        max(label.bound, option.bound),
+        label.tail + option.tail,
+        label.temporaries + option.temporaries,
+        label.macs + option.macs,
+        label.operators + option.operators,
+        label.constants | option.constants,
+    )
+
+
+def undominated(labels: Sequence[Selection]) -> list[Selection]:
+    """Without those that another one equals or beats in everything, whatever is added to both."""
+    ordered = sorted(((_price(label), label) for label in labels), key=lambda pair: pair[0])
+    kept: list[Selection] = []
+    prices = np.empty((len(ordered), 4), np.int64)
+    for own, label in ordered:
+        beaten_by = np.flatnonzero((prices[: len(kept)] <= own).all(axis=1))
+        if not any(_is_cheaper(kept[at], label) for at in beaten_by):
+            prices[len(kept)] = own
+            kept.append(label)
+    return kept
+
+
+def _price(label: Selection) -> tuple[int, ...]:
+    return label.bound, label.whole_tail, label.macs, label.operators
+
+
+def _is_cheaper(one: Selection, other: Selection) -> bool:
+    """Whether one takes no more tail and temporaries, even if all that is added shares constants with the other."""
+    alone = (one.constants & ~other.constants).bit_count()
+    is_cheaper = one.tail + TAIL_OF_CONSTANT * alone <= other.tail
+    return is_cheaper and one.temporaries + TEMPORARIES_OF_CONSTANT * alone <= other.temporaries

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..ir.model import Operator, Tensor
+from .cut_table import Ends, even_ends
 from .receptive_field import POOLS, Axis, RowByRow, Rows
 from .region import Region
 
@@ -75,10 +76,12 @@ def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -
 
 def even_cuts(height: int, count: int, multiple: int = 1) -> tuple[Rows, ...]:
     """``count`` stripes or fewer of a tensor's rows, as even as multiples of so many rows allow."""
-    units = -(-height // multiple)
-    count = min(count, units)
-    ends = [min(height, multiple * (units * (k + 1) // count)) for k in range(count)]
-    return tuple(Rows(start, end) for start, end in zip([0, *ends], ends, strict=False))
+    return cuts_at(even_ends(height, count, multiple))
+
+
+def cuts_at(ends: Ends) -> tuple[Rows, ...]:
+    """The rows of stripes that end with these rows, half-open."""
+    return tuple(Rows(start, end) for start, end in zip((0, *ends), ends, strict=False))
 
 
 def _stripe(region: Region, rows: Rows, held: Mapping[Tensor, Rows], edges: Edges) -> Stripe | str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..options import HALOS, IO, OBJECTIVES, REQUIRABLE, Options
+from ..options import EFFORTS, HALOS, IO, OBJECTIVES, REQUIRABLE, Options
 from ..plan.methods import BEST as BEST_PLANNER
 from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
@@ -83,6 +83,13 @@ _AS_IS = "as_is"
     help="What the budget limits: the arena to reserve (32-bit), or its head alone.",
 )
 @click.option("--budget", type=ByteSize(), help="Exit with 3 when the result needs more than this, for example 64K.")
+@click.option(
+    "--effort",
+    type=click.Choice(EFFORTS),
+    default="normal",
+    show_default=True,
+    help="How much the search for stripes looks at.",
+)
 @TIME_LIMIT
 @SEED
 @SAMPLES

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
+from ..plan.check import check_in_force
 from ..plan.problem import Item, PlanProblem
 from ..plan.tflm_greedy import tflm_greedy
 from .layout import MemoryLayout
@@ -15,9 +16,11 @@ from .plannable import unplannable_tensors
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:
     """The offsets for the file: those of a plan, or none where TFLM does better by itself.
 
+    Raises InfeasibleError where TFLM, which places the rest around them, would break a rule.
     TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins are always kept.
     """
     planned = _plannable(model, layout, offsets)
+    check_in_force(layout.problem, offsets_in_force(layout, planned))
     if any(item.offset is not None for item in layout.items):
         return planned
     return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}

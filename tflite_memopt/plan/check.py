@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import gcd
 
 from ..errors import InfeasibleError
-from .problem import Item, PlanProblem, Relation
+from ..graph.alignment import aligned
+from ..graph.interval import intersect
+from .problem import BoundCertificate, Item, PlanProblem, Relation
 
 
 def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:
@@ -19,6 +22,53 @@ def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:
     for index, (item, offset) in enumerate(zip(problem.items, offsets, strict=True)):
         _check_item(index, item, offset)
     _check_pairs(problem, offsets, range(len(problem.items)))
+
+
+def check_in_force(problem: PlanProblem, offsets: Sequence[int]) -> None:
+    """``check_plan`` for the offsets that a runtime ends up with, once it has placed itself what it is not told.
+
+    A plan that keeps every rule can be written in part only: scratch has no name in the file, and some tensors are left
+    to the runtime. Raises InfeasibleError when what comes of it breaks a rule.
+    """
+    try:
+        check_plan(problem, offsets)
+    except InfeasibleError as error:
+        raise InfeasibleError(f"the plan as the runtime completes it: {error}") from error
+
+
+def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
+    """Raise InfeasibleError unless the certificate proves that no plan takes fewer than its bytes.
+
+    All offsets are multiples of a unit that divides the alignments, so that an item keeps those that may not share its
+    bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in common.
+    """
+    items = {index: problem.items[index] for index in certificate.items}
+    unit = gcd(*(item.alignment for item in items.values())) or 1
+    sizes = {index: aligned(item.size, unit) for index, item in items.items()}
+    if certificate.given:
+        (item,) = items.values()
+        proved = (item.offset or 0) + item.size
+    elif any(not item.start <= certificate.scope < item.end for item in items.values()):
+        raise InfeasibleError(f"bound: not all of the items {certificate.items} are alive at {certificate.scope}")
+    else:
+        pairs = {(r.first, r.second) if r.first < r.second else (r.second, r.first) for r in problem.relations}
+        shared = sum(_most_shared(problem, sizes, a, b, unit) for a, b in pairs if a in items and b in items and a != b)
+        padding = max((sizes[index] - item.size for index, item in items.items()), default=0)
+        proved = sum(sizes.values()) - shared - padding
+    if proved < certificate.nbytes:
+        raise InfeasibleError(f"bound: {certificate.nbytes} bytes are claimed, {proved} proved")
+
+
+def _most_shared(problem: PlanProblem, sizes: Mapping[int, int], a: int, b: int, unit: int) -> int:
+    """Most bytes that two items have in common, over the differences of their offsets that a relation allows."""
+    found = 0
+    for r in problem.relations:
+        if {r.first, r.second} == {a, b} and not (r.exact and r.distance % unit):
+            first, second = sizes[r.first], sizes[r.second]
+            # Where any larger difference is allowed, too, the best one puts one of the two inside the other.
+            difference = r.distance if r.exact else max(aligned(r.distance, unit), min(0, second - first))
+            found = max(found, min(difference + first, second) - max(difference, 0))
+    return found
 
 
 def check_given(problem: PlanProblem) -> None:
@@ -60,7 +110,7 @@ def _check_item(index: int, item: Item, offset: int) -> None:
 
 def _check_pair(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
     first, second = problem.items[a], problem.items[b]
-    if not first.meets(second) or first.size == 0 or second.size == 0:
+    if not intersect(first, second) or first.size == 0 or second.size == 0:
         return
     apart = offsets[a] + first.size <= offsets[b] or offsets[b] + second.size <= offsets[a]
     if apart or any(relation.allows(offsets[relation.first], offsets[relation.second]) for relation in relations):

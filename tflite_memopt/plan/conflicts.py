@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .permissions import forbidden_differences
-from .problem import PlanProblem
+if TYPE_CHECKING:
+    from .problem import PlanProblem
 
 Conflict = tuple[int, int, int]
 """(other, low, high): ``offset - offset[other]`` must not lie in the open interval (low, high), in bytes."""
@@ -16,7 +17,7 @@ def conflicts_of(problem: PlanProblem) -> list[list[Conflict]]:
 
     An item of no bytes has none. O(pairs alive together), and as much memory.
     """
-    items, permissions = problem.items, forbidden_differences(problem)
+    items, permissions = problem.items, problem.permissions
     found: list[list[Conflict]] = [[] for _ in items]
     alive: list[int] = []
     for index in sorted(range(len(items)), key=lambda i: items[i].start):

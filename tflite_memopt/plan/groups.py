@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.alignment import aligned
-from .permissions import Permissions, forbidden_differences, may_differ_by
+from ..graph.interval import intersect
+from .permissions import Permissions, may_differ_by
 from .problem import Item, PlanProblem, Relation, RigidGroup
 
 
@@ -23,7 +24,7 @@ def rigid_groups(problem: PlanProblem, most_bytes: int) -> tuple[RigidGroup, ...
 
     Relations that let most bytes be shared go first. Each joins two groups where all members stay compatible.
     """
-    permissions = forbidden_differences(problem)
+    permissions = problem.permissions
     group_of: dict[int, dict[int, int]] = {unit[0][0]: {unit[0][0]: 0} for unit in singles(problem)}
     for relation in sorted(problem.relations, key=lambda r: -_shared_bytes(problem, r)):
         first, second = group_of.get(relation.first), group_of.get(relation.second)
@@ -68,7 +69,7 @@ def _agree(items: Sequence[Item], permissions: Permissions, first: dict[int, int
     """Whether no two members, one from the first group and one that joins it, are in each other's way."""
     for a in first:
         for b in joined.keys() - first.keys():
-            if not items[a].meets(items[b]):
+            if not intersect(items[a], items[b]):
                 continue
             forbidden = permissions.get(a, {}).get(b, ((-items[a].size, items[b].size),))
             if not may_differ_by(joined[a] - joined[b], forbidden):

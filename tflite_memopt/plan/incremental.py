@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..errors import UsageError
 from ..graph.search_limit import SearchLimit
-from .bounds import max_breadth
+from .bounds import section_bound
 from .methods import BEST, solve
 from .problem import Plan, PlanProblem, arena_bytes
 
@@ -38,7 +38,7 @@ def plan_incrementally(
         raise UsageError(f"{len(passes)} passes are given for {len(problem.items)} items")
     limit, numbers = limit or SearchLimit(), sorted(set(passes))
     placed: dict[int, int] = {}
-    seconds, used = 0.0, method
+    seconds, used, stopped = 0.0, method, False
     for number in numbers:
         known = [index for index, first in enumerate(passes) if first <= number]
         share = replace(limit, time_limit=limit.time_limit / len(numbers))
@@ -46,10 +46,11 @@ def plan_incrementally(
         earlier = {positions[index]: offset for index, offset in placed.items()}
         plan = extend_plan(_restricted(problem, positions), earlier, method, share)
         placed = dict(zip(known, plan.offsets, strict=True))
-        seconds, used = seconds + plan.seconds, plan.method
+        seconds, used, stopped = seconds + plan.seconds, plan.method, stopped or plan.stopped_by_clock
     offsets = tuple(placed[index] for index in range(len(problem.items)))
-    size, bound = arena_bytes(problem, offsets), max_breadth(problem)
-    return Plan(offsets, size, bound, size == bound, used, seconds)
+    size, certificate = arena_bytes(problem, offsets), section_bound(problem)
+    bound = certificate.nbytes
+    return Plan(offsets, size, bound, size == bound, used, seconds, certificate, stopped_by_clock=stopped)
 
 
 def _restricted(problem: PlanProblem, positions: Mapping[int, int]) -> PlanProblem:

@@ -1,21 +1,23 @@
-"""The table of strategies, and the one way to run them: solve, check, wrap."""
+"""The table of strategies, and the ways to run them: solve, check, wrap."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
+from ..graph.clock import deadline_in, now
 from ..graph.search_limit import SearchLimit
-from .bounds import max_breadth
-from .check import check_given, check_plan
-from .exact.strategy import exact
+from .bounds import section_bound
+from .check import check_bound, check_given, check_plan
+from .exact.settings import TreeSettings
+from .exact.strategy import exact, fit, improve
 from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
-from .hill_climb import hill_climb
+from .hill_climb.strategy import hill_climb
 from .naive import naive
-from .problem import OffsetStrategy, Plan, PlanProblem, arena_bytes
+from .nested_storages import nested_storages
+from .problem import BoundCertificate, FitResult, OffsetStrategy, Plan, PlanProblem, arena_bytes
 from .strip_packing_best_fit import strip_packing_best_fit
 from .tflm_greedy import tflm_greedy
 
@@ -25,69 +27,133 @@ STRATEGIES: Mapping[str, OffsetStrategy] = {
     "greedy_by_size": greedy_by_size,
     "greedy_by_breadth": greedy_by_breadth,
     "strip_packing_best_fit": strip_packing_best_fit,
+    "nested_storages": nested_storages,
     "hill_climb": hill_climb,
     "exact": exact,
 }
 BEST = "best"
-"""The default: the strategies of ``BEST_OF`` in turn, cheap ones first and searches last, until one meets the bound."""
-BEST_OF = ("greedy_by_size", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy", "hill_climb", "exact")
-_SHARES = {"hill_climb": 1.0}
-"""Seconds that a strategy of ``BEST_OF`` may take where ``exact`` comes after it."""
+"""The default: the strategies of ``BEST_OF`` in turn, until the best plan meets the bound."""
+CHEAP = ("greedy_by_size", "nested_storages", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy")
+BEST_OF = (*CHEAP, "exact", "hill_climb")
+"""Cheap ones first; ``exact`` starts from the best of them; ``hill_climb`` only where ``exact`` gives up."""
 NAMES = (BEST, *STRATEGIES)
 
 
-def solve(problem: PlanProblem, method: str = BEST, limit: SearchLimit | None = None) -> Plan:
-    """Plan by a named strategy, or by the best of several; the result is checked.
+def solve(
+    problem: PlanProblem,
+    method: str = BEST,
+    limit: SearchLimit | None = None,
+    settings: TreeSettings = TreeSettings(),
+) -> Plan:
+    """Plan by a named strategy, or by the best of several; the result and its bound are checked.
 
-    Raises UsageError for an unknown name, InfeasibleError for given offsets that collide and for a strategy that
-    breaks a rule.
+    The ``settings`` bound the work of ``exact``. Raises UsageError for an unknown name, InfeasibleError for given
+    offsets that collide and for a strategy that breaks a rule.
     """
     if method not in NAMES:
         raise UsageError(f"unknown planner '{method}'; choose one of {', '.join(NAMES)}")
     check_given(problem)
-    limit, bound = limit or SearchLimit(), max_breadth(problem)
+    run = _Portfolio(problem, limit or SearchLimit(), settings)
     if method != BEST:
-        return _run(problem, method, limit, bound)
-    return _best(problem, limit, bound)
-
-
-def _best(problem: PlanProblem, limit: SearchLimit, bound: int) -> Plan:
-    """The smallest plan of the portfolio. A strategy that breaks a rule is left out, and named in the result."""
-    deadline = time.perf_counter() + limit.time_limit
-    best: Plan | None = None
-    dropped: list[str] = []
+        run.add(method)
+        return run.plan()
     for name in BEST_OF:
-        if name == "exact" and problem.relations:
+        if run.is_done() or (name == "nested_storages" and not problem.relations):
             continue
-        share = limit.time_limit if problem.relations else _SHARES.get(name, limit.time_limit)
-        left = SearchLimit(min(share, max(0.0, deadline - time.perf_counter())), limit.seed)
         try:
-            plan = _run(problem, name, left, bound)
+            run.add(name)
         except InfeasibleError as error:
-            dropped.append(f"{name}: {error}")
-            continue
+            run.dropped.append(f"{name}: {error}")
+    return run.plan()
+
+
+def solve_within(
+    problem: PlanProblem,
+    capacity: int,
+    limit: SearchLimit | None = None,
+    settings: TreeSettings = TreeSettings(),
+) -> FitResult:
+    """Whether a plan of at most ``capacity`` bytes exists: the question of a deployment, or of a search's cut-off.
+
+    The first cheap strategy that fits answers it, else the tree. Raises InfeasibleError for given offsets that collide.
+    """
+    check_given(problem)
+    limit = limit or SearchLimit()
+    if section_bound(problem).nbytes > capacity:
+        return FitResult(None, is_proved=True)
+    for name in CHEAP:
+        offsets = STRATEGIES[name](problem, limit).offsets
+        if arena_bytes(problem, offsets) <= capacity and _is_valid(problem, offsets):
+            return FitResult(offsets, is_proved=False)
+    found = fit(problem, capacity, limit, settings)
+    if found.offsets is not None:
+        check_plan(problem, found.offsets)
+    return found
+
+
+def _is_valid(problem: PlanProblem, offsets: tuple[int, ...]) -> bool:
+    try:
+        check_plan(problem, offsets)
+    except InfeasibleError:
+        return False
+    return True
+
+
+@dataclass
+class _Portfolio:
+    """Strategies run one after the other on one problem: the best plan so far, and the best bound."""
+
+    problem: PlanProblem
+    limit: SearchLimit
+    settings: TreeSettings
+    dropped: list[str] = field(default_factory=list)
+    _best: Plan | None = None
+    _stopped_by_clock: bool = False
+
+    def __post_init__(self) -> None:
+        self._deadline = deadline_in(self.limit.time_limit)
+        self._certificate: BoundCertificate = section_bound(self.problem)
+        check_bound(self.problem, self._certificate)
+        self._bound = self._certificate.nbytes
+
+    def add(self, name: str) -> None:
+        """Run a strategy. Raises InfeasibleError where its answer breaks a rule."""
+        started = now()
+        left = replace(self.limit, time_limit=self._deadline.left())
+        answer = self._runner(name)(self.problem, left)
+        seconds = now() - started
+        check_plan(self.problem, answer.offsets)
+        self._stopped_by_clock = self._stopped_by_clock or answer.stopped_by_clock
         # A bound that one strategy proves holds for the plans of all.
-        bound = plan.lower_bound
-        if best is None or plan.arena_bytes < best.arena_bytes:
-            best = plan
-        if best.arena_bytes <= bound or time.perf_counter() > deadline:
-            break
-    if best is None:
-        raise InfeasibleError(f"no strategy found a plan: {'; '.join(dropped)}")
-    return _with_bound(replace(best, dropped=tuple(dropped)), bound)
+        self._bound = max(self._bound, answer.lower_bound)
+        size = arena_bytes(self.problem, answer.offsets)
+        if self._best is None or size < self._best.arena_bytes:
+            self._best = Plan(answer.offsets, size, 0, False, name, seconds, self._certificate)
 
+    def is_done(self) -> bool:
+        """Whether the best plan is proved smallest."""
+        return self._best is not None and self._best.arena_bytes <= self._bound
 
-def _run(problem: PlanProblem, name: str, limit: SearchLimit, bound: int) -> Plan:
-    started = time.perf_counter()
-    answer = STRATEGIES[name](problem, limit)
-    seconds = time.perf_counter() - started
-    check_plan(problem, answer.offsets)
-    size = arena_bytes(problem, answer.offsets)
-    return _with_bound(Plan(answer.offsets, size, bound, False, name, seconds), max(bound, answer.lower_bound))
+    def plan(self) -> Plan:
+        """The best plan with all that is known about it.
 
+        A bound above it shows a fault in this program: no valid plan can lie below a proved bound.
+        """
+        best, bound = self._best, self._bound
+        if best is None:
+            raise InfeasibleError(f"no strategy found a plan: {'; '.join(self.dropped)}")
+        if best.arena_bytes < bound:
+            raise AssertionError(f"a plan of {best.arena_bytes} bytes lies below the proved bound of {bound} bytes")
+        return replace(
+            best,
+            lower_bound=bound,
+            optimal=best.arena_bytes == bound,
+            dropped=tuple(self.dropped),
+            stopped_by_clock=self._stopped_by_clock,
+        )
 
-def _with_bound(plan: Plan, bound: int) -> Plan:
-    """The plan with a proved bound, which no valid plan can lie below: one that does shows a fault in this program."""
-    if plan.arena_bytes < bound:
-        raise AssertionError(f"a plan of {plan.arena_bytes} bytes lies below the proved bound of {bound} bytes")
-    return replace(plan, lower_bound=bound, optimal=plan.arena_bytes == bound)
+    def _runner(self, name: str) -> OffsetStrategy:
+        if name != "exact":
+            return STRATEGIES[name]
+        known = None if self._best is None else self._best.offsets
+        return lambda problem, limit: improve(problem, known, limit, self.settings)

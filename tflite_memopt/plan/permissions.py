@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from .problem import Item, PlanProblem, Relation
+from ..graph.interval import intersect
+
+if TYPE_CHECKING:
+    from .problem import Item, PlanProblem, Relation
 
 Intervals = tuple[tuple[int, int], ...]
 """Open intervals ``(low, high)`` of differences in bytes that are forbidden, ascending."""
@@ -24,7 +28,7 @@ def forbidden_differences(problem: PlanProblem) -> Permissions:
     for relation in problem.relations:
         low, high = sorted((relation.first, relation.second))
         first, second = problem.items[low], problem.items[high]
-        if low != high and first.meets(second) and first.size and second.size:
+        if low != high and intersect(first, second) and first.size and second.size:
             pairs.setdefault((low, high), []).append(relation)
     found: dict[int, dict[int, Intervals]] = {}
     for (i, j), relations in pairs.items():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from math import lcm
 
-from .conflicts import conflicts_of
 from .free_ranges import Forbidden, lowest_offset, tightest_offset
 from .problem import PlanProblem, RigidGroup
 
@@ -16,13 +15,15 @@ from .problem import PlanProblem, RigidGroup
 class Placement:
     """Offsets found so far. Items with a given offset are placed first, by the constructor.
 
-    One placement costs O(k log k) for the k items that are alive with it.
+    Without ``aligns`` every offset is as good as another. One placement costs O(k log k) for the k items that are alive
+    with it.
     """
 
-    def __init__(self, problem: PlanProblem) -> None:
+    def __init__(self, problem: PlanProblem, aligns: bool = True) -> None:
         self.items = problem.items
         self.offsets: list[int | None] = [item.offset for item in problem.items]
-        self._conflicts = conflicts_of(problem)
+        self._conflicts = problem.conflicts
+        self._aligns = aligns
 
     def place(self, group: RigidGroup, offset: int) -> None:
         """Fix the offsets of a group's items, the group itself being at ``offset`` bytes."""
@@ -48,7 +49,7 @@ class Placement:
 
     def _start(self, group: RigidGroup, floor: int) -> tuple[int, int]:
         """The lowest offset that keeps every item of the group at the floor or above it, and the group's alignment."""
-        alignment = lcm(*(self.items[index].alignment for index, _ in group))
+        alignment = lcm(*(self.items[index].alignment for index, _ in group)) if self._aligns else 1
         return floor - min(shift for _, shift in group), alignment
 
     def _forbidden(self, group: RigidGroup) -> Forbidden:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.search_limit import SearchLimit
+from .conflicts import Conflict, conflicts_of
+from .permissions import Permissions, forbidden_differences
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,6 @@ class Item:
     end: int
     alignment: int = ARENA_ALIGNMENT
     offset: int | None = None
-
-    def meets(self, other: Item) -> bool:
-        """Whether both are alive at the same time."""
-        return self.start < other.end and other.start < self.end
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,26 @@ class PlanProblem:
     items: tuple[Item, ...]
     relations: tuple[Relation, ...] = ()
 
+    @cached_property
+    def plain(self) -> PlanProblem:
+        """The same items without relations."""
+        return PlanProblem(self.items) if self.relations else self
+
+    @cached_property
+    def permissions(self) -> Permissions:
+        """What every related pair forbids; worked out once."""
+        return forbidden_differences(self)
+
+    @cached_property
+    def conflicts(self) -> list[list[Conflict]]:
+        """What every item forbids to every other one; worked out once."""
+        return conflicts_of(self)
+
+    @cached_property
+    def known_shares(self) -> dict[tuple[int, int, int], int]:
+        """Where ``bounds`` keeps what (first, second, unit) may share, since a pair is alive in many sections."""
+        return {}
+
 
 def arena_bytes(problem: PlanProblem, offsets: Sequence[int]) -> int:
     """max(offset + size) in bytes: TFLM's head under this plan."""
@@ -65,12 +85,29 @@ def arena_bytes(problem: PlanProblem, offsets: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True)
+class BoundCertificate:
+    """Why no plan takes fewer than ``nbytes``: what ``check.check_bound`` verifies.
+
+    The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
+    but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
+    must, and the bytes are those up to its end.
+    """
+
+    nbytes: int
+    scope: int = 0
+    items: tuple[int, ...] = ()
+    given: bool = False
+
+
+@dataclass(frozen=True)
 class Plan:
     """``offsets[i]`` is the first byte of item i; ``arena_bytes`` is max(offset + size).
 
     ``lower_bound`` holds for this order of operators (the ``plan_`` bound); ``optimal`` says that
-    ``arena_bytes`` is proved smallest. ``dropped`` names the strategies of ``best`` whose answer broke a rule, with
-    the rule that it broke.
+    ``arena_bytes`` is proved smallest. ``certificate`` is the best bound that ``check.check_bound`` can verify; where
+    ``lower_bound`` is higher than that, a search has tried all placements below it. ``method`` found the plan, in
+    ``seconds`` of its own. ``dropped`` names the strategies of ``best`` whose answer broke a rule, with the rule that
+    it broke. ``stopped_by_clock`` admits that the time limit ended a search: another machine may find another plan.
     """
 
     offsets: tuple[int, ...]
@@ -79,15 +116,45 @@ class Plan:
     optimal: bool
     method: str
     seconds: float
+    certificate: BoundCertificate
     dropped: tuple[str, ...] = ()
+    stopped_by_clock: bool = False
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes above the lower bound: 0 when the plan is optimal."""
+        return self.arena_bytes - self.lower_bound
+
+    @property
+    def bound_by(self) -> Literal["section", "search"]:
+        """What proves the lower bound: items that are alive together, or a search that ran dry."""
+        return "section" if self.certificate.nbytes == self.lower_bound else "search"
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Whether the items fit into a capacity: ``offsets`` if a plan was found, ``is_proved`` if there is none.
+
+    Neither: the search gave up after so many ``nodes``, or ``stopped_by_clock``.
+    """
+
+    offsets: tuple[int, ...] | None
+    is_proved: bool
+    nodes: int = 0
+    stopped_by_clock: bool = False
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a strategy returns: offsets for all items, and a bound in bytes that it proved (0 for none)."""
+    """What a strategy returns: offsets for all items, and a bound in bytes that it proved (0 for none).
+
+    ``steps`` is its work: nodes or moves. ``stopped_by_clock``: without the time limit it would have gone on.
+    """
 
     offsets: tuple[int, ...]
     lower_bound: int = 0
+    steps: int = 0
+    stopped_by_clock: bool = False
 
 
 OffsetStrategy = Callable[[PlanProblem, SearchLimit], Candidate]

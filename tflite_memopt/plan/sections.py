@@ -9,19 +9,18 @@ from .problem import Item
 
 def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
     """(first scope, bytes alive) of each maximal section: what is alive at any other time is a part of one."""
-    changes: dict[int, tuple[int, int]] = {}
+    change: dict[int, int] = {}
     for item in items:
-        born, gone = changes.get(item.start, (0, 0))
-        changes[item.start] = born + item.size, gone
-        born, gone = changes.get(item.end, (0, 0))
-        changes[item.end] = born, gone + item.size
+        change[item.start] = change.get(item.start, 0) + item.size
+        change[item.end] = change.get(item.end, 0) - item.size
+    births, deaths = {item.start for item in items}, {item.end for item in items}
     found: list[tuple[int, int]] = []
     breadth, latest_birth = 0, None
-    for scope, (born, gone) in sorted(changes.items()):
-        if gone and latest_birth is not None:
+    for scope in sorted(change):
+        if scope in deaths and latest_birth is not None:
             found.append((latest_birth, breadth))
             latest_birth = None
-        breadth += born - gone
-        if born:
+        breadth += change[scope]
+        if scope in births:
             latest_birth = scope
     return found

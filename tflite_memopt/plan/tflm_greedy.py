@@ -6,8 +6,6 @@ micro_allocator.cc, ``CreatePlan`` (given offsets are taken as they are).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..graph.search_limit import SearchLimit
 from .groups import singles
 from .placement import Placement
@@ -20,8 +18,7 @@ def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     Of equal sizes the later item goes first: TFLM fills its array from the back and sorts it stably. It knows no
     relations, and no alignment either: the sizes that it is given are aligned.
     """
-    items = tuple(replace(item, alignment=1) for item in problem.items)
-    placement = Placement(PlanProblem(items))
+    items, placement = problem.items, Placement(problem.plain, aligns=False)
     for unit in sorted(singles(problem), key=lambda unit: (-items[unit[0][0]].size, -unit[0][0])):
         placement.place(unit, placement.lowest(unit))
     return Candidate(placement.finish())

@@ -14,8 +14,7 @@ Greedy = Callable[[PlanProblem, Sequence[RigidGroup]], tuple[int, ...]]
 
 def best_variant(problem: PlanProblem, greedy: Greedy) -> Candidate:
     """The smallest of the arenas; so a permission never makes a strategy worse than it is without."""
-    plain = PlanProblem(problem.items)
-    best = greedy(plain, singles(problem))
+    best = greedy(problem.plain, singles(problem))
     if problem.relations:
         # A group that spans more than the best arena could only harm; the eighth is for alignments.
         bound = max_breadth(problem)

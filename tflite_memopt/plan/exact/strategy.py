@@ -1,143 +1,139 @@
-"""Exact: branch and bound over canonical solutions, with restarts; proves its answer or gives the gap.
+"""Exact: the tree at one capacity after the other, from the bound and from the best plan; proves its answer or a gap.
 
-Stretches of time that nothing crosses are solved one by one. For each the search asks for a placement at the
-lower bound, and now and then half way between the bound and the best so far. A search that runs dry proves the
-next capacity; one that reaches its node limit starts again with another ranking and, by the Luby sequence,
-sometimes a longer limit, so that every proof is reached in the end.
-Sources: Moffitt, "MiniMalloc" (ASPLOS 2023), for the tree; Luby, Sinclair and Zuckerman, "Optimal Speedup of
-Las Vegas Algorithms" (1993), for the limits.
+Stretches of time that nothing crosses are solved one by one. For each, searches with a node limit take turns over the
+orderings, at the lower bound and half way between the bound and the best plan; after each round the limit doubles.
+A search that runs dry proves the next capacity. Limits count nodes, so that the answer is the same on every machine.
+Source: google/minimalloc, for limits that double and orderings that take turns.
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
-
+from ...graph.clock import deadline_in
 from ...graph.search_limit import SearchLimit
 from ..bounds import max_breadth
 from ..greedy_by_size import greedy_by_size
-from ..problem import Candidate, Item, PlanProblem, arena_bytes
-from .group import Group, Ints, build, groups
-from .plain_tree import PlainTree, TreeEnd
-from .ranks import ranking
-
-if TYPE_CHECKING:
-    from .compiled_tree import CompiledTree
-
-_HALF_WAY_EVERY = 5
-"""No multiple of the number of rankings, so that each of them gets its turn at the bound."""
-_TURNS_A_LIMIT = 4
-_DIVE_NODES = 20_000
-_STATE_BYTES = 1 << 28
-_COMPILE_AFTER = 1.0
-"""Seconds: numba takes about as long to load (and some more, once, to compile), and most problems take less."""
+from ..problem import Candidate, FitResult, PlanProblem
+from .group import TreeGroup, build, time_groups
+from .run import run_tree
+from .settings import TreeSettings
+from .tree import FOUND, NONE
 
 
 @dataclass
-class _BestPlacement:
-    """Best placement of one group, in units, and the proved bound."""
+class _BestOfGroup:
+    """Best offsets of one group (none yet), the bytes that they take, and the proved bound."""
 
-    offsets: Ints
+    offsets: tuple[int, ...]
     top: int
     bound: int
 
 
 def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
-    """Offsets in bytes, with a proved lower bound; optimal unless the limit's time limit ended the search.
-
-    Relations are left unused (all items disjoint). What the search proves then says nothing about plans that
-    do share bytes, and ``lower_bound`` falls back to ``bounds.max_breadth``, which does.
-    Fixed items that share bytes are left to ``check_plan`` to refuse.
-    """
-    deadline = time.perf_counter() + limit.time_limit
-    items = problem.items
-    offsets = [item.offset or 0 for item in items]
-    real = [i for i, item in enumerate(items) if item.size > 0]
-    parts = [[real[k] for k in part] for part in groups([_alive(items[i]) for i in real])]
-    models = [build([_alive(items[i]) for i in part]) for part in parts]
-    bound = max((model.lower_bound * model.unit for model in models), default=0)
-    heaviest_first = sorted(range(len(parts)), key=lambda k: -models[k].lower_bound * models[k].unit)
-    waiting = len(real)
-    for k in heaviest_first:
-        now = time.perf_counter()
-        best = _minimise(models[k], bound, now + (deadline - now) * len(parts[k]) / waiting, limit.seed)
-        waiting -= len(parts[k])
-        for index, offset in zip(parts[k], best.offsets, strict=True):
-            offsets[index] = int(offset) * models[k].unit
-        bound = max(bound, best.bound * models[k].unit)
-    provable = not problem.relations and all(item.start < item.end for item in items)
-    found = Candidate(tuple(offsets), max(bound, max_breadth(problem)) if provable else max_breadth(problem))
-    if arena_bytes(problem, found.offsets) <= found.lower_bound:
-        return found
-    # Out of time on a large problem the search may not have got as far as the simplest strategy.
-    simple = greedy_by_size(problem, limit).offsets
-    return min(found, replace(found, offsets=simple), key=lambda answer: arena_bytes(problem, answer.offsets))
+    """Offsets in bytes, with a proved lower bound; optimal unless the node limit ended the search."""
+    return improve(problem, None, limit)
 
 
-def _alive(item: Item) -> Item:
-    """An item that nothing reads still lives for a step, which is safe but not always needed."""
-    return item if item.start < item.end else Item(item.size, item.start, item.start + 1, item.alignment, item.offset)
+def improve(
+    problem: PlanProblem, known: Sequence[int] | None, limit: SearchLimit, settings: TreeSettings = TreeSettings()
+) -> Candidate:
+    """The best plan that a search finds below ``known`` (offsets in bytes), or that one, and a proved bound."""
+    clock = _Clock(limit.time_limit)
+    offsets = list(known if known is not None else greedy_by_size(problem, limit).offsets)
+    bound = max_breadth(problem)
+    groups = [build(problem, indices, settings) for indices in time_groups(problem.items)]
+    spent = _Spent(settings.work_for(len(problem.items)))
+    for group in sorted(groups, key=lambda group: -_top_of(problem, offsets, group.indices)):
+        top = _top_of(problem, offsets, group.indices)
+        if top <= bound:
+            continue
+        best = _BestOfGroup((), top, bound)
+        _minimise(group, best, spent, settings, clock)
+        for index, offset in zip(group.indices, best.offsets, strict=False):
+            offsets[index] = offset
+        bound = max(bound, best.bound)
+    return Candidate(tuple(offsets), bound, spent.nodes, clock.has_stopped)
 
 
-def _minimise(model: Group, enough: int, deadline: float, seed: int) -> _BestPlacement:
-    """Lowest placement of a group; nothing below ``enough`` bytes is of use to the whole plan."""
-    rng = np.random.default_rng(seed)
-    plain = PlainTree(model, deadline)
-    search: PlainTree | CompiledTree = plain
-    patience = time.perf_counter() + _COMPILE_AFTER
-    best = _start(model, plain, enough // model.unit)
+def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeSettings = TreeSettings()) -> FitResult:
+    """Whether a plan of at most ``capacity`` bytes exists, as a deployment or a search with a cut-off asks."""
+    clock = _Clock(limit.time_limit)
+    offsets = [item.offset or 0 for item in problem.items]
+    if max_breadth(problem) > capacity:
+        return FitResult(None, True, 0, False)
+    spent = _Spent(settings.work_for(len(problem.items)))
+    for indices in time_groups(problem.items):
+        group = build(problem, indices, settings)
+        best = _BestOfGroup((), capacity + 1, capacity)
+        _minimise(group, best, spent, settings, clock)
+        if not best.offsets:
+            return FitResult(None, best.bound > capacity, spent.nodes, clock.has_stopped)
+        for index, offset in zip(indices, best.offsets, strict=True):
+            offsets[index] = offset
+    return FitResult(tuple(offsets), False, spent.nodes, clock.has_stopped)
+
+
+@dataclass
+class _Spent:
+    """Nodes visited, and the work that is left."""
+
+    left: int
+    nodes: int = 0
+
+
+class _Clock:
+    """The emergency stop: whether it was needed is part of the answer."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = deadline_in(seconds)
+        self.has_stopped = False
+
+    def is_time_up(self) -> bool:
+        self.has_stopped = self.has_stopped or self._deadline.has_passed()
+        return self.has_stopped
+
+
+def _minimise(group: TreeGroup, best: _BestOfGroup, spent: _Spent, settings: TreeSettings, clock: _Clock) -> None:
+    """Lower a group's top down to its bound, or raise the bound up to it: rounds of searches that get longer."""
+    nodes = 2 * len(group.indices)
+    while best.top > best.bound and spent.left > 0 and not clock.has_stopped:
+        _search_in_turns(group, best, True, nodes, spent, settings, clock)
+        if settings.halves:
+            _search_in_turns(group, best, False, nodes, spent, settings, clock)
+        nodes *= 2
+
+
+def _search_in_turns(
+    group: TreeGroup,
+    best: _BestOfGroup,
+    at_bound: bool,
+    nodes: int,
+    spent: _Spent,
+    settings: TreeSettings,
+    clock: _Clock,
+) -> None:
+    """Every ordering once, at the bound or half way to the best plan; from the start again whenever one succeeds."""
     turn = 0
-    while best.top > best.bound and time.perf_counter() < deadline:
-        if time.perf_counter() > patience:
-            search, patience = _compiled(model, deadline) or search, deadline
-        half_way = turn % _HALF_WAY_EVERY == _HALF_WAY_EVERY - 1
-        capacity = (best.bound + best.top - 1) // 2 if half_way else best.bound
-        rank = ranking(model, search.failures, turn, rng)
-        outcome = search.run(capacity, rank, search.unit_nodes * _luby(turn // _TURNS_A_LIMIT + 1))
-        if outcome.offsets is not None:
-            best.offsets, best.top = outcome.offsets, _top(model, outcome.offsets)
-        elif outcome.end is TreeEnd.NONE:
-            best.bound = capacity + 1
-        turn += 1
-    return best
+    while turn < len(settings.orderings) and best.top > best.bound and spent.left > 0 and not clock.has_stopped:
+        capacity = best.bound if at_bound else _half_way(best, group.grain)
+        if capacity <= best.bound and not at_bound:
+            return
+        ordering = settings.orderings[turn]
+        found = run_tree(group, capacity, ordering, nodes, spent.left, clock.is_time_up, settings.compiles)
+        spent.nodes, spent.left, turn = spent.nodes + found.nodes, spent.left - found.work, turn + 1
+        if found.end == FOUND:
+            best.offsets, turn = found.offsets, 0
+            best.top = max(offset + size for offset, size in zip(found.offsets, group.sizes, strict=True))
+        elif found.end == NONE:
+            # All arenas are multiples of the grain.
+            best.bound, turn = capacity - capacity % group.grain + group.grain, 0
 
 
-def _compiled(model: Group, deadline: float) -> CompiledTree | None:
-    """The faster search, where numba is installed (extra ``fast``), has a place for its cache, and memory is enough."""
-    try:
-        from .compiled_tree import CompiledTree
-    except (ImportError, RuntimeError):
-        return None
-    return CompiledTree(model, deadline) if CompiledTree.bytes_needed(model) <= _STATE_BYTES else None
+def _half_way(best: _BestOfGroup, grain: int) -> int:
+    return (best.bound + best.top - 1) // 2 // grain * grain
 
 
-def _start(model: Group, search: PlainTree, bound: int) -> _BestPlacement:
-    """The search's first dive; if time is up at once, all free items piled above the fixed ones."""
-    given = model.fixed >= 0
-    base = int((model.fixed + model.padded)[given].max(initial=0))
-    room = model.padded + model.alignment
-    pile = -(-(base + np.cumsum(room) - room) // model.alignment) * model.alignment
-    pile = np.where(given, model.fixed, pile)
-    best = _BestPlacement(pile, _top(model, pile), max(bound, model.lower_bound))
-    outcome = search.run(best.top, ranking(model, search.failures, 0, np.random.default_rng(0)), _DIVE_NODES)
-    if outcome.offsets is not None:
-        best.offsets, best.top = outcome.offsets, _top(model, outcome.offsets)
-    elif outcome.end is TreeEnd.NONE:
-        best.bound = best.top  # the fixed items share bytes among themselves: there is nothing to search
-    return best
-
-
-def _top(model: Group, offsets: Ints) -> int:
-    return int((offsets + model.size).max())
-
-
-def _luby(index: int) -> int:
-    """1, 1, 2, 1, 1, 2, 4, ...: term ``index``, counted from 1."""
-    while True:
-        power = index.bit_length()
-        if index == (1 << power) - 1:
-            return 1 << (power - 1)
-        index -= (1 << (power - 1)) - 1
+def _top_of(problem: PlanProblem, offsets: Sequence[int], indices: Sequence[int]) -> int:
+    return max((offsets[i] + problem.items[i].size for i in indices), default=0)

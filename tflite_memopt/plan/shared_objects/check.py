@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from ...errors import InfeasibleError
+from ...graph.interval import intersect
 from ..problem import Item
 
 
@@ -20,5 +21,5 @@ def check_objects(items: Sequence[Item], objects: Sequence[int]) -> None:
         users.setdefault(number, []).append(index)
     for number, indices in users.items():
         for a, b in combinations(indices, 2):
-            if items[a].meets(items[b]):
+            if intersect(items[a], items[b]):
                 raise InfeasibleError(f"items {a} and {b} are alive at the same time and share object {number}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 
 from ...errors import UsageError
+from ...graph.clock import now
 from .bounds import positional_maxima
 from .check import check_objects
 from .greedy import greedy
@@ -35,9 +35,9 @@ def solve(items: Items, method: str = BEST) -> Assignment:
         return min((solve(items, name) for name in BEST_OF), key=lambda found: found.total_bytes)
     if method not in STRATEGIES:
         raise UsageError(f"unknown shared-object planner '{method}'; choose one of {', '.join(NAMES)}")
-    started = time.perf_counter()
+    started = now()
     objects = STRATEGIES[method](items)
-    seconds = time.perf_counter() - started
+    seconds = now() - started
     check_objects(items, objects)
     sizes, bound = object_sizes(items, objects), sum(positional_maxima(items))
     return Assignment(objects, sizes, sum(sizes), bound, sum(sizes) == bound, method, seconds)

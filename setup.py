@@ -1,0 +1,41 @@
+"""Builds the compiled copies of the planners' inner loops, where Cython and a C compiler are there; else goes without.
+
+Everything else about the package is in setup.cfg.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+SOURCES = (Path("tflite_memopt/plan/exact/tree.py"), Path("tflite_memopt/plan/hill_climb/moves.py"))
+COPIES = Path("build/cython")
+
+
+def extensions() -> list[Extension]:
+    """One extension for each source, or none without Cython. ``optional``: what cannot be compiled is left out."""
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        return []
+    directives = {"language_level": 3, "infer_types": True, "annotation_typing": False}
+    checks = {"boundscheck": False, "wraparound": False}
+    found: list[Extension] = cythonize(
+        [_extension(source) for source in SOURCES], include_path=["."], compiler_directives=directives | checks
+    )
+    return found
+
+
+def _extension(source: Path) -> Extension:
+    """The source under the name of its extension, with its digest, by which a stale build is noticed."""
+    text = source.read_text()
+    copy = COPIES / f"_{source.name}"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_text(f'{text}\n\nSOURCE_DIGEST = "{sha256(text.encode()).hexdigest()}"\n')
+    name = ".".join((*source.parent.parts, copy.stem))
+    return Extension(name, [str(copy)], optional=True)
+
+
+setup(ext_modules=extensions())

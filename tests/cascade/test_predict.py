@@ -1,0 +1,174 @@
+"""What is predicted of a region in stripes, against the region written into a model and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.cascade.excerpt import excerpt
+from tests.cascade.networks import TYPES, random_network
+from tflite_memopt.cascade.arena_terms import ArenaTerms, arena_terms
+from tflite_memopt.cascade.counts import Additions
+from tflite_memopt.cascade.cut_table import CutTable, Ends, even_ends
+from tflite_memopt.cascade.forecast import Forecast, forecasts
+from tflite_memopt.cascade.least_needs import least_needs
+from tflite_memopt.cascade.predict import Aim, striping_options
+from tflite_memopt.cascade.receptive_field import RowByRow, row_by_row
+from tflite_memopt.cascade.region import Region, region_of, start_of_region
+from tflite_memopt.cascade.select import BaseNeed, SelectionLimits
+from tflite_memopt.cascade.striped_region import MODES, Mode, StripedRegion, apply_stripes
+from tflite_memopt.cascade.twins import Twins
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.copying import copy_model
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.cost import Footprint, footprint
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.plan.methods import solve
+
+PROFILES = ("portable", "reference", "cmsis-nn", "esp-nn")
+NO_LIMITS = SelectionLimits(1 << 60, 1 << 60)
+
+
+def cuts_of(height: int, uneven: Sequence[int]) -> CutTable:
+    """Even stripes of several counts, at multiples of rows as well, and one way to cut that is drawn."""
+    ways = {even_ends(height, count, multiple): None for count in (2, 3, 5, 12) for multiple in (1, 2)}
+    ways[tuple(sorted({min(height, 1 + row % height) for row in uneven} | {height}))] = None
+    return CutTable(tuple(way for way in ways if len(way) > 1))
+
+
+def starts_and_forecasts(
+    model: Model, end: int, cuts: CutTable, mode: Mode, kernels: str
+) -> Iterator[tuple[int, Forecast, Additions]]:
+    """Every region that ends with step ``end``, exclusive."""
+    operators = model.main.operators
+    ways = [row_by_row(operator) for operator in operators]
+    first = start_of_region(model.main, end - 1, ways, 40)
+    later = {tensor for operator in operators[end:] for tensor in operator.present_inputs()} | set(model.main.outputs)
+    chosen = [way for way in ways[first:end] if isinstance(way, RowByRow)]
+    twins = Twins(profile_named(kernels))
+    for each in forecasts(operators[first:end], chosen, cuts, mode, twins, later):
+        yield first + each.first, each, each.additions()
+
+
+def lowered(part: Model, ends: Ends, mode: Mode) -> Model | None:
+    """An excerpt in stripes; None where it cannot be."""
+    copied = copy_model(part)
+    try:
+        apply_stripes(copied, [StripedRegion(0, len(part.main.operators), ends, *mode)])
+    except InfeasibleError:
+        return None
+    return copied
+
+
+def predicted(terms: ArenaTerms, forecast: Forecast, added: Additions, way: int) -> Footprint:
+    operators, activations = int(added.operators[way]), int(added.activations[way])
+    tensors = activations + int(added.tensors[way]) + len(added.constants_of(way))
+    requests = int(added.requests[way])
+    tail = terms.tail_with(operators, tensors, int(added.params[way]), int(added.buffers[way]), requests)
+    temporaries = terms.temporaries_with(tensors, activations, requests)
+    macs, peak = terms.macs + int(added.macs[way]), int(forecast.peak[way])
+    return Footprint(peak, tail, temporaries, macs, terms.operators + operators)
+
+
+def exits(model: Model) -> list[int]:
+    """The ends, exclusive, of the steps that can be the last one of a region."""
+    found = []
+    for at, operator in enumerate(model.main.operators):
+        shape = operator.outputs[0].shape
+        if len(shape) == 4 and shape[1] > 1 and isinstance(region_of(model.main, [operator]), Region):
+            found.append(at + 1)
+    return found
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    seed=st.integers(0, 10**6),
+    dtype=st.sampled_from(TYPES),
+    layers=st.integers(1, 7),
+    mode=st.sampled_from(MODES),
+    kernels=st.sampled_from(PROFILES),
+    uneven=st.lists(st.integers(0, 40), max_size=6),
+)
+def test_what_is_predicted_is_what_the_lowered_region_needs(
+    seed: int, dtype: DType, layers: int, mode: Mode, kernels: str, uneven: list[int]
+) -> None:
+    model = random_network(seed, dtype, layers)
+    assume(exits(model))
+    end = exits(model)[seed % len(exits(model))]
+    cuts = cuts_of(model.main.operators[end - 1].outputs[0].shape[1], uneven)
+    profile = profile_named(kernels)
+    for first, forecast, added in starts_and_forecasts(model, end, cuts, mode, kernels):
+        part = excerpt(model, first, end)
+        terms = arena_terms(part, profile)
+        for way, ends in enumerate(cuts.ways):
+            striped = lowered(part, ends, mode)
+            if striped is None or not forecast.exact[way]:
+                assert striped is not None or not forecast.exact[way]
+                continue
+            assert predicted(terms, forecast, added, way) == footprint(striped, profile), (first, end, ends)
+            assert forecast.bound[way] <= forecast.peak[way]
+            if way == seed % len(cuts.ways):
+                plan = solve(memory_layout(striped, profile).problem, "best", SearchLimit(0.05))
+                assert forecast.bound[way] <= plan.arena_bytes
+
+
+def test_most_ways_to_cut_are_predicted() -> None:
+    """Rows of 16 bytes and more, as in real networks; what is left out is a last stripe that reads no new row."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 24, 24, 8)), 16, kernel=3, stride=2, seed=1)
+    y = b.add(y, b.conv(b.depthwise(y, seed=2), 16, seed=3))
+    model = b.finish(b.conv(y, 8, kernel=3, seed=4))
+    cuts = cuts_of(12, ())
+    for mode in MODES:
+        found = list(starts_and_forecasts(model, 5, cuts, mode, "reference"))
+        assert [first for first, _, _ in found] == [4, 3, 2, 1, 0]
+        exact = [flag for _, forecast, _ in found for flag in forecast.exact.tolist()]
+        assert exact.count(True) >= 0.95 * len(exact)
+
+
+def aim(below: int = 1 << 40) -> Aim:
+    return Aim(0, below, NO_LIMITS, BaseNeed(0, 0, 0))
+
+
+def chain() -> Model:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 32, 32, 4)), 16, kernel=3, seed=1)
+    y = b.conv(b.depthwise(y, kernel=3, stride=2, seed=2), 8, seed=3)
+    return b.finish(b.average_pool(y, 16))
+
+
+@pytest.mark.parametrize("kernels", ["portable", "reference"])
+def test_options_say_what_the_whole_model_needs_while_they_run(kernels: str) -> None:
+    model, profile = chain(), profile_named(kernels)
+    found = striping_options(model, profile, aim(), MODES)
+    assert found.options
+    assert list(found.needs) == least_needs(model, profile)
+    for region, option in found.every.items():
+        striped = copy_model(model)
+        apply_stripes(striped, [region])
+        outside = [need for step, need in enumerate(found.needs) if not option.first <= step < option.end]
+        plan = solve(memory_layout(striped, profile).problem, "greedy_by_size")
+        assert max(*outside, option.bound) <= plan.arena_bytes
+        assert len(striped.main.operators) - len(model.main.operators) == option.operators
+
+
+def test_options_within_limits_only() -> None:
+    limits = SelectionLimits(1000, 20)
+    found = striping_options(chain(), profile_named("portable"), Aim(0, 1 << 40, limits, BaseNeed(0, 0, 0)), MODES)
+    assert found.every
+    assert all(option.macs <= 1000 and option.operators <= 20 for option in found.every.values())
+
+
+def test_a_pinned_tensor_is_inside_no_option() -> None:
+    model = chain()
+    inner: Tensor = model.main.operators[1].outputs[0]
+    found = striping_options(model, profile_named("portable"), aim(), MODES, [inner.name])
+    assert found.every
+    assert not any(option.first <= 1 < option.end - 1 for option in found.every.values())

@@ -1,0 +1,100 @@
+"""Compiled copies: the same steps as the plain source, typed in full, and left alone when they are out of date."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.plan.problems import guillotine, small_problems
+from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.plan.compiled import code_for, compiled_copy
+from tflite_memopt.plan.exact import tree
+from tflite_memopt.plan.exact.group import build, time_groups
+from tflite_memopt.plan.exact.run import run_tree
+from tflite_memopt.plan.exact.settings import ORDERINGS, TreeSettings
+from tflite_memopt.plan.hill_climb import moves, strategy
+from tflite_memopt.plan.placement import Placement
+from tflite_memopt.plan.problem import PlanProblem
+
+SOURCES = (tree, moves)
+needs_copies = pytest.mark.skipif(
+    any(code_for(source)[0] is source for source in SOURCES), reason="the package was built without Cython"
+)
+
+
+@needs_copies
+@given(problem=small_problems(), ordering=st.sampled_from(ORDERINGS), less=st.integers(0, 8))
+@settings(max_examples=300, deadline=None)
+def test_the_compiled_tree_visits_the_same_nodes(problem: PlanProblem, ordering: str, less: int) -> None:
+    for indices in time_groups(problem.items):
+        group = build(problem, indices, TreeSettings())
+        top = sum(group.sizes) + 20 - less
+        runs = [run_tree(group, top, ordering, 1000, 10**6, lambda: False, compiles) for compiles in (False, True)]
+        assert runs[0] == runs[1]
+
+
+@needs_copies
+@pytest.mark.parametrize("ordering", ORDERINGS)
+def test_the_compiled_tree_visits_the_same_nodes_of_a_long_search(ordering: str) -> None:
+    group = build(guillotine(seed=5, cuts=60), range(60), TreeSettings())
+    runs = [run_tree(group, 4096, ordering, 4000, 10**9, lambda: False, compiles) for compiles in (False, True)]
+    assert runs[0] == runs[1]
+    assert runs[0].nodes > 60
+
+
+@needs_copies
+@given(problem=small_problems(), seed=st.integers(0, 99))
+@settings(max_examples=100, deadline=None)
+def test_the_compiled_hill_climb_makes_the_same_moves(problem: PlanProblem, seed: int) -> None:
+    limit = SearchLimit(time_limit=600.0, seed=seed)
+    compiled = strategy.hill_climb(problem, limit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strategy, "code_for", lambda source: code_for(source, compiles=False))
+        assert strategy.hill_climb(problem, limit) == compiled
+
+
+@given(problem=small_problems(), pairs=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
+@settings(max_examples=200, deadline=None)
+def test_after_every_exchange_each_item_lies_as_low_as_its_turn_allows(
+    problem: PlanProblem, pairs: list[tuple[int, int]]
+) -> None:
+    free = [index for index, item in enumerate(problem.items) if item.offset is None and item.size]
+    if len(free) < 2:
+        return
+    data = moves.ClimbData(strategy._tables(problem, free))
+    state = moves.ClimbState(strategy._state(problem, free))
+    state.registers[moves.BEST] = 1 << 40
+    moves.place_all(data, state)
+    for a, b in pairs:
+        top = state.registers[moves.TOP]
+        moves.exchange(data, state, free[a % len(free)], free[b % len(free)])
+        assert state.registers[moves.TOP] <= top
+        placement = Placement(problem)
+        for index in state.order[: len(free)]:
+            placement.place(((index, 0),), placement.lowest(((index, 0),)))
+            assert placement.offsets[index] == state.offset[index]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__.rpartition(".")[2])
+def test_every_function_and_field_has_its_c_types(source: ModuleType) -> None:
+    """What the .pxd file leaves out would run as slow Python objects."""
+    path = Path(source.__file__ or "")
+    text, types = path.read_text(), path.with_name(f"_{path.stem}.pxd").read_text()
+    functions = dict(re.findall(r"^def (\w+)\((.*?)\) -> ", text, re.MULTILINE))
+    typed = dict(re.findall(r"^cp?def (?:void|long long) (\w+)\((.*?)\) noexcept$", types, re.MULTILINE))
+    names = {name: re.findall(r"(\w+):", arguments) for name, arguments in functions.items()}
+    assert names == {name: re.findall(r"(\w+)(?:,|$)", arguments) for name, arguments in typed.items()}
+    fields = re.findall(r"^    (\w+): (?:Ints|int)$", text, re.MULTILINE)
+    assert fields == re.findall(r"^    cdef public long long(?:\[::1\])? (\w+)$", types, re.MULTILINE)
+
+
+def test_a_copy_of_another_version_is_left_alone(tmp_path: Path) -> None:
+    newer = tmp_path / "tree.py"
+    newer.write_text("# changed\n")
+    assert compiled_copy(tree.__name__, str(newer)) is None
+    assert compiled_copy("tflite_memopt.plan.exact.strategy", str(newer)) is None

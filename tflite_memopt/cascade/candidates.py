@@ -1,0 +1,105 @@
+"""The selections that a search looks at: by their least need, and those next to one that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .judge import Chosen
+from .predict import StripingOptions
+from .select import (
+    BaseNeed,
+    Option,
+    Selection,
+    SelectionLimits,
+    least_heads,
+    least_need,
+    selection_of,
+    selections,
+)
+from .striped_region import StripedRegion
+
+_PARTS = (16, 8, 4, 2, 1)
+"""Selections are worked out up to a sixteenth of the way from the least possible need to the present one, and on."""
+_NEAR = 1
+"""Steps by which a region next to another one may start or end elsewhere."""
+
+
+class Candidates:
+    """Selections for one choice of halos, the smallest least need first; worked out as far as they are asked for."""
+
+    def __init__(self, options: StripingOptions, limits: SelectionLimits, base: BaseNeed, below: int) -> None:
+        self.options, self._limits, self._base, self._below = options, limits, base, below
+        self._start = min(below, base.least(least_heads(options.needs, options.options)[0], 0, 0))
+        self._found: list[Selection] = []
+        self._parts = list(_PARTS)
+        self._reached = 0
+
+    def within(self, limits: SelectionLimits, most: Callable[[], int]) -> Iterator[Selection]:
+        """Those that keep these limits, as long as their least need is below ``most``, which may fall on the way."""
+        at = 0
+        while True:
+            while at < len(self._found):
+                selection = self._found[at]
+                at += 1
+                if self.least(selection) >= most():
+                    return
+                if selection.macs <= limits.macs and selection.operators <= limits.operators:
+                    yield selection
+            if not self._parts or self._reached >= most():
+                return
+            self._work_out()
+
+    def _work_out(self) -> None:
+        """The next part: those whose least need is a step further from the smallest that may be."""
+        reached, self._reached = self._reached, self._start - (self._start - self._below) // self._parts.pop(0)
+        found = selections(self.options.needs, self.options.options, self._limits, self._base, self._reached)
+        self._found += [each for each in found if self.least(each) >= reached]
+
+    def smallest(self) -> int | None:
+        """The smallest least need of all; None where there is no selection."""
+        first = next(self.within(self._limits, lambda: self._below), None)
+        return None if first is None else self.least(first)
+
+    def chosen(self, selection: Selection) -> Chosen:
+        """The regions that a selection stands for."""
+        return tuple(self.options.regions[number] for number in selection.options)
+
+    def least(self, selection: Selection) -> int:
+        """The least that the objective can be, in bytes."""
+        return least_need(self._base, selection)
+
+    def near(self, chosen: Chosen, limits: SelectionLimits, below: int) -> list[Chosen]:
+        """One region left out, changed, moved by a step or added; within the limits, the smallest least need first."""
+        found: dict[Chosen, int] = {}
+        every = self.options.every
+        if any(region not in every for region in chosen):
+            return []
+        for other in self._changed(chosen):
+            ordered = tuple(sorted(other))
+            selection = selection_of(self.options.needs, [every[region] for region in ordered])
+            if selection.macs <= limits.macs and selection.operators <= limits.operators:
+                least = self.least(selection)
+                if least < below:
+                    found[ordered] = least
+        return sorted(found, key=lambda each: (found[each], each))
+
+    def _changed(self, chosen: Chosen) -> Iterator[Chosen]:
+        for at, region in enumerate(chosen):
+            rest = chosen[:at] + chosen[at + 1 :]
+            yield rest
+            for other, option in self.options.every.items():
+                if other != region and _is_near(region, other) and _is_apart(option, rest):
+                    yield (*rest, other)
+        if self._base.counts_tail:
+            return
+        for other, option in self.options.every.items():
+            if _is_apart(option, chosen):
+                yield (*chosen, other)
+
+
+def _is_near(region: StripedRegion, other: StripedRegion) -> bool:
+    return abs(region.first - other.first) <= _NEAR and abs(region.end - other.end) <= _NEAR
+
+
+def _is_apart(option: Option, chosen: Chosen) -> bool:
+    return all(option.end <= region.first or region.end <= option.first for region in chosen)

@@ -1,0 +1,173 @@
+"""What stripes add to a model, counted: operators, tensors, constants, persistent bytes, MACs.
+
+The same as ``lower.py`` writes, for many ways to cut at once and all places where the region can start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..analysis.macs import operator_macs
+from ..ir.constants import integers
+from ..ir.model import Operator, Tensor
+from .cut_table import CutTable, Flags, Integers
+from .held_rows import HeldRows
+from .live import LiveBytes, StepRows
+from .outer_rows import slice_times
+from .sweep import OperatorRows
+from .twins import ColumnFigures, TwinFigures, Twins
+
+_ROWS = 1 << 16
+_BEGIN, _SIZE, _PADDINGS = 1 << 50, 2 << 50, 3 << 50
+_WAY = 1 << 53
+
+
+@dataclass(frozen=True)
+class Additions:
+    """What each way adds: ``activations`` and other ``tensors`` (negative where more are removed), ``constants`` apart.
+
+    ``params`` and ``buffers``: persistent bytes of operators, see ``TwinFigures``; ``requests``: of scratch.
+    """
+
+    operators: Integers
+    activations: Integers
+    tensors: Integers
+    params: Integers
+    buffers: Integers
+    requests: Integers
+    macs: Integers
+    constants: Integers
+
+    def constants_of(self, way: int) -> frozenset[int]:
+        """The new constants of one way, as numbers that are equal for equal constants."""
+        return frozenset((self.constants[self.constants // _WAY == way] % _WAY).tolist())
+
+
+@dataclass
+class Counter:
+    """Adds operators upwards from the exit, beside ``LiveBytes``."""
+
+    cuts: CutTable
+    twins: Twins
+    operators: Integers = field(init=False)
+    slices: Integers = field(init=False)
+    pads: Integers = field(init=False)
+    joins: Integers = field(init=False)
+    runs: Integers = field(init=False)
+    params: Integers = field(init=False)
+    buffers: Integers = field(init=False)
+    requests: Integers = field(init=False)
+    macs: Integers = field(init=False)
+    removed: list[Operator] = field(default_factory=list)
+    codes: list[Integers] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        zero = np.zeros(len(self.cuts.ways), np.int64)
+        self.slices = self.pads = self.joins = self.runs = zero
+        self.params = self.buffers = self.requests = self.macs = zero
+
+    def add(self, rows: OperatorRows, held: HeldRows | None, figures: ColumnFigures) -> None:
+        """The next operator upwards; ``figures``: of its twins."""
+        operator, sums = rows.operator, self.cuts.sums
+        self.removed.append(operator)
+        self.runs = self.runs + sums(rows.has_job)
+        params, buffers, requests = map(sums, (figures.params, figures.buffers, figures.requests))
+        self.params, self.buffers, self.requests = (
+            self.params + params,
+            self.buffers + buffers,
+            self.requests + requests,
+        )
+        made = np.where(rows.has_job, rows.computed.count, 0)
+        self.macs = self.macs + operator_macs(operator) // operator.outputs[0].shape[1] * sums(made)
+        self.macs = self.macs - operator_macs(operator)
+        self._paddings(rows)
+        output = operator.outputs[0]
+        trimmed = rows.has_job & (rows.computed.count != rows.made.count)
+        self._slice(output, trimmed, rows.made.start - rows.computed.start, rows.made.count)
+        if held is not None:
+            self._held(held, output)
+
+    def _held(self, held: HeldRows, output: Tensor) -> None:
+        self.joins = self.joins + self.cuts.sums(held.is_joined)
+        for read in held.reads:
+            count = read.steps.rows.read.count
+            self._slice(output, read.is_cut, read.steps.rows.read.start - held.needed.start, count)
+        start = self.cuts.following(held.kept.start, 0) - held.needed.start
+        self._slice(output, held.keep_is_cut, start, self.cuts.following(held.kept.count, 0))
+
+    def _paddings(self, rows: OperatorRows) -> None:
+        self.pads = self.pads + self.cuts.sums(rows.pads)
+        amounts = integers(rows.operator.inputs[1]) if rows.operator.name in ("PAD", "PADV2") else None
+        present, depth = (rows.pads, 0) if amounts is None else (rows.has_job, int(amounts[6] * 32 + amounts[7]))
+        if present.any():
+            left, right = rows.left, rows.right
+            codes = ((rows.above * 256 + rows.below) * 256 + left) * 256 + right + (depth << 34)
+            self._code(present, codes + _PADDINGS)
+
+    def _slice(self, tensor: Tensor, present: Flags, begin: Integers, count: Integers) -> None:
+        if present.any():
+            self.slices = self.slices + self.cuts.sums(present)
+            self._code(present, begin + _BEGIN)
+            self._code(present, count + (_SIZE + self.twins.shape_number(tensor.shape[2:]) * _ROWS))
+
+    def _code(self, present: Flags, codes: Integers) -> None:
+        self.codes.append((codes + self.cuts.way * _WAY)[present])
+
+    def additions(self, live: LiveBytes) -> Additions:
+        """What the region adds that starts at the operator added last."""
+        base = self.slices, len(self.codes)
+        for tensor, readers in live.readers.items():
+            if tensor not in live.made:
+                self._outer(tensor, readers, live.at_end)
+        slices, codes = self.slices, np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
+        self.slices, self.codes = base[0], self.codes[: base[1]]
+        last = live.joined.counts
+        joins = self.joins + last
+        new = slices + self.pads + self.joins + self.runs + last
+        whole = self._whole()
+        figures: list[tuple[Integers, TwinFigures]] = [
+            (slices, self.twins.plain("SLICE")),
+            (self.pads, self.twins.plain("PAD")),
+        ]
+        figures.append((joins, self.twins.plain("CONCATENATION")))
+        count = len(self.removed)
+        return Additions(
+            operators=new - count,
+            activations=new - count,
+            tensors=np.full_like(new, -self._unread_constants()),
+            params=self.params + sum(n * each.params for n, each in figures) - sum(each.params for each in whole),
+            buffers=self.buffers + sum(n * each.buffers for n, each in figures) - sum(each.buffers for each in whole),
+            requests=self.requests - sum(each.requests for each in whole),
+            macs=self.macs,
+            constants=codes,
+        )
+
+    def _whole(self) -> list[TwinFigures]:
+        return [self.twins.whole(operator) for operator in self.removed]
+
+    def _unread_constants(self) -> int:
+        """Paddings of PAD operators that nothing reads any more."""
+        gone = set(self.removed)
+        read = {op.inputs[1] for op in self.removed if op.name in ("PAD", "PADV2")}
+        return sum(t is not None and all(use.operator in gone for use in t.uses) for t in read)
+
+    def _outer(self, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> None:
+        """Slices of an input: one for each reader where they are late, else one for each range of rows."""
+        late = slice_times(self.cuts, tensor, readers, at_end).late[self.cuts.way]
+        keys = []
+        for steps in readers:
+            read = steps.rows.read
+            is_cut = steps.rows.has_job & (read.count > 0) & (read.count < tensor.shape[1])
+            self._slice(tensor, is_cut & late, read.start, read.count)
+            early = is_cut & ~late
+            keys.append(((self.cuts.way * _ROWS + read.start) * _ROWS + read.end)[early])
+        different = np.unique(np.concatenate(keys))
+        if len(different):
+            way, start, end = different // (_ROWS * _ROWS), different // _ROWS % _ROWS, different % _ROWS
+            self.slices = self.slices + np.bincount(way, minlength=len(self.cuts.ways))
+            self.codes.append(way * _WAY + _BEGIN + start)
+            number = self.twins.shape_number(tensor.shape[2:])
+            self.codes.append(way * _WAY + _SIZE + number * _ROWS + end - start)

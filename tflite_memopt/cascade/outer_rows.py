@@ -1,0 +1,316 @@
+"""Which bytes of a region's input are alive at which step: rows are released once no later stripe reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..ir.model import Tensor
+from .credits import Credits
+from .cut_table import CutTable, Flags, Integers, up
+from .lower import may_spread, row_bytes
+
+if TYPE_CHECKING:
+    from .live import StepRows
+    from .twins import Twins
+
+
+class _OuterRead:
+    """The bytes of an input that one operator reads in each stripe."""
+
+    def __init__(self, tensor: Tensor, steps: StepRows) -> None:
+        read, row = steps.rows.read, row_bytes(tensor)
+        self.steps = steps
+        self.has_job = steps.rows.has_job
+        self.is_cut = self.has_job & (read.count < tensor.shape[1])
+        self.first = np.where(self.has_job, read.start * row, 0)
+        self.end = np.where(self.has_job, self.first + up(read.count * row), 0)
+        self.bytes = self.end - self.first
+        self.is_late = self.is_cut & (self.first % ARENA_ALIGNMENT != 0)
+        self.is_view = self.has_job & ~self.is_late
+
+
+@dataclass(frozen=True)
+class SliceTimes:
+    """For each way, when slices of an input are made that are copies: ``late``, when they are read; or ``spread``.
+
+    Spread copies are all made before the stripes. Ways without copies are neither.
+    """
+
+    late: Flags
+    spread: Flags
+
+
+def slice_times(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> SliceTimes:
+    """``at_end``: see ``lower.bytes_at_end``, for each way; 0 where copies must not be spread."""
+    reads = [_OuterRead(tensor, steps) for steps in readers]
+    late = cuts.sums(np.logical_or.reduce([read.is_late for read in reads])) > 0
+    copies = cuts.sums(np.where(reads[0].is_late, reads[0].bytes, 0))
+    spread = late & (len(reads) == 1) & may_spread(tensor, copies, at_end)
+    return SliceTimes(late & ~spread, spread)
+
+
+class OuterReads:
+    """What a region's operators read of one input. ``readers``: from the last to the first.
+
+    ``lives_on``: whether the input is read after the region. ``at_end``: as for ``slice_times``.
+    """
+
+    def __init__(
+        self, cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], lives_on: bool, at_end: Integers
+    ) -> None:
+        self._cuts, self._tensor, self._lives_on = cuts, tensor, lives_on
+        self._reads = [_OuterRead(tensor, steps) for steps in reversed(readers)]
+        self._times = slice_times(cuts, tensor, readers, at_end)
+        self._late = self._times.late[cuts.way]
+
+    def at_start(self, twins: Twins) -> tuple[Integers, Integers]:
+        """(need, bound) of the copies that are made before the stripes, for each way: bytes beside the input."""
+        read, cuts, last = self._reads[0], self._cuts, self._cuts.last
+        copies = np.where(self._times.spread, cuts.sums(np.where(read.is_late, read.bytes, 0)), 0)
+        if self._lives_on or not twins.has_reuse or not copies.any():
+            return copies, copies
+        rows = np.full_like(read.first, self._tensor.shape[1])
+        own = read.steps.rows.read
+        # The last of the slices is the last to read the input, which dies there.
+        saved = twins.sliced(self._tensor, read.is_late & cuts.is_last, rows, own.start, own.count)[last]
+        before = copies - np.where(read.is_late, read.bytes, 0)[last]
+        exact = np.where(self._is_cut_up[last], 0, saved)
+        return np.maximum(before, copies - exact), np.maximum(before, copies - saved)
+
+    def add_to(self, extra: Integers) -> Flags:
+        """Add the bytes of the input to a table; returns whether that is exact, for each way.
+
+        An input that lives on is in the table already, but for copies.
+        """
+        tensor, late, times = self._tensor, self._late, self._times
+        if late.any():
+            for read in self._reads:
+                copied = np.where(late & read.is_late, read.bytes, 0)
+                _add(extra, read.steps.read[tensor], read.steps.run, copied)
+                _add(extra, read.steps.run, read.steps.run + 1, np.where(read.steps.rows.pads, 0, copied))
+        if times.spread.any():
+            self._add_spread(extra)
+        if self._lives_on:
+            return np.ones(len(self._cuts.ways), np.bool_)
+        early_exact = _add_early(self._cuts, self._reads, ~(times.late | times.spread)[self._cuts.way], extra)
+        late_exact = _add_late(self._cuts, tensor, self._reads, late, extra)
+        ends = read_by_last(self._cuts, self._reads[0])
+        return np.where(times.late, late_exact, np.where(times.spread, ends, early_exact))
+
+    def _add_spread(self, extra: Integers) -> None:
+        """Slices made before the stripes, some of them copies: what this stripe and later ones read of them."""
+        read, cuts = self._reads[0], self._cuts
+        before, after = np.zeros_like(read.bytes), np.zeros_like(read.bytes)
+        for way in np.flatnonzero(self._times.spread):
+            copies, views = 0, 0
+            reached = 1 << 60
+            for at in range(cuts.last[way], cuts.first[way] - 1, -1):
+                after[at] = copies + views
+                if read.is_late[at]:
+                    copies += read.bytes[at]
+                elif read.has_job[at] and not self._lives_on:
+                    views += max(0, min(read.end[at], reached) - read.first[at])
+                    reached = min(reached, read.first[at])
+                before[at] = copies + views
+        steps = read.steps
+        _add(extra, -len(extra), steps.run, before)
+        _add(extra, steps.run, steps.run + 1, np.where(steps.rows.pads, after, before))
+        _add(extra, steps.run + 1, 0, after)
+
+    def save_to(self, saved_bytes: Credits, twins: Twins) -> None:
+        """Bytes that kernels save where rows of the input die as they are read."""
+        tensor, cuts = self._tensor, self._cuts
+        later = _later(cuts, self._reads)
+        for at, read in enumerate(self._reads):
+            steps = read.steps
+            one, bound = self._dying(at, later)
+            pads = steps.rows.pads
+            pairs = [(steps.pad, steps.pad_saved, pads)]
+            if tensor in steps.saved:
+                pairs.append((steps.run, steps.saved[tensor], ~pads & read.has_job))
+            for step, saved, chosen in pairs:
+                exact = np.where(chosen & one, saved, 0)
+                saved_bytes.save(step, exact, np.where(chosen, np.minimum(saved, bound), 0))
+        if self._lives_on or not self._late.any():
+            return
+        final = self._reads[-1]
+        ends_here = self._late & cuts.is_last & final.is_late
+        rows = np.full_like(final.first, tensor.shape[1])
+        saved = twins.sliced(tensor, ends_here, rows, final.steps.rows.read.start, final.steps.rows.read.count)
+        saved_bytes.save(final.steps.read[tensor], np.where(self._is_cut_up, 0, saved), saved)
+
+    @property
+    def _is_cut_up(self) -> Flags:
+        """For each stripe, whether a view of the input starts or ends inside it, in any stripe."""
+        whole = aligned(self._tensor.nbytes)
+        parts = [r.is_cut & ~r.is_late & ((r.first > 0) | (r.end < whole)) for r in self._reads]
+        return (self._cuts.sums(np.logical_or.reduce(parts)) > 0)[self._cuts.way]
+
+    def _is_split_from_afar(self, read: _OuterRead) -> Flags:
+        """Whether a slice of a stripe that is no neighbour starts or ends in here: where one between reads all rows."""
+        cuts, found = self._cuts, np.zeros(len(read.first), np.bool_)
+        reads_all = np.logical_or.reduce([each.has_job & ~each.is_cut for each in self._reads])
+        for way in np.flatnonzero(cuts.sums(reads_all) > 0):
+            columns = slice(cuts.first[way], cuts.last[way] + 1)
+            views = [(each, (each.is_cut & ~each.is_late)[columns]) for each in self._reads]
+            ends = {int(at) for each, is_view in views for at in each.first[columns][is_view]}
+            ends |= {int(at) for each, is_view in views for at in each.end[columns][is_view]}
+            for at in range(columns.start, columns.stop):
+                found[at] = any(read.first[at] < end < read.end[at] for end in ends)
+        return found
+
+    def _dying(self, at: int, later: tuple[Integers, Integers]) -> tuple[Flags, Integers]:
+        """(whether all that a reader takes dies as one range, bytes that die) in each stripe."""
+        read, cuts = self._reads[at], self._cuts
+        is_copy = read.is_late
+        if self._lives_on:
+            return is_copy, np.where(is_copy, read.bytes, 0)
+        pending = self._reads[at + 1 :]
+        left = _beyond([read, *pending], *later) - _beyond(pending, *later)
+        is_split = ~read.is_cut & self._is_cut_up
+        for other in self._reads:
+            for moved in (0, -1, 1):
+                if other is read and not moved:
+                    continue
+                is_split |= _ends_inside(cuts, read, other, moved)
+        is_split |= self._is_split_from_afar(read)
+        early = ~self._late
+        # Of slices made late, the last one ends the input; what is left of it then is this slice alone.
+        ends = self._late & cuts.is_last & (at == len(self._reads) - 1)
+        bound = np.where(is_copy, read.bytes, np.where(early, left, np.where(ends, read.bytes, 0)))
+        return is_copy | ((early | ends) & ~is_split & (left == read.bytes)), bound
+
+
+def read_by_last(cuts: CutTable, read: _OuterRead) -> Flags:
+    """For each way, whether the last stripe reads rows of its own."""
+    is_new = read.has_job & ((read.first != cuts.previous(read.first, -1)) | (read.end != cuts.previous(read.end, -1)))
+    found: Flags = is_new[cuts.last]
+    return found
+
+
+def _ends_inside(cuts: CutTable, read: _OuterRead, other: _OuterRead, moved: int) -> Flags:
+    """Whether a slice for the other one, in this stripe or the one before (-1) or after (1) it, ends in this range."""
+    first, end, is_cut = other.first, other.end, other.is_cut & ~other.is_late
+    if moved:
+        shifted = cuts.previous if moved < 0 else cuts.following
+        first, end, is_cut = shifted(first, 0), shifted(end, 0), shifted(is_cut, 0)
+    found: Flags = is_cut & (((read.first < first) & (first < read.end)) | ((read.first < end) & (end < read.end)))
+    return found
+
+
+def _add(extra: Integers, first: int, end: int, nbytes: Integers) -> None:
+    size = len(extra)
+    extra[size + first : size + end] += nbytes
+
+
+def _add_early(cuts: CutTable, reads: Sequence[_OuterRead], chosen: Flags, extra: Integers) -> Flags:
+    """Views, made before the stripes: what this stripe has not yet read, and all that later ones read."""
+    later_first, later_end = _later(cuts, reads)
+    later = np.where(chosen, later_end - later_first, 0)
+    _add(extra, -len(extra), 0, later)
+    exact = np.ones(len(cuts.ways), np.bool_)
+    if len(reads) > 1:
+        exact = _has_no_gap(cuts, reads)
+    else:
+        gap = _gap_before(cuts, reads[0])
+        gaps = cuts.sums_after(gap) - cuts.following(gap, 0)
+        _add(extra, -len(extra), 0, np.where(chosen, -gaps, 0))
+        resumes = reads[0].has_job & ~cuts.previous(reads[0].has_job, True)
+        exact = cuts.sums(resumes & chosen) == 0
+    pending = list(reads)
+    start = -len(extra)
+    more = np.where(chosen, _beyond(pending, later_first, later_end), 0)
+    while pending:
+        steps = pending.pop(0).steps
+        _add(extra, start, steps.run, more)
+        rest = np.where(chosen, _beyond(pending, later_first, later_end), 0)
+        _add(extra, steps.run, steps.run + 1, np.where(steps.rows.pads, rest, more))
+        start, more = steps.run + 1, rest
+    return exact
+
+
+def _beyond(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Integers:
+    """Bytes of the reads outside a range."""
+    if not reads:
+        return np.zeros_like(first)
+    if len(reads) == 1:
+        common = np.minimum(reads[0].end, end) - np.maximum(reads[0].first, first)
+        found: Integers = reads[0].bytes - np.maximum(common, 0)
+        return found
+    return _union(reads, first, end) - (end - first)
+
+
+def _gap_before(cuts: CutTable, read: _OuterRead) -> Integers:
+    """Bytes between what the stripe before reads and what this one does; 0 for the first."""
+    return np.where(read.has_job, np.maximum(read.first - cuts.previous(read.end, 1 << 60), 0), 0)
+
+
+def _later(cuts: CutTable, reads: Sequence[_OuterRead]) -> tuple[Integers, Integers]:
+    """(first, end) of the bytes that later stripes read in place; an empty range for the last stripe."""
+    far = 1 << 60
+    first = np.minimum.reduce([np.where(read.is_view, read.first, far) for read in reads])
+    end = np.maximum.reduce([np.where(read.is_view, read.end, 0) for read in reads])
+    if (first == far).any():
+        for at in range(len(end) - 2, -1, -1):
+            if not cuts.is_last[at]:
+                first[at] = min(first[at], first[at + 1])
+    # Where every stripe reads, rows only move on: the next stripe has the first of them, the last stripe the last.
+    first, end = cuts.following(first, far), np.where(cuts.is_last, 0, cuts.largest(end)[cuts.way])
+    return np.where(first == far, 0, first), np.where(first == far, 0, end)
+
+
+def _has_no_gap(cuts: CutTable, reads: Sequence[_OuterRead]) -> Flags:
+    """For each way, whether the stripes after the first read bytes without a gap."""
+    low = np.minimum.reduce([np.where(read.has_job, read.first, 1 << 60) for read in reads])
+    high = np.maximum.reduce([read.end for read in reads])
+    zero = np.zeros_like(low)
+    inner = _union(reads, zero, zero) < high - low
+    reached = cuts.previous(high, 1 << 60)
+    is_second = cuts.previous(np.ones(len(low), np.bool_), 0) & ~cuts.previous(
+        cuts.previous(np.ones(len(low), np.bool_), 0), 0
+    )
+    between = (low > reached) & ~is_second
+    is_later = cuts.previous(np.ones(len(low), np.bool_), 0)
+    found: Flags = cuts.sums((inner & is_later) | between) == 0
+    return found
+
+
+def _union(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Integers:
+    """Bytes in at least one of the reads or in the range; all may be empty."""
+    firsts = np.stack([first, *(read.first for read in reads)])
+    ends = np.stack([end, *(read.end for read in reads)])
+    order = np.argsort(firsts, axis=0, kind="stable")
+    firsts, ends = np.take_along_axis(firsts, order, 0), np.take_along_axis(ends, order, 0)
+    reached = np.maximum.accumulate(ends, axis=0)
+    total: Integers = np.maximum(ends[0] - firsts[0], 0)
+    for at in range(1, len(firsts)):
+        total = total + np.maximum(ends[at] - np.maximum(firsts[at], reached[at - 1]), 0)
+    return total
+
+
+def _add_late(cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], chosen: Flags, extra: Integers) -> Flags:
+    """Slices made when they are read: the whole input is alive until the last of them."""
+    exact = np.ones(len(cuts.ways), np.bool_)
+    if not chosen.any():
+        return exact
+    whole = aligned(tensor.nbytes)
+    alive = np.where(chosen, whole, 0)
+    _add(extra, -len(extra), 0, alive)
+    final = reads[-1]
+    at_last = chosen & cuts.is_last
+    exact &= cuts.sums(at_last & ~np.logical_and.reduce([read.has_job for read in reads])) == 0
+    gone = np.where(at_last, whole, 0)
+    steps = final.steps
+    is_view = at_last & final.is_cut & ~final.is_late
+    # After the last slice: a view of it alone, or nothing; an input that is read whole lives until it is read.
+    left = np.where(is_view, final.bytes, 0)
+    _add(extra, steps.read[tensor] + 1, 0, np.where(final.is_cut, left - gone, 0))
+    _add(extra, steps.run, 0, np.where(final.steps.rows.pads, np.where(final.is_cut, -left, -gone), 0))
+    unpadded = np.where(final.steps.rows.pads, 0, np.where(final.is_cut, -left, -gone))
+    _add(extra, steps.run + 1, 0, unpadded)
+    return exact
