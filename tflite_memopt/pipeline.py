@@ -34,6 +34,7 @@ from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
+from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from .rewrite.stage import Rewritten, rewrite
 
 Progress = Callable[[str], None]
@@ -113,7 +114,7 @@ class _Shaped:
     """What the stages that change the graph and place its tensors made of the model.
 
     ``unplanned`` is the rewritten model as a file, before stripes. ``is_no_worse``: no library of the profile needs
-    more than for the original.
+    more than for the original, or TFLM loads the model only now.
     """
 
     model: Model
@@ -155,7 +156,9 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed]) -
         arenas = arena_by_kernels(model, options) | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
-    return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, placement is not None)
+    # What TFLM does not load as it came has no need that the result could exceed.
+    is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
+    return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
 
 
 def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original | None) -> tuple[bytes, Proof]:

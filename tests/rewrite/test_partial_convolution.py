@@ -322,11 +322,12 @@ class TestNumbers:
                 gap = np.abs(expected - outputs["after"][key]).max()
                 assert gap <= bounds[number_of(key)], drawn[number_of(key)]
 
-    @pytest.mark.parametrize(("activation", "factor"), [(NO_ACTIVATION, 1.2), (RELU, 100)])
-    def test_the_scales_are_better_than_the_output_scale(
+    @pytest.mark.parametrize(("activation", "factor"), [(NO_ACTIVATION, 0.5), (RELU, 100)])
+    def test_the_scales_against_the_output_scale(
         self, activation: int, factor: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # Behind a RELU the output's scale has no room for negative partial sums.
+        # Behind a RELU the output's scale has no room for negative partial sums. Without one it is the better by a
+        # little on even noise (0.34 against 0.44 steps squared): ours must have room for sums that cancel out.
         drawn = [
             Spec(depths=(12, 7, 9), zero_point=zero, activation=activation, seed=seed)
             for seed in range(5)
