@@ -63,10 +63,10 @@ def striping_options(
 
     A tensor with a ``pinned`` name stays whole: no region has it inside.
     """
-    return _Options(model, profile, aim, modes, pinned).run()
+    return _RegionsLookedAt(model, profile, aim, modes, pinned).run()
 
 
-class _Options:
+class _RegionsLookedAt:
     def __init__(
         self, model: Model, profile: KernelProfile, aim: Aim, modes: Sequence[Mode], pinned: Collection[str]
     ) -> None:

@@ -10,7 +10,7 @@ arena_allocator/single_arena_buffer_allocator.cc (commit 90b983c2b3f1, 2026-08-2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
@@ -58,13 +58,15 @@ class ArenaUse:
     exact: bool
 
 
-def arena_use(model: Model, head: int, requests: RequestRule, abi: Abi) -> ArenaUse:
+def arena_use(model: Model, head: int, requests: RequestRule, abi: Abi, order: Sequence[int] | None = None) -> ArenaUse:
     """Replay ``AllocateTensors`` for a model whose planned head is ``head`` bytes.
 
     ``requests`` is the kernel profile's table; ``abi`` the target's layout of structures.
+    ``order``: positions of the main graph's operators in the order in which they run; None: as they stand. The tail
+    depends on it by what alignment costs.
     """
     asked = requests_in(model, abi, requests)
-    replay = _Replay(model, asked, abi)
+    replay = _Replay(model, asked, abi, order)
     replay.start()
     replay.prepare()
     replay.plan()
@@ -101,8 +103,9 @@ class _Arena:
 
 
 class _Replay:
-    def __init__(self, model: Model, asked: Mapping[Operator, Requests], abi: Abi) -> None:
+    def __init__(self, model: Model, asked: Mapping[Operator, Requests], abi: Abi, order: Sequence[int] | None) -> None:
         self.model = model
+        self.main = model.main.operators if order is None else [model.main.operators[at] for at in order]
         self.asked = asked
         self.abi = abi
         self.pointer = POINTER.on(abi)
@@ -161,7 +164,9 @@ class _Replay:
                 self._tensor(tensor, self.arena.persistent)
 
     def _operators(self) -> Iterable[Operator]:
-        return (operator for graph in self.model.graphs for operator in graph.operators)
+        yield from self.main
+        for graph in self.model.graphs[1:]:
+            yield from graph.operators
 
     def _structure(self, structure: Size, count: int = 1) -> None:
         self.arena.persistent(structure.on(self.abi) * count, self.pointer)

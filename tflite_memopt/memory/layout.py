@@ -27,7 +27,8 @@ class MemoryLayout:
 
     ``items`` is in the same order. ``scratch`` is the aligned scratch bytes of each operator that asks.
     Items of tensors that the user pinned have their offset. ``reuses`` is what the kernels of the main graph permit,
-    in any order; the relations of ``problem`` are what that comes to in this one.
+    in any order; the relations of ``problem`` are what that comes to in this one. ``order`` is that of the main graph's
+    operators, by position; None: as they stand.
     """
 
     timeline: Timeline
@@ -36,6 +37,7 @@ class MemoryLayout:
     reuses: Mapping[Operator, tuple[KernelReuse, ...]]
     items: tuple[Item, ...]
     returned: tuple[Tensor, ...]
+    order: tuple[int, ...] | None = None
 
     @cached_property
     def problem(self) -> PlanProblem:
@@ -64,7 +66,8 @@ def memory_layout(
             items.append(Item(aligned(size), span.start, span.end))
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
     reuses = reuses_of(model.main, timeline, profile)
-    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, reuses, tuple(items), model.main.outputs)
+    runs_in = None if order is None else tuple(order)
+    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, reuses, tuple(items), model.main.outputs, runs_in)
 
 
 def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:

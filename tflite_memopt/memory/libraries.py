@@ -32,7 +32,7 @@ def needs_by_library(
     found = {}
     for library in profile.libraries or (profile,):
         head = head_in_force(memory_layout(model, library, order=order), planned)
-        required = arena_use(model, head, library.requests, profile.abi).required
+        required = arena_use(model, head, library.requests, profile.abi, order).required
         found[library.name] = LibraryNeed(head, required, library.measured_at is not None)
     return found
 

@@ -27,7 +27,7 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     offsets = offsets_in_force(layout, planned)
     head = head_of(layout, offsets)
     abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
-    uses = {name: arena_use(model, head, profile.requests, abi) for name, abi in abis.items()}
+    uses = {name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()}
     top = peak(_working_sets(model, layout, offsets))
     return MemoryUse(
         operators=sum(len(graph.operators) for graph in model.graphs),

@@ -39,7 +39,7 @@ class _Count:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _SectionRows:
     counts: list[list[_Count]]
     items: list[list[int]]
     load: list[int]
@@ -155,10 +155,10 @@ def _sections(items: Sequence[Item]) -> tuple[list[int], list[int], list[list[in
     return first, last, alive
 
 
-def _rows(problem: PlanProblem, indices: Sequence[int], alive: Sequence[Sequence[int]]) -> _Rows:
+def _rows(problem: PlanProblem, indices: Sequence[int], alive: Sequence[Sequence[int]]) -> _SectionRows:
     """One row for each section."""
     position = {index: k for k, index in enumerate(indices)}
-    rows = _Rows([[] for _ in indices], [], [], [])
+    rows = _SectionRows([[] for _ in indices], [], [], [])
     for number, section in enumerate(alive):
         bound = section_items(problem, [indices[k] for k in section])
         counts = {i: _Count(number, nbytes, []) for i, nbytes in zip(bound.items, bound.padded, strict=True)}
