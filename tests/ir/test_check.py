@@ -186,6 +186,9 @@ def test_a_window_that_does_not_move_is_refused(field: str) -> None:
     model.main.operators[0].options = OperatorOptions(options.kind, {**options.fields, field: 0})
     with pytest.raises(ModelFormatError, match=f"its {field} is 0"):
         check_model(model)
+    model.main.operators[0].options = None
+    with pytest.raises(ModelFormatError, match="it has no options, so no strides"):
+        check_model(model)
 
 
 def test_weights_without_a_value_are_refused() -> None:
