@@ -20,7 +20,8 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import AssociatedFile
 
 _MEMORY = 4 << 30
-_SLOW_SECONDS = 2.0
+_SLOW_SECONDS = 5.0
+"""Of the processor: what else runs on the machine does not count."""
 OPTIONS = Options(verify=False, cascade=False, rewrite=False, time_limit=0.1, planner="tflm_greedy")
 """Everything but the proof and the searches: they are not what files are dangerous to."""
 
@@ -44,11 +45,11 @@ def main(cases: int, seed: int, first: int, keep: Path | None) -> None:
     before = _peak()
     for number in range(first, first + cases):
         data = damaged(models, number, seed)
-        started = time.monotonic()
+        started = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             end = ending(data)
-        seconds = time.monotonic() - started
+        seconds = time.process_time() - started
         slowest = max(slowest, (seconds, number))
         ends[end.split(":")[0]] += 1
         if end.startswith("FAILED") or seconds > _SLOW_SECONDS:

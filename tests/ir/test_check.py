@@ -186,3 +186,15 @@ def test_a_window_that_does_not_move_is_refused(field: str) -> None:
     model.main.operators[0].options = OperatorOptions(options.kind, {**options.fields, field: 0})
     with pytest.raises(ModelFormatError, match=f"its {field} is 0"):
         check_model(model)
+    model.main.operators[0].options = None
+    with pytest.raises(ModelFormatError, match="it has no options, so no strides"):
+        check_model(model)
+
+
+def test_weights_without_a_value_are_refused() -> None:
+    b = ModelBuilder()
+    model = b.finish(b.conv(b.input("x", (1, 4, 4, 2)), 3, kernel=3))
+    weights = next(tensor for tensor in model.main.tensors if tensor.name.endswith("weights"))
+    weights.shape = (3, 3, 0, 2)
+    with pytest.raises(ModelFormatError, match=r"weights' of shape \[3, 3, 0, 2\] is empty"):
+        check_model(model)

@@ -128,6 +128,8 @@ def _check_windows(graph: Graph, index: int) -> None:
     for position, operator in enumerate(graph.operators):
         if operator.name not in _WINDOWED:
             continue
+        if operator.options is None:
+            raise ModelFormatError(f"{describe(index, position, operator)}: it has no options, so no strides")
         zero = next((name for name in _WINDOW_FIELDS if operator.option(name, 1) == 0), None)
         if zero is not None:
             raise ModelFormatError(f"{describe(index, position, operator)}: its {zero} is 0")

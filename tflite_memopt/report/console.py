@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..equivalence.verdict import Verdict
+from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
@@ -164,7 +164,16 @@ def _proof(report: Report) -> RenderableType:
     how = f"{target}order: {report.schedule.method}; plan: {report.plan.method}, {optimal}; kernels: {report.kernels}"
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
-    return Group(Text(how), render_verdicts(report.equivalence))
+    return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report.basis)))
+
+
+def _basis(basis: Basis) -> str:
+    """What the verdicts rest on, in a line or two."""
+    plan = "TFLM executed the plan, every tensor was right at its last use" if basis.plan_executed else None
+    plan = plan or f"the plan was NOT executed: {basis.reason}"
+    if basis.coverage is None or basis.coverage.is_complete:
+        return plan
+    return f"{plan}\n{basis.coverage.shortfall}"
 
 
 def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed]) -> Table:

@@ -32,9 +32,6 @@ def _of_basis(report: Report) -> Iterator[str]:
     unproved = {name for verdict in report.equivalence.values() for name in verdict.unproved_outputs}
     if unproved:
         yield f"unproved, since the values are below 1e-6: {', '.join(sorted(unproved))}"
-    coverage = report.basis.coverage
-    if coverage is not None and not coverage.is_complete:
-        yield coverage.shortfall
 
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:

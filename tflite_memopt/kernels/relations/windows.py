@@ -29,6 +29,10 @@ _VALID = 1
 _TYPES = (DType.FLOAT32, DType.INT8, DType.INT16)
 
 
+_MOST_PIXELS = 1 << 23
+"""Of an output, all of which are enumerated: more than any microcontroller has memory for."""
+
+
 @dataclass(frozen=True)
 class _KernelAxis:
     """A window along one axis: sizes in pixels, ``taps`` of the kernel ``dilation`` apart."""
@@ -56,6 +60,8 @@ def window_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     if found is None:
         return ()
     source, output, rows, columns = found
+    if source.shape[0] * rows.outputs * columns.outputs > _MOST_PIXELS:
+        return ()
     return (KernelReuse(source, output, distance(source, output, rows.first_read(), columns.first_read()), "overlap"),)
 
 
