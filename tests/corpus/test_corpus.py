@@ -66,7 +66,7 @@ def test_outputs_are_equal_on_every_runtime_that_can_run_the_model(path: Path) -
     assert all(verdict.equal is not False for verdict in verdicts.values())
     able = [runtime for runtime, verdict in verdicts.items() if verdict.equal]
     assert able
-    assert all(verdicts[runtime].samples == 20 for runtime in able)
+    assert all(verdicts[runtime].samples >= 20 for runtime in able)  # more are drawn where these excite too little
     for verdict in verdicts.values():
         assert verdict.equal or verdict.reason
 
@@ -81,7 +81,8 @@ def test_tflm_takes_what_was_predicted_and_planned_and_never_more_than_stock(pat
     assert report.before.arena_bytes == report.before.tflm["head"]
     assert report.after.arena_bytes == report.after.tflm["head"]
     assert report.after.arena_bytes <= report.before.arena_bytes
-    assert report.after.arena_bytes == report.bounds.plan
+    # The stock head stays where a plan would make some kernel library's arena larger.
+    assert report.after.arena_bytes in (report.bounds.plan, report.before.arena_bytes)
     assert report.before.tail_bytes["64"] == report.before.tflm["tail"]
     goal = GOALS.get(path.stem)
     assert goal is None or goal == (report.before.arena_bytes, report.after.arena_bytes)
