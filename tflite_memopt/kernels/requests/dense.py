@@ -15,6 +15,8 @@ from .slots import BINARY, IN0, IN1, OUT0, TERNARY, held, needed
 
 _INT32 = 4
 _DENSE_PARAMS = Size(16, 32, short=5, lp64=16)  # TfLiteFullyConnectedParams
+# In the wheel the structure is aligned to 8 bytes: measured, as its size is, between SOFTMAX operators of 4 bytes each.
+_WHEEL_ALIGNMENT = 8
 _DENSE_DATA = Size(48, 72, lp64=64)  # OpDataFullyConnected
 _MATMUL_PARAMS = Size(3, 3)  # TfLiteBatchMatMulParams
 _MATMUL_DATA = Size(16, 32)  # OpDataBatchMatmul
@@ -28,7 +30,7 @@ def fully_connected(operator: Operator, abi: Abi) -> Requests:
     channels = 0 if activation.dtype is DType.FLOAT32 else _scales(filter_)
     return Requests(
         params=_DENSE_PARAMS.on(abi),
-        params_alignment=alignment_of(_DENSE_PARAMS.on(abi)),
+        params_alignment=_WHEEL_ALIGNMENT if abi.in_wheel else alignment_of(_DENSE_PARAMS.on(abi)),
         init=(_DENSE_DATA.on(abi),),
         prepare=(channels * _INT32, channels * _INT32) if channels > 1 else (),
         scratch=unpacked_filter(filter_),
