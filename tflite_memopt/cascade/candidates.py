@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .judge import Chosen
 from .predict import StripingOptions
@@ -24,40 +25,47 @@ _NEAR = 1
 """Steps by which a region next to another one may start or end elsewhere."""
 
 
+@dataclass
+class _WorkedOut:
+    """The selections found so far, and the parts that are still to be worked out; all below ``reached`` bytes are."""
+
+    selections: list[Selection]
+    parts: list[int]
+    reached: int = 0
+
+
 class Candidates:
     """Selections for one choice of halos, the smallest least need first; worked out as far as they are asked for."""
 
-    def __init__(self, options: StripingOptions, limits: SelectionLimits, base: BaseNeed, below: int) -> None:
-        self.options, self._limits, self._base, self._below = options, limits, base, below
+    def __init__(self, options: StripingOptions, base: BaseNeed, below: int) -> None:
+        self.options, self._base, self._below = options, base, below
         self._start = min(below, base.least(least_heads(options.needs, options.options)[0], 0, 0))
-        self._found: list[Selection] = []
-        self._parts = list(_PARTS)
-        self._reached = 0
+        self._found: dict[SelectionLimits, _WorkedOut] = {}
 
-    def within(self, limits: SelectionLimits, most: Callable[[], int]) -> Iterator[Selection]:
-        """Those that keep these limits, as long as their least need is below ``most``, which may fall on the way."""
+    def within(self, limits: SelectionLimits, most: int) -> Iterator[Selection]:
+        """Those that keep these limits, as long as their least need is below ``most`` bytes."""
+        found = self._found.setdefault(limits, _WorkedOut([], list(_PARTS)))
         at = 0
         while True:
-            while at < len(self._found):
-                selection = self._found[at]
+            while at < len(found.selections):
+                selection = found.selections[at]
                 at += 1
-                if self.least(selection) >= most():
+                if self.least(selection) >= most:
                     return
-                if selection.macs <= limits.macs and selection.operators <= limits.operators:
-                    yield selection
-            if not self._parts or self._reached >= most():
+                yield selection
+            if not found.parts or found.reached >= most:
                 return
-            self._work_out()
+            self._work_out(limits, found)
 
-    def _work_out(self) -> None:
+    def _work_out(self, limits: SelectionLimits, found: _WorkedOut) -> None:
         """The next part: those whose least need is a step further from the smallest that may be."""
-        reached, self._reached = self._reached, self._start - (self._start - self._below) // self._parts.pop(0)
-        found = selections(self.options.needs, self.options.options, self._limits, self._base, self._reached)
-        self._found += [each for each in found if self.least(each) >= reached]
+        before, found.reached = found.reached, self._start - (self._start - self._below) // found.parts.pop(0)
+        new = selections(self.options.needs, self.options.options, limits, self._base, found.reached)
+        found.selections += [each for each in new if self.least(each) >= before]
 
-    def smallest(self) -> int | None:
-        """The smallest least need of all; None where there is no selection."""
-        first = next(self.within(self._limits, lambda: self._below), None)
+    def smallest(self, limits: SelectionLimits) -> int | None:
+        """The smallest least need of all within the limits; None where there is no selection."""
+        first = next(self.within(limits, self._below), None)
         return None if first is None else self.least(first)
 
     def chosen(self, selection: Selection) -> Chosen:

@@ -33,8 +33,14 @@ JUDGED = (6, 16, 64)
 """Selections that the planner judges in each round, by effort."""
 NEIGHBOURS = (0, 24, 192)
 """Selections next to the best that it judges in each round after that, by effort."""
+STEP = 12
+"""Neighbours among which one is chosen."""
+TURNS = 3
+"""Turns of a draft, on average; those that come off best get most."""
+FULL = 3
+"""Drafts that are planned in full, if they are better than the best that is known."""
 _RULE = "cascade"
-_NO_PLAN = "no plan lets it need less than the best that was known by then"
+_DRAFT = "a draft of its plan was not among the best"
 Progress = Callable[[str], None]
 
 
@@ -95,7 +101,7 @@ class _Cascading:
                 return best
             best = self._selected(each, best)
             self._best[each] = self._improved(each, best)
-            self._progress(f"stripes: {self._judge.judged} planned, best {self._judge.cost(best).need:,} bytes")
+            self._progress(f"stripes: {len(self._judge.drafts)} planned, best {self._judge.cost(best).need:,} bytes")
         return min((*self._best.values(), ()), key=self._judge.cost)
 
     def _rounds(self) -> tuple[Round, ...]:
@@ -106,30 +112,40 @@ class _Cascading:
 
     def _selected(self, each: Round, best: Chosen) -> Chosen:
         """Judge the selections of one round by their least need, as long as it is below the best cost."""
-        candidates, known = self._candidates_of(each.halos), [best]
-
-        def most() -> int:
-            return self._need(known[-1])
-
-        for selection in islice(self._in_turn(candidates, each.limits, most), JUDGED[each.effort]):
-            if self._is_enough(self._judge.cost(known[-1])) or self._stops():
-                break
-            known.append(self._judge.better(known[-1], candidates.chosen(selection)))
-        return known[-1]
+        candidates = self._candidates_of(each.halos)
+        turn = islice(self._in_turn(candidates, each.limits, self._need(best)), JUDGED[each.effort])
+        return self._best_of([candidates.chosen(selection) for selection in turn], best)
 
     def _improved(self, each: Round, best: Chosen) -> Chosen:
         """Change one region at a time as long as the cost falls."""
         candidates, left = self._candidates_of(each.halos), NEIGHBOURS[each.effort]
-        improved = True
-        while improved and best and left and not self._is_enough(self._judge.cost(best)):
-            improved = False
-            for other in candidates.near(best, each.limits, self._need(best))[:left]:
-                if self._stops():
-                    return best
-                left -= 1
-                if self._judge.better(best, other) is other:
-                    best, improved = other, True
-                    break
+        before: Chosen | None = None
+        while best and best != before and left > 0 and not self._is_enough(self._judge.cost(best)):
+            others = candidates.near(best, each.limits, self._need(best))[: min(left, STEP)]
+            left -= len(others)
+            before, best = best, self._best_of(others, best)
+        return best
+
+    def _best_of(self, others: Sequence[Chosen], best: Chosen) -> Chosen:
+        """The best of all, and ``best`` where none costs less: drafts first, then the full plan of the best drafts.
+
+        Under a budget the first that meets it.
+        """
+        drafts = []
+        for other in others:
+            if self._stops() or self._is_enough(self._judge.cost(best)):
+                return best
+            drafts.append(self._judge.draft(other))
+            if self._is_enough(drafts[-1].cost):
+                best = min((best, other), key=self._judge.cost)
+        while sum(draft.turns for draft in drafts) < TURNS * len(drafts) and not self._stops():
+            unfinished = [draft for draft in drafts if not draft.is_done]
+            if not unfinished:
+                break
+            self._judge.improve(min(unfinished, key=lambda draft: (draft.turns // 3, draft.cost)))
+        for draft in sorted(drafts, key=lambda draft: draft.cost)[:FULL]:
+            if draft.cost < self._judge.cost(best) and not self._stops():
+                best = min((best, draft.chosen), key=self._judge.cost)
         return best
 
     def _need(self, chosen: Chosen) -> int:
@@ -156,7 +172,7 @@ class _Cascading:
             aim = Aim(self._floor, below, widest, base)
             pinned = {name for name, _ in self._options.pins}
             options = striping_options(self._model, self._profile, aim, modes_of(halos), pinned)
-            self._candidates[halos] = Candidates(options, widest, base, below)
+            self._candidates[halos] = Candidates(options, base, below)
         return self._candidates[halos]
 
     def _is_enough(self, cost: Cost) -> bool:
@@ -182,9 +198,9 @@ class _Cascading:
             return
         if self._options.budget is not None:
             return
-        need, least = self._need(best), self._candidates_of(self._rounds()[-1].halos).smallest()
+        need, least = self._need(best), self._candidates_of(self._rounds()[-1].halos).smallest(self._rounds()[-1].limits)
         looked_at = sum(each.options.looked_at for each in self._candidates.values())
-        said = f"{looked_at:,} ways to cut a region worked out, {self._judge.judged} selections planned"
+        said = f"{looked_at:,} ways to cut a region worked out, {len(self._judge.drafts)} selections planned"
         if least is not None and aligned(least) < need:
             yield Refusal(_RULE, "the search", f"{said}: none can need less than {aligned(least):,} bytes")
         else:
@@ -197,7 +213,7 @@ class _Cascading:
             Refusal(_RULE, self._names(other), _comparison(cost, chosen))
             for other, cost in self._judge.costs.items()
             if other not in (best, ())
-        ) + tuple(Refusal(_RULE, self._names(other), _NO_PLAN) for other in self._judge.refused)
+        ) + tuple(Refusal(_RULE, self._names(other), _DRAFT) for other in self._judge.drafts if other not in self._judge.costs)
 
     def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""

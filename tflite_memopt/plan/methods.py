@@ -37,6 +37,8 @@ CHEAP = ("greedy_by_size", "nested_storages", "strip_packing_best_fit", "greedy_
 BEST_OF = (*CHEAP, "exact", "hill_climb")
 """Cheap ones first; ``exact`` starts from the best of them; ``hill_climb`` only where ``exact`` gives up."""
 NAMES = (BEST, *STRATEGIES)
+_RESTARTS, _RESTARTED_ITEMS = 12, 1200
+"""At most so many starts of the hill climb, and so many items in all of them together."""
 
 
 def solve(
@@ -64,7 +66,18 @@ def solve(
             run.add(name)
         except InfeasibleError as error:
             run.dropped.append(f"{name}: {error}")
+    for turn in range(1, restarts(problem)):
+        if not run.is_done():
+            run.add("hill_climb", turn)
     return run.plan()
+
+
+def restarts(problem: PlanProblem) -> int:
+    """How often ``hill_climb`` starts anew, from one random seed after the other: more often for small problems.
+
+    Its plans differ by several percent from seed to seed.
+    """
+    return max(1, min(_RESTARTS, _RESTARTED_ITEMS // max(1, len(problem.items))))
 
 
 def solve_within(
@@ -116,10 +129,10 @@ class _Portfolio:
         check_bound(self.problem, self._certificate)
         self._bound = self._certificate.nbytes
 
-    def add(self, name: str) -> None:
-        """Run a strategy. Raises InfeasibleError where its answer breaks a rule."""
+    def add(self, name: str, turn: int = 0) -> None:
+        """Run a strategy, with another seed in every turn. Raises InfeasibleError where its answer breaks a rule."""
         started = now()
-        left = replace(self.limit, time_limit=self._deadline.left())
+        left = replace(self.limit, seed=self.limit.seed + turn, time_limit=self._deadline.left())
         answer = self._runner(name)(self.problem, left)
         seconds = now() - started
         check_plan(self.problem, answer.offsets)
