@@ -53,11 +53,14 @@ class Draft:
 
 
 class StripeJudge:
-    """Costs of sets of regions of one model, each worked out once. The model stays as it is."""
+    """Costs of sets of regions of one model, each worked out once. The model stays as it is.
 
-    def __init__(self, model: Model, profile: KernelProfile, options: Options) -> None:
+    ``unstriped``: the cost without regions, where it is known.
+    """
+
+    def __init__(self, model: Model, profile: KernelProfile, options: Options, unstriped: Cost | None = None) -> None:
         self._model, self._profile, self._options = model, profile, options
-        self._costs: dict[Chosen, Cost] = {}
+        self._costs: dict[Chosen, Cost] = {} if unstriped is None else {(): unstriped}
         self._drafts: dict[Chosen, Draft] = {}
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir.dtype import DType
@@ -68,6 +68,28 @@ def start_of_region(
             return first + 1
         inside.add(operator)
     return max(0, exit_ - longest + 1)
+
+
+def regions_above(
+    graph: Graph, exit_: int, ways: Sequence[RowByRow | str], longest: int, whole: Collection[str] = ()
+) -> Iterator[tuple[int, ...]]:
+    """The steps of regions that end with step ``exit_``, each with one operator more than the one before it.
+
+    They need not follow one another: what lies between them can run before them all. Arguments as for
+    ``start_of_region``.
+    """
+    operators, inside = graph.operators, set[Operator]()
+    found: tuple[int, ...] = ()
+    for step in range(exit_, -1, -1):
+        if isinstance(ways[step], str) or not _is_inner(graph, operators[step], inside, ways, step == exit_, whole):
+            if step == exit_:
+                return
+            continue
+        inside.add(operators[step])
+        found = (step, *found)
+        yield found
+        if len(found) >= longest:
+            return
 
 
 def _is_inner(

@@ -71,7 +71,7 @@ class BaseNeed:
 
 @dataclass(frozen=True)
 class Selection:
-    """Options by number, in order; ``bound`` is the largest of all steps and options, the rest are sums over them."""
+    """Options by number, in order; ``bound`` is the largest of all steps and options, the rest are sums of options."""
 
     options: tuple[int, ...]
     bound: int
