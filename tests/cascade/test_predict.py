@@ -15,7 +15,7 @@ from tflite_memopt.cascade.counts import Additions
 from tflite_memopt.cascade.cut_table import CutTable, Ends, even_ends
 from tflite_memopt.cascade.forecast import Forecast, forecasts
 from tflite_memopt.cascade.least_needs import least_needs
-from tflite_memopt.cascade.predict import Aim, striping_options
+from tflite_memopt.cascade.predict import Aim, OptionFinder
 from tflite_memopt.cascade.receptive_field import RowByRow, row_by_row
 from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.cascade.select import BaseNeed, SelectionLimits
@@ -148,7 +148,7 @@ def chain() -> Model:
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 def test_options_say_what_the_whole_model_needs_while_they_run(kernels: str) -> None:
     model, profile = chain(), profile_named(kernels)
-    found = striping_options(model, profile, aim(), MODES)
+    found = OptionFinder(model, profile, aim()).options(MODES)
     assert found.options
     assert list(found.needs) == least_needs(model, profile)
     for region, option in found.every.items():
@@ -162,7 +162,9 @@ def test_options_say_what_the_whole_model_needs_while_they_run(kernels: str) -> 
 
 def test_options_within_limits_only() -> None:
     limits = SelectionLimits(1000, 20)
-    found = striping_options(chain(), profile_named("portable"), Aim(0, 1 << 40, limits, BaseNeed(0, 0, 0)), MODES)
+    found = OptionFinder(
+        chain(), profile_named("portable"), Aim(0, 1 << 40, limits, BaseNeed(0, 0, 0))
+    ).options(MODES)
     assert found.every
     assert all(option.macs <= 1000 and option.operators <= 20 for option in found.every.values())
 
@@ -170,6 +172,6 @@ def test_options_within_limits_only() -> None:
 def test_a_pinned_tensor_is_inside_no_option() -> None:
     model = chain()
     inner: Tensor = model.main.operators[1].outputs[0]
-    found = striping_options(model, profile_named("portable"), aim(), MODES, [inner.name])
+    found = OptionFinder(model, profile_named("portable"), aim(), [inner.name]).options(MODES)
     assert found.every
     assert not any(option.first <= 1 < option.end - 1 for option in found.every.values())

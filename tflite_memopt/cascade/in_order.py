@@ -14,7 +14,7 @@ from ..options import EFFORTS, Options
 from .arena_terms import arena_terms
 from .candidates import Candidates
 from .judge import Chosen, StripeJudge
-from .predict import Aim, striping_options
+from .predict import Aim, OptionFinder
 from .rounds import Round, rounds
 from .select import BaseNeed, Selection, SelectionLimits
 from .stop import EmergencyStop
@@ -43,6 +43,7 @@ class StripeSearch:
         self._terms, self._floor = arena_terms(model, profile), io_lower_bound(model)
         self._candidates: dict[tuple[str, ...], Candidates] = {}
         self._best: dict[Round, Chosen] = {}
+        self._finder: OptionFinder | None = None
 
     def run(self) -> Chosen:
         """The best of all rounds, each starting from the best of those that it holds."""
@@ -122,7 +123,9 @@ class StripeSearch:
             widest = self._rounds()[-1].limits
             aim = Aim(self._floor, below, widest, base)
             pinned = {name for name, _ in self._options.pins}
-            options = striping_options(self.model, self._profile, aim, modes_of(halos), pinned)
+            if self._finder is None:
+                self._finder = OptionFinder(self.model, self._profile, aim, pinned)
+            options = self._finder.options(modes_of(halos))
             self._candidates[halos] = Candidates(options, base, below)
         return self._candidates[halos]
 
@@ -142,7 +145,7 @@ class StripeSearch:
     @property
     def looked_at(self) -> int:
         """Ways to cut a region that were worked out."""
-        return sum(each.options.looked_at for each in self._candidates.values())
+        return 0 if self._finder is None else self._finder.looked_at
 
     def least(self) -> int | None:
         """Bytes that no selection of this order and these limits goes below; None where there is no selection."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -27,8 +27,8 @@ from .twins import Twins
 
 COUNTS = (*range(2, 17), 18, 20, 24, 28, 32, 40, 48, 64)
 """Numbers of stripes to look at."""
-LONGEST = 40
-"""Operators in a region: a few more than any that has been chosen."""
+LONGEST = 32
+"""Operators in a region: more than any that has been chosen."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,12 @@ class StripingOptions:
     """``needs[s]``: a lower bound on the head while step s runs as it stands; ``regions[n]``: what option n stands for.
 
     ``every``: all options that may be worth it, those among them that another one of their interval beats.
-    ``looked_at``: how many ways to cut a region were worked out.
     """
 
     needs: tuple[int, ...]
     options: tuple[Option, ...]
     regions: tuple[StripedRegion, ...]
     every: Mapping[StripedRegion, Option]
-    looked_at: int
 
 
 @dataclass(frozen=True)
@@ -56,44 +54,50 @@ class Aim:
     base: BaseNeed
 
 
-def striping_options(
-    model: Model, profile: KernelProfile, aim: Aim, modes: Sequence[Mode], pinned: Collection[str] = ()
-) -> StripingOptions:
+class OptionFinder:
     """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
-    A tensor with a ``pinned`` name stays whole: no region has it inside.
+    A tensor with a ``pinned`` name stays whole: no region has it inside. ``looked_at`` counts the ways to cut a region
+    that were worked out.
     """
-    return _RegionsLookedAt(model, profile, aim, modes, pinned).run()
 
-
-class _RegionsLookedAt:
-    def __init__(
-        self, model: Model, profile: KernelProfile, aim: Aim, modes: Sequence[Mode], pinned: Collection[str]
-    ) -> None:
-        self._model, self._aim, self._modes, self._pinned = model, aim, modes, pinned
+    def __init__(self, model: Model, profile: KernelProfile, aim: Aim, pinned: Collection[str] = ()) -> None:
+        self._model, self._pinned = model, pinned
         self._twins, self._terms = Twins(profile), arena_terms(model, profile)
         problem = schedule_problem(model.main, memory_layout(model, profile))
         self._needs = least_needs(model, profile)
         self._across = _Across(problem)
         self._ways = [row_by_row(operator) for operator in model.main.operators]
+        # What no region can hold is there in any selection.
+        fixed = [need for need, way in zip(self._needs, self._ways, strict=True) if isinstance(way, str)]
+        self._aim = replace(aim, floor=max(aim.floor, *fixed)) if fixed else aim
         self._bits: dict[int, int] = {}
-        self._looked_at = 0
+        self.looked_at = 0
+        self._found: dict[Mode, dict[StripedRegion, Option]] = {}
 
-    def run(self) -> StripingOptions:
-        found: dict[StripedRegion, Option] = {}
-        every: dict[StripedRegion, Option] = {}
-        for exit_ in range(len(self._model.main.operators)):
-            for interval in self._of_exit(exit_).values():
-                every |= interval
-                found |= _undominated(interval)
-        raised = _raised(self._needs, found)
-        return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every, self._looked_at)
+    def options(self, modes: Sequence[Mode]) -> StripingOptions:
+        """Those with one of the modes; each mode is worked out once."""
+        by_interval: dict[tuple[int, int], dict[StripedRegion, Option]] = {}
+        for mode in modes:
+            for region, option in self._of_mode(mode).items():
+                by_interval.setdefault((region.first, region.end), {})[region] = option
+        every = {region: option for each in by_interval.values() for region, option in each.items()}
+        best = {region: option for each in by_interval.values() for region, option in _undominated(each).items()}
+        raised = _raised(self._needs, best)
+        return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every)
 
-    def _of_exit(self, exit_: int) -> dict[int, dict[StripedRegion, Option]]:
-        """By first step."""
+    def _of_mode(self, mode: Mode) -> dict[StripedRegion, Option]:
+        if mode not in self._found:
+            self._found[mode] = {}
+            for exit_ in range(len(self._model.main.operators)):
+                self._found[mode] |= self._of_exit(exit_, mode)
+        return self._found[mode]
+
+    def _of_exit(self, exit_: int, mode: Mode) -> dict[StripedRegion, Option]:
+        """The regions that end with one step."""
         operators = self._model.main.operators
         first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
-        found: dict[int, dict[StripedRegion, Option]] = {}
+        found: dict[StripedRegion, Option] = {}
         if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
             return found
         image = operators[exit_].outputs[0]
@@ -103,11 +107,9 @@ class _RegionsLookedAt:
         chosen = operators[first : exit_ + 1]
         ways = [way for way in self._ways[first : exit_ + 1] if isinstance(way, RowByRow)]
         lives_on = _read_later(self._model, exit_ + 1)
-        for mode in self._modes:
-            for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on):
-                self._looked_at += len(cuts.ways)
-                for region, option in self._options(first + each.first, exit_ + 1, cuts, mode, each):
-                    found.setdefault(region.first, {})[region] = option
+        for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on):
+            self.looked_at += len(cuts.ways)
+            found.update(self._options(first + each.first, exit_ + 1, cuts, mode, each))
         return found
 
     def _goes_on(self, forecast: Forecast) -> bool:
