@@ -162,9 +162,7 @@ def test_options_say_what_the_whole_model_needs_while_they_run(kernels: str) -> 
 
 def test_options_within_limits_only() -> None:
     limits = SelectionLimits(1000, 20)
-    found = OptionFinder(
-        chain(), profile_named("portable"), Aim(0, 1 << 40, limits, BaseNeed(0, 0, 0))
-    ).options(MODES)
+    found = OptionFinder(chain(), profile_named("portable"), Aim(0, 1 << 40, limits, BaseNeed(0, 0, 0))).options(MODES)
     assert found.every
     assert all(option.macs <= 1000 and option.operators <= 20 for option in found.every.values())
 

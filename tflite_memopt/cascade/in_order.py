@@ -20,13 +20,13 @@ from .select import BaseNeed, Selection, SelectionLimits
 from .stop import EmergencyStop
 from .striped_region import modes_of
 
-JUDGED = (6, 16, 64)
+JUDGED = (6, 12, 64)
 """Selections that the planner judges in each round, by effort."""
 NEIGHBOURS = (0, 24, 192)
 """Selections next to the best that it judges in each round after that, by effort."""
 STEP = 12
 """Neighbours among which one is chosen."""
-TURNS = 3
+TURNS = 4
 """Turns of a draft, on average; those that come off best get most."""
 FULL = 3
 """Drafts that are planned in full, if they are better than the best that is known."""
@@ -91,10 +91,11 @@ class StripeSearch:
             if self.is_enough(drafts[-1].cost):
                 best = min((best, other), key=self.judge.cost)
         while sum(draft.turns for draft in drafts) < TURNS * len(drafts) and not self._stop.strikes():
-            unfinished = [draft for draft in drafts if not draft.is_done]
+            most = min((draft.cost.need for draft in drafts), default=0)
+            unfinished = [draft for draft in drafts if not draft.is_done and draft.least < most]
             if not unfinished:
                 break
-            self.judge.improve(min(unfinished, key=lambda draft: (draft.turns // 3, draft.cost)))
+            self.judge.improve(min(unfinished, key=lambda draft: (draft.turns // 2, draft.cost)))
         for draft in sorted(drafts, key=lambda draft: draft.cost)[:FULL]:
             if draft.cost < self.judge.cost(best) and not self._stop.strikes():
                 best = min((best, draft.chosen), key=self.judge.cost)

@@ -1,7 +1,7 @@
-"""What a set of striped regions really costs: written into a copy of the model, and planned in its own order.
+"""What a set of striped regions really costs: written into a copy of the model, ordered and planned.
 
 A *draft* is a quick plan, made better turn by turn: a few turns for all sets, more for those that come off best. The
-planner's full plan, which is at least as good, has the last word.
+full plan, which is at least as good, has the last word.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from ..ir.model import Model
 from ..ir.share_constants import share_constants
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import place_in_better_order
+from ..memory.arrange import arrange
 from ..memory.cost import Cost, needed_bytes
 from ..memory.layout import memory_layout
+from ..memory.schedule_problem import schedule_problem
 from ..options import Options
 from ..plan.methods import BEST, restarts, solve
 from ..plan.problem import PlanProblem
+from ..schedule.methods import solve as solve_schedule
 from .striped_region import StripedRegion, apply_stripes
 
 Chosen = tuple[StripedRegion, ...]
 _LARGEST_OPERAND = 64
 """Bytes of what stripes add as constants: positions, sizes and paddings. Weights are not looked at again."""
+_BOTH = 2
+"""Turns that a draft takes in both orders, before it goes on in the better one."""
 _FIRST = ("nested_storages", "strip_packing_best_fit")
 """Strategies that a draft starts with, beside the hill climb of every turn."""
 
@@ -36,20 +40,29 @@ _FIRST = ("nested_storages", "strip_packing_best_fit")
 class Draft:
     """The best quick plan so far of a set of regions: ``cost`` as it would be with this plan.
 
-    ``beside``: bytes of the tail, and the least arena whatever the head is. ``turns``: taken, of ``most``.
+    ``problems``: in the order in which the stripes are written, and in the scheduler's; the better one is first once
+    both have had their ``_BOTH`` turns. ``beside``: bytes of the tail, and the least arena whatever the head is.
+    ``least``: the need below which no plan in these orders gets. ``turns``: taken, of ``most``.
     """
 
     chosen: Chosen
-    problem: PlanProblem
+    problems: list[PlanProblem]
+    heads: list[int]
     cost: Cost
     beside: tuple[int, int]
-    turns: int
     most: int
+    turns: int = 0
+    least: int = 0
 
     @property
     def is_done(self) -> bool:
-        """Whether no further turn can change it."""
-        return self.turns >= self.most
+        """Whether no further turn can make it better."""
+        return self.turns >= self.most or self.cost.need <= self.least
+
+    def need(self, head: int) -> int:
+        """Bytes of the objective with a head of so many bytes."""
+        tail, least = self.beside
+        return max(least, aligned(head + tail)) if tail else head
 
 
 class StripeJudge:
@@ -76,9 +89,7 @@ class StripeJudge:
     def cost(self, chosen: Chosen) -> Cost:
         """The cost under the objective of the options. Raises InfeasibleError where a region cannot be in stripes."""
         if chosen not in self._costs:
-            model = self.striped(chosen)
-            order = range(len(model.main.operators))
-            memory = place_in_better_order(model, order, self._profile, self._options).memory
+            memory = arrange(self.striped(chosen), self._profile, self._options).placement.memory
             need = needed_bytes(memory, self._options)
             self._costs[chosen] = Cost(need, memory.arena_bytes, memory.macs, memory.operators)
         return self._costs[chosen]
@@ -87,11 +98,12 @@ class StripeJudge:
         """A draft after one turn at least. Raises InfeasibleError where a region cannot be in stripes."""
         if chosen not in self._drafts:
             model = self.striped(chosen)
-            problem = memory_layout(model, self._profile, self._options.pins).problem
+            problems = self._problems(model)
             use = arena_use(model, 0, self._profile.requests, self._profile.abi)
             beside = (use.tail, use.required) if self._options.objective == "total" else (0, 0)
             cost = Cost(1 << 62, 1 << 62, model_macs(model), len(model.main.operators))
-            draft = Draft(chosen, problem, cost, beside, 0, restarts(problem) if self._options.planner == BEST else 1)
+            most = restarts(problems[0]) if self._options.planner == BEST else 1
+            draft = Draft(chosen, problems, [1 << 62] * len(problems), cost, beside, most)
             for strategy in _FIRST:
                 self._plan(draft, strategy)
             self.improve(draft)
@@ -102,12 +114,28 @@ class StripeJudge:
         """One turn more."""
         self._plan(draft, "hill_climb" if self._options.planner == BEST else self._options.planner)
         draft.turns += 1
+        if draft.turns == _BOTH and len(draft.problems) > 1:
+            better = draft.heads.index(min(draft.heads))
+            draft.problems, draft.heads = [draft.problems[better]], [draft.heads[better]]
+
+    def _problems(self, model: Model) -> list[PlanProblem]:
+        """In the order of the model, and in the scheduler's where that is another one."""
+        layout = memory_layout(model, self._profile, self._options.pins)
+        found = [layout.problem]
+        own = tuple(range(len(model.main.operators)))
+        limit = SearchLimit(self._options.time_limit, self._options.seed)
+        order = solve_schedule(schedule_problem(model.main, layout), self._options.scheduler, limit).order
+        if order != own:
+            found.append(memory_layout(model, self._profile, self._options.pins, order).problem)
+        return found
 
     def _plan(self, draft: Draft, strategy: str) -> None:
         limit = SearchLimit(self._options.time_limit, self._options.seed + draft.turns)
-        head, (tail, least) = solve(draft.problem, strategy, limit).arena_bytes, draft.beside
-        cost = Cost(max(least, aligned(head + tail) if tail else head), head, draft.cost.macs, draft.cost.operators)
-        draft.cost = min(draft.cost, cost)
+        plans = [solve(problem, strategy, limit) for problem in draft.problems]
+        draft.heads = [min(head, plan.arena_bytes) for head, plan in zip(draft.heads, plans, strict=True)]
+        draft.least = draft.need(min(plan.lower_bound for plan in plans))
+        head = min(draft.heads)
+        draft.cost = min(draft.cost, Cost(draft.need(head), head, draft.cost.macs, draft.cost.operators))
 
     def striped(self, chosen: Chosen) -> Model:
         """A copy with these regions in stripes. Raises InfeasibleError where they cannot be."""

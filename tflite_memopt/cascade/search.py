@@ -113,7 +113,11 @@ class _Cascading:
         said = f"{looked_at:,} ways to cut a region worked out, {planned} selections planned"
         said += "" if len(searches) == 1 else f" in {len(searches)} orders"
         is_proved = least >= need
-        end = "the best of this family, proved" if is_proved else f"none can need less than {least:,} bytes"
+        end = (
+            "the best of this family, proved"
+            if is_proved
+            else f"none as it is written can need less than {least:,} bytes"
+        )
         yield Refusal(_RULE, "the search", f"{said}: {end}")
 
     def _no_region(self) -> Refusal:
