@@ -21,7 +21,6 @@ from .adapter import REFERENCE, RunJob
 from .inputs import Sample
 from .limits import ProcessLimits
 
-RUNTIMES = ("litert", "tensorflow", "tflm")
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
 _DYING_SECONDS = 5.0
