@@ -95,6 +95,7 @@ def build_report(
         libraries={"before": original.libraries, "after": needs_by_library(model, placement.offsets, profile)},
         equivalence=proof.verdicts,
         basis=proof.basis,
+        runner=proof.runner,
         file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
         seconds=outcome.seconds,
         warnings=(),

@@ -95,7 +95,8 @@ class Report:
     not met.
     ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
-    and "after", under each library that the firmware may link, the plan in force.
+    and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
+    measured of the model "before" and "after"; None without one.
     """
 
     version: str
@@ -120,6 +121,7 @@ class Report:
     libraries: dict[str, dict[str, LibraryNeed]]
     equivalence: dict[str, Verdict]
     basis: Basis
+    runner: dict[str, dict[str, int | str]] | None
     file_bytes: dict[str, int]
     seconds: dict[str, float]
     warnings: tuple[str, ...]

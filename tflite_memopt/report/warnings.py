@@ -19,6 +19,7 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
     return (
         *_of_basis(report),
         *_of_kernels(report, profile, options),
+        *_of_runner(report),
         *_of_values(report),
         *_of_time(report),
         *_of_searches(report),
@@ -55,6 +56,19 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
+
+
+def _of_runner(report: Report) -> Iterator[str]:
+    if report.runner is None:
+        return
+    before, after = (report.runner[side].get("smallest_arena") for side in ("before", "after"))
+    if isinstance(after, int) and isinstance(before, int) and after > before:
+        yield f"the runner needs a larger arena than before: {before} -> {after} bytes"
+    promised = report.after.required_for_target
+    if isinstance(after, int) and report.target is None and after > promised:
+        yield f"the runner needs {after} bytes of arena, not {promised}: --target counts for your kernels"
+    if "runner" not in report.basis.executed_by:
+        yield f"on the runner: {report.equivalence['runner'].reason}"
 
 
 def _of_values(report: Report) -> Iterator[str]:
