@@ -35,7 +35,9 @@ def test_the_compiled_tree_visits_the_same_nodes(problem: PlanProblem, ordering:
     for indices in time_groups(problem.items):
         group = build(problem, indices, TreeSettings())
         top = sum(group.sizes) + 20 - less
-        runs = [run_tree(group, top, ordering, 1000, WorkAllowance(10**6, LIMIT), compiles) for compiles in (False, True)]
+        runs = [
+            run_tree(group, top, ordering, 1000, WorkAllowance(10**6, LIMIT), compiles) for compiles in (False, True)
+        ]
         assert runs[0] == runs[1]
 
 

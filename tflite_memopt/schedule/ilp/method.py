@@ -79,9 +79,7 @@ def ilp_with(problem: ScheduleProblem, limit: SearchLimit, parts: IlpParts) -> I
     order = tuple(v for part in found for v in part.order)
     if parts.partitions is None:
         bound = max(_bound(found), schedule_lower_bound(fused.problem))
-        order, windows = improve_in_windows(
-            graph, order, cuts, PART_SIZE, bound, limit.seed, allowance, parts.pruning
-        )
+        order, windows = improve_in_windows(graph, order, cuts, PART_SIZE, bound, limit.seed, allowance, parts.pruning)
         found += windows
     known = fused.expand(order), reverse_post_order(memory_graph(problem))
     best = min(known, key=lambda candidate: peak_of(problem, candidate))

@@ -95,8 +95,8 @@ def operator_sequence(graph: MemoryGraph, order: tuple[int, ...]) -> OperatorSeq
 class ProgramLimits:
     """``peak`` in bytes prunes (the soft budget). ``width`` is the most states in a level, the paper's limit T.
 
-    ``states`` is the most in two levels, ``visited`` in all. The ``allowance`` is for runs of a unit, of all searches that
-    share it.
+    ``states`` is the most in two levels, ``visited`` in all. The ``allowance`` counts runs of a unit, in all
+    searches that share it.
     """
 
     peak: float = math.inf
