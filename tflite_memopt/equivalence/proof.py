@@ -19,6 +19,7 @@ from .judge import Claim, Judgement, judge_graph, judge_on_tflm
 from .limits import ProcessLimits
 from .original import Original, arena_for, look_at
 from .pool import Interpreters, open_interpreters
+from .shapes import InferredModel, shaped_by_litert
 from .stored import first_stored_difference, interface_differences
 from .verdict import Basis, Verdict
 
@@ -44,6 +45,13 @@ def inspect(data: bytes, options: Options, progress: Progress) -> Original | Non
     progress(f"looking at the original on {', '.join(options.runtimes)}")
     with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
         return look_at(data, read_model(data), options, interpreters)
+
+
+def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
+    """The model with the shapes that LiteRT infers, where no proof is asked for."""
+    progress("inferring shapes on litert")
+    with open_interpreters(("litert",), limits_of(options)) as interpreters:
+        return shaped_by_litert(data, read_model(data), interpreters)
 
 
 def prove(subject: Subject, options: Options, progress: Progress, original: Original | None = None) -> Proof:
