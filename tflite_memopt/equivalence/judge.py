@@ -88,10 +88,10 @@ def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: In
 def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters) -> Judgement:
     """On TFLM, which executes the plan: the plan tensor by tensor first, then the graph."""
     ground, interpreter = original.grounds["tflm"], interpreters["tflm"]
-    graph, samples, arena = claim.model.main, claim.samples, claim.arena_bytes
+    samples, arena = claim.samples, claim.arena_bytes
     if not samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    planned = judge_plan(interpreter, claim.data, graph, samples, arena, claim.required_bytes)
+    planned = judge_plan(interpreter, claim.data, claim.model, samples, arena, claim.required_bytes)
     wrong = _against_plan(planned, claim)
     if not planned.run.ran and ground.trace is None:
         return Judgement(_silent(ground), {}, False, ground.reason)
