@@ -14,7 +14,7 @@ from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import OVER_BUDGET
-from .shared import KERNELS, QUIET, SAMPLES, SEED, TARGET, TIME_LIMIT, progress_line, show
+from .shared import KERNELS, QUIET, RUNNER, SAMPLES, SEED, TARGET, TIME_LIMIT, progress_line, show
 from .types import ByteSize, Date, ModelPath, Percent, Pin
 
 _AS_IS = "as_is"
@@ -101,6 +101,7 @@ _AS_IS = "as_is"
 @SEED
 @SAMPLES
 @click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs for the proof, arrays by input name.")
+@RUNNER
 @click.option("--no-verify", is_flag=True, help="Skip the proof of equality (and TFLM's measurement).")
 @click.option(
     "--require",

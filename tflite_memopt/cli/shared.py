@@ -33,6 +33,11 @@ TIME_LIMIT = click.option(
     metavar="SECONDS",
     help="Limit of each search.",
 )
+RUNNER = click.option(
+    "--runner",
+    metavar="COMMAND",
+    help="Your own kernels, a board or an emulator, where equality is proved as well; see docs/device_runner.md.",
+)
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of searches and inputs.")
 SAMPLES = click.option(
