@@ -15,7 +15,7 @@ from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import OVER_BUDGET
 from .shared import KERNELS, QUIET, RUNNER, SAMPLES, SEED, TARGET, TIME_LIMIT, progress_line, show
-from .types import ByteSize, ModelPath, Percent, Pin
+from .types import ByteSize, Date, ModelPath, Percent, Pin
 
 _AS_IS = "as_is"
 
@@ -59,6 +59,13 @@ _AS_IS = "as_is"
     default="both",
     show_default=True,
     help="Rows that two stripes need: computed twice, or kept; both: what is cheaper.",
+)
+@click.option("--no-loops", is_flag=True, help="Write stripes one after the other, never as one loop.")
+@click.option(
+    "--tflm-since",
+    type=Date(),
+    metavar="YYYY-MM-DD",
+    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present one]",
 )
 @click.option(
     "--io",
@@ -169,13 +176,21 @@ def optimize(
 
 
 def _options(
-    no_verify: bool, no_rewrite: bool, no_cascade: bool, no_reorder: bool, scheduler: str, halo: str, **chosen: Any
+    no_verify: bool,
+    no_rewrite: bool,
+    no_cascade: bool,
+    no_loops: bool,
+    no_reorder: bool,
+    scheduler: str,
+    halo: str,
+    **chosen: Any,
 ) -> Options:
-    """The options of ``optimize`` from its flags, four of which say what is left out."""
+    """The options of ``optimize`` from its flags, five of which say what is left out."""
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
     if chosen["keep_best"] is None:
         chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
+    stages["loops"] = not no_loops
     return Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)

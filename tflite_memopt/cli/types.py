@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,20 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
         if not digits.isdigit() or unit not in _UNITS:
             self.fail(f"'{value}' is not a size; write bytes, or 64K, or 1M", param, ctx)
         return int(digits) * _UNITS[unit]
+
+
+class Date(click.ParamType):  # type: ignore[type-arg]
+    """A day such as ``2025-11-10``."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"'{value}' is no date; write for example 2025-11-10", param, ctx)
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg]
