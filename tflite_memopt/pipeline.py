@@ -10,14 +10,14 @@ from pathlib import Path
 from .cascade.search import Cascaded, cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
-from .equivalence.proof import Proof, inspect, prove
+from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .io import offline_plan, plan_label, positional_metadata
 from .io.files import read_file
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import loosest
+from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
 from .ir.origin import pieces_in
@@ -69,12 +69,17 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     with clock.stage("inspect"):
         looked_at = inspect(data, options, progress)
+        shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
+        if shaped_file.wrong:
+            original = facts_of(shaped_file.model, name, len(data), profile)
 
-    run = _Setting(data, profile, clock, progress, Interruption(options.keep_best, progress), [])
+    is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
+    before = original.libraries if is_right else None
+    run = _Setting(shaped_file.data, profile, clock, progress, Interruption(options.keep_best, progress), [])
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
-        shaped = _shape(run, attempt, original.libraries)
+        shaped = _shape(run, attempt, before)
         if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
             continue
         try:
@@ -90,9 +95,10 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         break
 
     stages = shaped.rewritten, shaped.cascaded
+    inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses, refused = ([each for stage in stages for each in getattr(stage, kind)] for kind in ("uses", "refused"))
     outcome = RunOutcome(
-        shaped.arrangement, len(written), tuple(uses), tuple(refused), proof, shaped.arenas, clock.seconds()
+        shaped.arrangement, len(written), (*inferred, *uses), tuple(refused), proof, shaped.arenas, clock.seconds()
     )
     report = build_report(original, shaped.model, outcome, profile, options)
     return Result(written, replace(report, warnings=(*dropped, *run.interruption.said, *run.notes, *report.warnings)))
@@ -127,8 +133,8 @@ class _Shaped:
     is_no_worse: bool
 
 
-def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed]) -> _Shaped:
-    """Rewrite, cascade and arrange; ``before`` is what each library needs for the original."""
+def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> _Shaped:
+    """Rewrite, cascade and arrange; ``before`` is what each library needs for the original, None if it runs wrongly."""
     clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
 
     with clock.stage("rewrite"):
@@ -151,7 +157,11 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed]) -
         arrangement, options = interruption.during(
             "ordering and planning", options, lambda each: arrange(model, profile, each)
         )
-        placement = placement_for_every_library(model, arrangement, before, profile, options)
+        placement = (
+            arrangement.placement
+            if before is None
+            else placement_for_every_library(model, arrangement, before, profile, options)
+        )
         if placement is not None:
             arrangement = replace(arrangement, placement=placement)
         arenas = arena_by_kernels(model, options) | {profile.name: arrangement.placement.memory.arena_bytes}

@@ -13,7 +13,7 @@ from ..io.plan_label import PlanLabel
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
 from .explanation import render_explanation
-from .model import Analysis, Comparison, MethodUse, Report
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse
 
 _MAX_LIVE = 12
 _RUNNER_FACTS = {
@@ -167,12 +167,22 @@ def _sharing(report: Report) -> Table:
 
 
 def _proof(report: Report) -> RenderableType:
-    optimal = "proved optimal for this order" if report.plan.optimal else "not proved optimal"
     target = f"target: {report.target}; " if report.target else ""
-    how = f"{target}order: {report.schedule.method}; plan: {report.plan.method}, {optimal}; kernels: {report.kernels}"
+    order, plan = report.schedule, report.plan
+    how = f"{target}order: {order.method}, {_end(order, 'order')}; plan: {plan.method}, {_end(plan, 'plan')}"
+    how = f"{how} of this order; kernels: {report.kernels}"
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
     return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report.basis)))
+
+
+def _end(search: SearchUse, noun: str) -> str:
+    """How good the order or plan is known to be, and what ended the search where that is not known."""
+    if search.optimal:
+        return f"proved the best {noun}"
+    share = 100 * search.gap_bytes / max(1, search.lower_bound)
+    end = "time was up" if search.ended_by == "clock" else "its limit of work was reached"
+    return f"{_n(search.gap_bytes)} bytes ({share:.1f} %) above what is proved for any {noun} when {end}"
 
 
 def _basis(basis: Basis) -> str:

@@ -22,6 +22,7 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
         *_of_runner(report),
         *_of_values(report),
         *_of_time(report),
+        *_of_searches(report),
         *_of_interface(report, options),
     )
 
@@ -83,6 +84,14 @@ def _of_values(report: Report) -> Iterator[str]:
 def _of_time(report: Report) -> Iterator[str]:
     for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.reason == OUT_OF_TIME):
         yield f"{rule}: {OUT_OF_TIME}"
+
+
+def _of_searches(report: Report) -> Iterator[str]:
+    for name, search in (("order", report.schedule), ("plan", report.plan)):
+        if search.ended_by == "clock":
+            yield f"time ended the search for the {name}: another run may find another; --time-limit allows more"
+    for reason in report.plan.dropped:
+        yield f"a planner's answer broke a rule and was left out, please report this model: {reason}"
 
 
 def _measured(verdicts: Sequence[Verdict]) -> str:
