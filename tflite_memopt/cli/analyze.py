@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .shared import KERNELS, TARGET, show
+from .shared import JSON, KERNELS, TARGET, csv_option, only_one_format, show
 from .types import ModelPath
 
 
@@ -14,15 +14,22 @@ from .types import ModelPath
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @TARGET
 @KERNELS
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, every operator's working set included.")
-def analyze(source: Path, target: str | None, kernels: str, as_json: bool) -> None:
-    """Show what IN.tflite needs as it stands: arena, bounds, and the operators where memory peaks."""
+@JSON
+@csv_option("an operator")
+def analyze(source: Path, target: str | None, kernels: str, as_json: bool, as_csv: bool) -> None:
+    """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
     from ..pipeline import analyze as run
     from ..report.model import to_json
 
+    only_one_format(as_json, as_csv)
     analysis = run(source, kernels, target)
     if as_json:
         click.echo(to_json(analysis), nl=False)
+        return
+    if as_csv:
+        from ..report.csv_rows import operators_csv
+
+        click.echo(operators_csv(analysis.arena), nl=False)
         return
     from ..report.console import render_analysis
 
