@@ -264,6 +264,8 @@ def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_pa
     assert_refused(run("optimize", source, "-o", output, "--samplse", 3), "No such option")
     assert_refused(run("optimize", source, "-o", output, "--budget", "lots"), "is not a size")
     assert_refused(run("optimize", source, "-o", output, "--report", output), "same file")
+    assert_refused(run("optimize", source, "-o", output, "--plot", tmp_path / "x.pdf"), "must end with .svg or .png")
+    assert_refused(run("analyze", source, "--html", source), "is the input itself")
     assert_refused(run("optimize", source, "-o", output, "--planner", "luck"), "greedy_by_size")
     assert_refused(run("optimise", source), "No such command")
     assert sorted(tmp_path.iterdir()) == before

@@ -8,7 +8,20 @@ from typing import Any
 import click
 
 from ..options import Options
-from .shared import JSON, KERNELS, QUIET, SEED, TARGET, TIME_LIMIT, csv_option, only_one_format, progress_line, show
+from .pictures import HTML, check_files, check_pictures, pictures
+from .shared import (
+    FORCE,
+    JSON,
+    KERNELS,
+    QUIET,
+    SEED,
+    TARGET,
+    TIME_LIMIT,
+    csv_option,
+    only_one_format,
+    progress_line,
+    show,
+)
 from .types import ModelPath
 
 
@@ -34,17 +47,32 @@ from .types import ModelPath
 @SEED
 @JSON
 @csv_option("a method")
+@HTML
+@FORCE
 @QUIET
 def compare(
-    source: Path, schedulers: str, planners: str, as_json: bool, as_csv: bool, quiet: bool | None, **chosen: Any
+    source: Path,
+    schedulers: str,
+    planners: str,
+    as_json: bool,
+    as_csv: bool,
+    html_path: Path | None,
+    force: bool,
+    quiet: bool | None,
+    **chosen: Any,
 ) -> None:
     """Show the published methods side by side on IN.tflite: every scheduler, and every planner on the best order."""
+    from ..io.files import write_files
     from ..pipeline import compare as run
     from ..report.model import to_json
+    from ..report.pictures.pages import comparison_page
 
     only_one_format(as_json, as_csv)
+    check_pictures(html_path, None)
+    check_files((html_path,), (source,), force)
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
     comparison = run(source, names[0], names[1], Options(**chosen), progress_line(quiet))
+    write_files(pictures(html_path, lambda: comparison_page(comparison), None, {}))
     if as_json:
         click.echo(to_json(comparison), nl=False)
         return

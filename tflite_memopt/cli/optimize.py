@@ -14,7 +14,9 @@ from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import OVER_BUDGET
+from .pictures import HTML, PLOT, check_files, check_pictures, pictures
 from .shared import (
+    FORCE,
     JSON,
     KERNELS,
     QUIET,
@@ -195,7 +197,9 @@ _AS_IS = "as_is"
     metavar="R.json",
     help="Write the whole report as JSON, to be read by programs.",
 )
-@click.option("--force", is_flag=True, help="Replace existing files, even the input.")
+@HTML
+@PLOT
+@FORCE
 @JSON
 @csv_option("an operator of the result")
 @QUIET
@@ -203,6 +207,8 @@ def optimize(
     source: Path,
     output: Path,
     report_path: Path | None,
+    html_path: Path | None,
+    plot_path: Path | None,
     force: bool,
     quiet: bool | None,
     as_json: bool,
@@ -214,23 +220,22 @@ def optimize(
 
     Exits with 1, and writes no model, when the result is not equal.
     """
-    from ..io.files import check_target, write_files
+    from ..io.files import write_files
     from ..pipeline import optimize as run
     from ..report.model import to_json
+    from ..report.pictures.pages import report_page
 
     only_one_format(as_json, as_csv)
-    targets = [path for path in (output, report_path) if path is not None]
-    if report_path is not None and report_path.absolute() == output.absolute():
-        raise click.UsageError("--report and --output name the same file")
-    for path in targets:
-        check_target(path, (source,), force)
+    check_pictures(html_path, plot_path)
+    check_files((output, report_path, html_path, plot_path), (source,), force)
     result = run(source, _options(**chosen), progress_line(quiet))
-    files = {output: result.model}
+    report = result.report
+    files = {output: result.model} | pictures(html_path, lambda: report_page(report), plot_path, report.arena)
     if report_path is not None:
-        files[report_path] = to_json(result.report).encode()
+        files[report_path] = to_json(report).encode()
     write_files(files)
-    _print(result.report, as_json, as_csv, explain)
-    if result.report.within_budget is False:
+    _print(report, as_json, as_csv, explain)
+    if report.within_budget is False:
         sys.exit(OVER_BUDGET)
 
 

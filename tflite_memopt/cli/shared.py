@@ -45,6 +45,7 @@ QUIET = click.option(
     default=None,
     help="Show no progress, or show it. [default: it is shown on a terminal]",
 )
+FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, to be read by programs.")
 SEED = click.option(
     "--seed",
