@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .cascade.search import Cascaded, cascade
-from .equivalence.failure import FailedProofError, Subject, save_failure
+from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
 from .equivalence.proof import Proof, inspect, prove
 from .equivalence.proof import verify as prove_equal
@@ -25,6 +25,7 @@ from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
 from .memory.every_library import placement_for_every_library
+from .memory.figures import MemoryUse
 from .memory.label import label_of
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed
@@ -172,7 +173,6 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
         written = write_model(shaped.model)
 
     with run.clock.stage("prove"):
-        memory = placement.memory
         subject = Subject(
             run.data,
             shaped.unplanned,
@@ -181,10 +181,15 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
             pieces_in(shaped.model.main),
             tuple(name for use in uses if use.exactness == "approximates" for name in use.operators),
             # The wheel has the reference kernels: it says nothing of the scratch of others.
-            required_bytes=memory.required_bytes["64"] if profile.in_wheel and memory.required_is_exact else None,
-            head=memory.arena_bytes if profile.in_wheel else None,
+            promise=_promise(placement.memory, "64") if profile.in_wheel else NO_PROMISE,
+            runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
         )
         return written, prove(subject, options, run.progress, looked_at)
+
+
+def _promise(memory: MemoryUse, layout: str) -> Promise:
+    required = memory.required_bytes[layout] if memory.required_is_exact else None
+    return Promise(required, memory.arena_bytes)
 
 
 def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None) -> Analysis:

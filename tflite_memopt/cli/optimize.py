@@ -20,6 +20,7 @@ from .shared import (
     JSON,
     KERNELS,
     QUIET,
+    RUNNER,
     SAMPLES,
     SEED,
     TARGET,
@@ -140,6 +141,7 @@ _AS_IS = "as_is"
     metavar="X.npz",
     help="Inputs of your own for the proof of equality: a NumPy file with an array for each input, by its name.",
 )
+@RUNNER
 @click.option(
     "--no-verify",
     is_flag=True,

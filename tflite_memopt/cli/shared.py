@@ -54,6 +54,12 @@ SEED = click.option(
     show_default=True,
     help="Start of random numbers; the same seed gives the same result.",
 )
+RUNNER = click.option(
+    "--runner",
+    metavar="COMMAND",
+    help="A command that runs models on your own kernels, a board or an emulator: equality is proved there as well. "
+    "docs/device_runner.md says how.",
+)
 SAMPLES = click.option(
     "--samples",
     type=click.IntRange(min=1),

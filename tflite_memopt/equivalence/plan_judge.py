@@ -10,8 +10,8 @@ from .compare import InnerDifference, first_inner_difference
 from .correspondence import Link
 from .exposure import snapshots
 from .inputs import Sample
-from .original import FILLS, run_exposed
-from .runner import Interpreter, Run
+from .original import FILLS, run_exposed, within_the_arena
+from .runner import ModelRunner, Run
 from .tolerance import Array
 from .trace import Trace, trace_of
 
@@ -32,7 +32,7 @@ class Planned:
 
 
 def judge_plan(
-    interpreter: Interpreter,
+    interpreter: ModelRunner,
     data: bytes,
     graph: Graph,
     samples: list[Sample],
@@ -41,9 +41,9 @@ def judge_plan(
 ) -> Planned:
     """Run a model as written, in an arena of exactly ``required_bytes`` where that is known, and judge its plan.
 
-    ``graph`` is its entry graph; ``arena_bytes`` is enough for anything.
+    ``graph`` is its entry graph; ``arena_bytes`` is enough for anything, or all that a runner has.
     """
-    run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0]))
+    run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0], measure=True))
     if not run.ran:
         return Planned(run, {}, None, _refusal(interpreter, data, samples, arena_bytes, required_bytes, run))
     outputs = trace_of(run.arrays, len(samples)).outputs
@@ -63,7 +63,7 @@ def judge_plan(
 
 
 def _refusal(
-    interpreter: Interpreter, data: bytes, samples: list[Sample], arena_bytes: int, required: int | None, run: Run
+    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, required: int | None, run: Run
 ) -> str:
     why = run.missing or run.error or "TFLM gave no reason"
     if required is not None and interpreter.run(RunJob(data, samples[:1], arena_bytes)).ran:
@@ -72,12 +72,20 @@ def _refusal(
 
 
 def _snapshots(
-    interpreter: Interpreter, data: bytes, samples: list[Sample], arena_bytes: int, head: int
+    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, head: int
+) -> Trace | Run:
+    def attempt(most_bytes: int) -> Trace | Run:
+        return _snapshots_of(interpreter, data, samples, arena_bytes, head, most_bytes)
+
+    return within_the_arena(arena_bytes, attempt)
+
+
+def _snapshots_of(
+    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, head: int, most_bytes: int
 ) -> Trace | Run:
     found = Trace()
-    for exposure in snapshots(data, head):
-        job = RunJob(exposure.model, samples, arena_bytes + exposure.extra_bytes, fill=FILLS[0])
-        run = interpreter.run(job)
+    for exposure in snapshots(data, head, most_bytes):
+        run = interpreter.run(RunJob(exposure.model, samples, exposure.arena_in(arena_bytes), fill=FILLS[0]))
         if not run.ran:
             return run
         outputs = trace_of(run.arrays, len(samples)).outputs

@@ -13,15 +13,23 @@ from ..io.plan_label import PlanLabel
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
 from .explanation import render_explanation
-from .model import Analysis, Comparison, MethodUse, Report, Summary
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
 from .names import short_name
 
 _MAX_LIVE = 12
+_RUNNER_FACTS = {
+    "head": "arena head, bytes",
+    "tail": "tail, bytes",
+    "smallest_arena": "smallest arena, bytes",
+    "instructions": "instructions, all inputs",
+}
 
 
 def render_report(report: Report, explain: bool = False) -> RenderableType:
     """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
     parts: list[RenderableType] = [_sentences(report.summary), _comparison(report), _proof(report)]
+    if report.runner is not None:
+        parts.append(_on_runner(report.runner))
     if report.interface["before"] != report.interface["after"]:
         parts.append(_interface(report))
     if explain:
@@ -175,21 +183,44 @@ def _sharing(report: Report) -> Table:
 
 
 def _proof(report: Report) -> RenderableType:
-    optimal = "proved optimal for this order" if report.plan.optimal else "not proved optimal"
     target = f"target: {report.target}; " if report.target else ""
-    how = f"{target}order: {report.schedule.method}; plan: {report.plan.method}, {optimal}; kernels: {report.kernels}"
+    order, plan = report.schedule, report.plan
+    how = f"{target}order: {order.method}, {_end(order, 'order')}; plan: {plan.method}, {_end(plan, 'plan')}"
+    how = f"{how} of this order; kernels: {report.kernels}"
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
     return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report.basis)))
 
 
+def _end(search: SearchUse, noun: str) -> str:
+    """How good the order or plan is known to be, and what ended the search where that is not known."""
+    if search.optimal:
+        return f"proved the best {noun}"
+    share = 100 * search.gap_bytes / max(1, search.lower_bound)
+    end = "time was up" if search.ended_by == "clock" else "its limit of work was reached"
+    return f"{_n(search.gap_bytes)} bytes ({share:.1f} %) above what is proved for any {noun} when {end}"
+
+
 def _basis(basis: Basis) -> str:
     """What the verdicts rest on, in a line or two."""
-    plan = "TFLM executed the plan, every tensor was right at its last use" if basis.plan_executed else None
+    where = "" if basis.executed_by == ("tflm",) else f" ({', '.join(basis.executed_by)})"
+    plan = f"TFLM executed the plan{where}, every tensor was right at its last use" if basis.plan_executed else None
     plan = plan or f"the plan was NOT executed: {basis.reason}"
     if basis.coverage is None or basis.coverage.is_complete:
         return plan
     return f"{plan}\n{basis.coverage.shortfall}"
+
+
+def _on_runner(measured: Mapping[str, Mapping[str, int | str]]) -> Table:
+    before, after = measured["before"], measured["after"]
+    table = Table(title="measured on the runner", title_justify="left")
+    for column in ("", "before", "after", "change"):
+        table.add_column(column, justify="right" if column else "left")
+    for key, label in _RUNNER_FACTS.items():
+        if key in before or key in after:
+            cells = [_n(each.get(key, "-")) for each in (before, after)]
+            table.add_row(label, *cells, _change(*cells))
+    return table
 
 
 def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed]) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
@@ -24,13 +24,49 @@ class BindingStep:
     bytes: int
 
 
+EndedBy = Literal["proof", "work_limit", "clock"]
+"""What ended a search: nothing smaller exists, the method did all the work that it allows itself, or time was up."""
+
+
 @dataclass(frozen=True)
 class SearchUse:
-    """What a scheduler or planner did."""
+    """What a scheduler did.
+
+    The order in force lies ``gap_bytes`` above ``lower_bound``, that of any order; 0: it is ``optimal``.
+    """
 
     method: str
     optimal: bool
     seconds: float
+    lower_bound: int
+    gap_bytes: int
+    ended_by: EndedBy
+
+
+@dataclass(frozen=True)
+class SectionUse:
+    """Tensors that are alive together with ``scratch_requests`` requests, and so need ``bytes`` in every plan.
+
+    ``pinned``: the only tensor lies where the user put it, and the bytes are those up to its end.
+    """
+
+    bytes: int
+    tensors: tuple[str, ...]
+    scratch_requests: int
+    pinned: bool
+
+
+@dataclass(frozen=True)
+class PlanUse(SearchUse):
+    """What a planner did; ``lower_bound`` is that of any plan of the order in force.
+
+    ``bound_by`` says what proves it: the ``section``, or a search that tried everything below. ``dropped`` names the
+    strategies whose answer broke a rule, with the rule.
+    """
+
+    bound_by: Literal["section", "search"]
+    section: SectionUse
+    dropped: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -82,8 +118,8 @@ class Report:
     not met.
     ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
-    and "after", under each library that the firmware may link, the plan in force.
-    ``arena``: what lies where and when in the head, "before" and "after".
+    and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
+    measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
     """
 
     version: str
@@ -99,7 +135,7 @@ class Report:
     bounds: Bounds
     interface: dict[str, tuple[InterfaceTensor, ...]]
     schedule: SearchUse
-    plan: SearchUse
+    plan: PlanUse
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     sharing: tuple[ReuseInForce, ...]
@@ -108,6 +144,7 @@ class Report:
     libraries: dict[str, dict[str, LibraryNeed]]
     equivalence: dict[str, Verdict]
     basis: Basis
+    runner: dict[str, dict[str, int | str]] | None
     file_bytes: dict[str, int]
     seconds: dict[str, float]
     warnings: tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Any
 from ...memory.figures import ArenaMap
 from ..extras import need
 from ..model import Comparison, MethodUse
-from .look import ROLES, Look
+from .appearance import ROLES, Appearance
 from .rows import Row, layer_rows, step_rows, stripe_rows, tensor_rows
 
 Chart = Any
@@ -17,7 +17,7 @@ Chart = Any
 _HEIGHTS = {"time": 200, "arena": 320, "macs": 140}
 
 
-def arena_charts(arena: ArenaMap, top: int, look: Look) -> dict[str, Chart]:
+def arena_charts(arena: ArenaMap, top: int, look: Appearance) -> dict[str, Chart]:
     """The charts of one model by name: ``time``, ``arena``, ``macs``; the axis of bytes goes up to ``top``."""
     return {
         "time": memory_over_time(arena, top, look),
@@ -26,7 +26,7 @@ def arena_charts(arena: ArenaMap, top: int, look: Look) -> dict[str, Chart]:
     }
 
 
-def memory_over_time(arena: ArenaMap, top: int, look: Look) -> Chart:
+def memory_over_time(arena: ArenaMap, top: int, look: Appearance) -> Chart:
     """A bar an operator: bytes alive. A line over it: the highest byte of the arena in use. A dashed one: the head."""
     alt = need("altair")
     bars = (
@@ -48,7 +48,7 @@ def memory_over_time(arena: ArenaMap, top: int, look: Look) -> Chart:
     return (bars + reach + _head_line(alt, arena, look)).properties(height=_HEIGHTS["time"])
 
 
-def arena_map_chart(arena: ArenaMap, top: int, look: Look) -> Chart:
+def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
     """A rectangle a tensor: the steps in which it is alive, and its bytes of the arena."""
     alt = need("altair")
     colour = alt.Color(
@@ -71,7 +71,7 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Look) -> Chart:
     return (boxes + _head_line(alt, arena, look)).properties(height=_HEIGHTS["arena"])
 
 
-def macs_chart(arena: ArenaMap, look: Look) -> Chart:
+def macs_chart(arena: ArenaMap, look: Appearance) -> Chart:
     """A bar an operator: its multiply-accumulates."""
     alt = need("altair")
     return (
@@ -88,7 +88,7 @@ def macs_chart(arena: ArenaMap, look: Look) -> Chart:
     )
 
 
-def stripes_chart(before: ArenaMap, after: ArenaMap, look: Look) -> Chart | None:
+def stripes_chart(before: ArenaMap, after: ArenaMap, look: Appearance) -> Chart | None:
     """What the original makes whole, as a frame; over it the stripes, at their rows and steps. None without stripes."""
     alt, stripes = need("altair"), stripe_rows(before, after)
     if not stripes:
@@ -123,7 +123,7 @@ def stripes_chart(before: ArenaMap, after: ArenaMap, look: Look) -> Chart | None
     return (frames + boxes).properties(height=max(60, 44 * len(layers)))
 
 
-def methods_chart(uses: Sequence[MethodUse], title: str, look: Look) -> Chart:
+def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Chart:
     """A bar a method, and a line at the lower bound."""
     alt = need("altair")
     rows = [
@@ -149,7 +149,7 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Look) -> Chart:
     return (bars + bounds).properties(height=24 * len(rows) + 10)
 
 
-def comparison_charts(comparison: Comparison, look: Look) -> dict[str, Chart]:
+def comparison_charts(comparison: Comparison, look: Appearance) -> dict[str, Chart]:
     """The charts of ``compare`` by name, of what was asked for."""
     kinds = {
         "schedulers": (comparison.schedulers, "peak in bytes"),
@@ -159,7 +159,7 @@ def comparison_charts(comparison: Comparison, look: Look) -> dict[str, Chart]:
     return {name: methods_chart(uses, title, look) for name, (uses, title) in kinds.items() if uses}
 
 
-def specification(chart: Chart, look: Look, width: int | str) -> dict[str, Any]:
+def specification(chart: Chart, look: Appearance, width: int | str) -> dict[str, Any]:
     """The Vega-Lite specification of a chart, ``width`` in pixels or "container"."""
     made: dict[str, Any] = chart.properties(width=width, autosize=_FIT).configure(**look.config()).to_dict()
     return made
@@ -187,7 +187,7 @@ def _bytes(alt: Any, field: str, top: int, title: str) -> Any:
     return alt.Y(f"{field}:Q", axis=axis, scale=alt.Scale(domain=[0, max(1, top)], nice=False))
 
 
-def _head_line(alt: Any, arena: ArenaMap, look: Look) -> Chart:
+def _head_line(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
     rows = [{"head": arena.head, "said": f"head: {arena.head:,} bytes"}]
     line = _chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="head:Q")
     label = _chart(rows).mark_text(align="right", dy=-6, fill=look.ink, aria=False)

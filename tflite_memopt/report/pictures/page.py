@@ -9,8 +9,8 @@ from typing import Any
 
 from ...version import __version__
 from ..extras import need
+from .appearance import PAGE
 from .charts import Chart, specification
-from .look import PAGE
 
 _TEMPLATE = Path(__file__).parent / "page.html.jinja"
 

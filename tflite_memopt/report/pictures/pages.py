@@ -8,8 +8,8 @@ from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse
 from ..model import Analysis, Comparison, Report, Summary
 from ..names import short_name
+from .appearance import PAGE
 from .charts import arena_charts, comparison_charts, stripes_chart
-from .look import PAGE
 from .page import Column, Lines, Page, PageTable, Picture, Side, html_of
 
 _ROOM = 1.08

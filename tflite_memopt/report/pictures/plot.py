@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ...errors import UsageError
 from ...memory.figures import ArenaMap
 from ..extras import need
+from .appearance import FILE
 from .charts import Chart, arena_charts
-from .look import FILE
 
 KINDS = (".svg", ".png")
 _WIDTH = 420

@@ -12,7 +12,7 @@ _OKABE_ITO = ("#e69f00", "#009e73", "#56b4e9", "#f0e442", "#cc79a7", "#d55e00", 
 
 
 @dataclass(frozen=True)
-class Look:
+class Appearance:
     """``ink`` of words and lines, ``quiet`` of axes, ``paper`` behind them; ``roles`` in the order of ``ROLES``."""
 
     ink: str
@@ -35,5 +35,5 @@ class Look:
         }
 
 
-PAGE = Look("var(--ink)", "var(--quiet)", "transparent", "var(--bar)", tuple(f"var(--{role})" for role in ROLES))
-FILE = Look("#1a1a1a", "#d0d0d0", "#ffffff", "#0072b2", _OKABE_ITO)
+PAGE = Appearance("var(--ink)", "var(--quiet)", "transparent", "var(--bar)", tuple(f"var(--{role})" for role in ROLES))
+FILE = Appearance("#1a1a1a", "#d0d0d0", "#ffffff", "#0072b2", _OKABE_ITO)
