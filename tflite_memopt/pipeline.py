@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .analysis.placeholders import mark_placeholders
 from .cascade.search import Cascaded, cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
@@ -29,6 +30,7 @@ from .memory.figures import MemoryUse
 from .memory.label import label_of
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed
+from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
@@ -64,6 +66,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         data, name = _load(source)
         model = read_model(data)
         check_model(model)
+        mark_placeholders(model, offline_plan.decode(model) or {})
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
@@ -167,6 +170,7 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         arenas = arena_by_kernels(model, options) | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
+        check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
     is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
@@ -208,6 +212,7 @@ def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None =
     data, name = _load(source)
     model = read_model(data)
     check_model(model)
+    mark_placeholders(model, offline_plan.decode(model) or {})
     return build_analysis(model, name, len(data), profile)
 
 

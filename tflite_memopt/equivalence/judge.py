@@ -92,11 +92,11 @@ def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, 
     ``name``: the wheel's, or ``RUNNER``, the user's own.
     """
     ground, interpreter = original.grounds[name], interpreters[name]
-    graph, samples, promise = claim.model.main, claim.samples, claim.promises.get(name, NO_PROMISE)
+    samples, promise = claim.samples, claim.promises.get(name, NO_PROMISE)
     arena = LARGEST_ARENA if name == RUNNER else claim.arena_bytes
     if not samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    planned = judge_plan(interpreter, claim.data, graph, samples, arena, promise.required_bytes)
+    planned = judge_plan(interpreter, claim.data, claim.model, samples, arena, promise.required_bytes)
     wrong = _against_plan(planned, promise)
     if not planned.run.ran and ground.trace is None:
         return Judgement(_silent(ground), {}, False, ground.reason)
