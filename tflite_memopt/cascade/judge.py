@@ -88,6 +88,12 @@ class StripeJudge:
         """What has been planned at all, the empty set aside."""
         return self._drafts
 
+    def best_so_far(self) -> tuple[Cost, Chosen] | None:
+        """What costs least of all that has been planned, drafts by their plan so far; None where nothing has been."""
+        drafts = {chosen: draft.cost for chosen, draft in self._drafts.items()}
+        every = ((cost, chosen) for chosen, cost in (drafts | self._costs).items())
+        return min(every, key=lambda each: each[0], default=None)
+
     def cost(self, chosen: Chosen) -> Cost:
         """The cost under the objective of the options. Raises InfeasibleError where a region cannot be in stripes."""
         if chosen not in self._costs:
