@@ -21,7 +21,7 @@ from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
-from .ir.origin import pieces_in
+from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
@@ -197,6 +197,7 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
             # The wheel has the reference kernels: it says nothing of the scratch of others.
             promise=_promise(placement.memory, "64") if profile.in_wheel else NO_PROMISE,
             runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
+            loop_pieces=pieces_in_loops(shaped.model),
         )
         return written, prove(subject, options, run.progress, looked_at)
 

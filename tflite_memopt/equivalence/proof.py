@@ -90,7 +90,7 @@ def prove(subject: Subject, options: Options, progress: Progress, original: Orig
             )
         if interface.inputs and options.inputs is None:
             original = _in_integers(original, optimised, interface, options, interpreters)
-        stored = first_stored_difference(original.model, optimised, subject.pieces)
+        stored = first_stored_difference(original.model, optimised, subject.pieces, subject.loop_pieces)
         if stored is not None:
             raise FailedProofError(f"not equal: {stored}", subject)
         claim = _claim(subject, original, optimised, interface, options)
@@ -155,6 +155,7 @@ def _claim(subject: Subject, original: Original, optimised: Model, interface: In
         arena_bytes=max(arena_for(original.model), arena_for(optimised)),
         promises={"tflm": subject.promise, RUNNER: subject.runner_promise},
         least_decibels=options.least_decibels,
+        loop_pieces=subject.loop_pieces,
     )
 
 

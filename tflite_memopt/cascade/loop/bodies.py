@@ -78,7 +78,10 @@ class _RollingBody:
         held: dict[Tensor, Held] = {tensor: (k, kept[tensor]) for tensor, k in given.items()}
         writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join)
         made = writer.write(self._stripe, "turn")
-        turn.note(made, self._original[self._region.exit], self._turns.writes)
+        early = -self._turns.first_turn
+        # What the first turns write is no rows yet, and is overwritten.
+        ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
+        turn.note(made, self._original[self._region.exit], (*ahead, *self._turns.writes[early:]))
         done = turn.finish(made, self._turns.writes, [(given[tensor], self._kept_next[tensor]) for tensor in kept])
         turn.graph.remove_tensors([operator.outputs[0] for operator in self._region.operators])
         return done

@@ -27,7 +27,7 @@ from .bodies import clamped_body, rolling_body, zero_rows
 from .clamped import Clamped, clamped
 from .masked import Masked, masked
 from .peeled import Peeled, peeled
-from .turn_graph import RowsMade, Subgraphs
+from .turn_graph import Subgraphs
 
 LoopForm = Literal["peeled", "clamped", "masked"]
 Turns = Peeled | Clamped | Masked
@@ -44,11 +44,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
     return clamped(region, rows) if form == "clamped" else masked(region, rows)
 
 
-def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> tuple[RowsMade, ...]:
-    """Replace the region's operators by their loop, in place; two subgraphs are added to the model.
-
-    Returns which rows of the region's tensors are where in the loop.
-    """
+def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None:
+    """Replace the region's operators by their loop, in place; two subgraphs are added to the model."""
     subgraphs = _write_turn(model, region, turns)
     last = graph.operators.index(region.operators[-1])
     edit = Editor(model, graph, last + 1)
@@ -59,7 +56,6 @@ def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> tupl
     else:
         _write_whole(edit, region, turns, subgraphs)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *_unread_constants(model, graph, region)])
-    return subgraphs.made
 
 
 def _write_turn(model: Model, region: Region, turns: Turns) -> Subgraphs:
