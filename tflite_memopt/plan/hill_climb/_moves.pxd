@@ -8,6 +8,7 @@ cdef long long STALL
 cdef long long RANDOM
 cdef long long CHANGES
 cdef long long WORK
+cdef long long SLACK
 
 cdef class ClimbData:
     cdef public long long[::1] size

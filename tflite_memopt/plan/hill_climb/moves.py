@@ -14,7 +14,7 @@ Ints = MutableSequence[int]
 """A list when run plain, an array of 64-bit integers when compiled."""
 
 # Positions in ``ClimbState.registers``.
-TOP, BEST, MOVES, STALL, RANDOM, CHANGES, WORK = 0, 1, 2, 3, 4, 5, 6
+TOP, BEST, MOVES, STALL, RANDOM, CHANGES, WORK, SLACK = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class ClimbData:
@@ -90,7 +90,10 @@ def climb(d: ClimbData, s: ClimbState, bound: int, moves: int, stall: int, work:
 
 
 def exchange(d: ClimbData, s: ClimbState, first: int, second: int) -> int:
-    """Let two free items exchange their turns, unless that raises the arena: then nothing changes, and it is 0."""
+    """Let two free items exchange their turns, unless that raises the arena: then nothing changes, and it is 0.
+
+    It may rise up to ``SLACK`` bytes above the best one.
+    """
     if first == second:
         return 0
     _swap(s, first, second)
@@ -110,9 +113,12 @@ def exchange(d: ClimbData, s: ClimbState, first: int, second: int) -> int:
 
 
 def _settle_from(d: ClimbData, s: ClimbState, low: int) -> int:
-    """Place the queued turns anew and all that depends on them; 0, and no change, if that raises the arena."""
+    """Place the queued turns anew and all that depends on them; 0, and no change, if that raises the arena too far."""
     s.registers[CHANGES] = 0
     is_good = 1
+    allowed = s.registers[TOP]
+    if s.registers[SLACK] > 0:
+        allowed = max(allowed, s.registers[BEST] + s.registers[SLACK])
     for turn in range(low, len(d.free)):
         if s.is_queued[turn] == 0:
             continue
@@ -125,7 +131,7 @@ def _settle_from(d: ClimbData, s: ClimbState, low: int) -> int:
         s.before[s.registers[CHANGES]] = s.offset[i]
         s.registers[CHANGES] += 1
         s.offset[i] = new
-        if new + d.size[i] > s.registers[TOP]:
+        if new + d.size[i] > allowed:
             is_good = 0
         for k in range(d.neighbour_from[i], d.neighbour_from[i + 1]):
             later = s.rank[d.neighbour[k]]
