@@ -27,7 +27,7 @@ _NEAR = 1
 class Candidates:
     """Selections for one choice of halos, the smallest least need first; worked out as far as they are asked for.
 
-    One solution serves all limits: of what keeps narrower ones, nothing is beaten by what does not.
+    One list serves all limits: of what keeps narrower ones, nothing is beaten by what does not.
     """
 
     def __init__(self, options: StripingOptions, base: BaseNeed, widest: SelectionLimits, below: int) -> None:
@@ -71,12 +71,16 @@ class Candidates:
         return least_need(self._base, selection)
 
     def near(self, chosen: Chosen, limits: SelectionLimits, below: int) -> list[Chosen]:
-        """One region left out, changed, moved by a step or added; within the limits, the smallest least need first."""
+        """One region left out, changed, moved by a step or added; within the limits, the smallest least need first.
+
+        Only those whose least need is no smaller than that of ``chosen``: where that is too large, all of them are.
+        """
         found: dict[Chosen, int] = {}
         alike: set[tuple[object, ...]] = set()
         every = self.options.every
         if any(region not in every for region in chosen):
             return []
+        start = self.least(selection_of(self.options.needs, [every[region] for region in chosen]))
         for other in self._changed(chosen):
             ordered = tuple(sorted(other))
             options = [every[region] for region in ordered]
@@ -88,7 +92,7 @@ class Candidates:
             selection = selection_of(self.options.needs, options)
             if selection.macs <= limits.macs and selection.operators <= limits.operators:
                 least = self.least(selection)
-                if least < below:
+                if start <= least < below:
                     found[ordered] = least
         return sorted(found, key=lambda each: (found[each], each))
 

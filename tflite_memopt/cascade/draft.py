@@ -17,8 +17,8 @@ from ..plan.hill_climb.strategy import Climber
 from ..plan.methods import BEST, solve, turns_of
 from ..plan.problem import PlanProblem, arena_bytes
 
-TURNS_IN_BOTH = 2
-"""Turns that are taken in both orders, before the better one is gone on with."""
+TURNS_IN_BOTH = 4
+"""Before so many turns there is only the order in which the stripes are written; after them only the better one."""
 
 
 @dataclass

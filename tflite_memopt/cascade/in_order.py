@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from ..analysis.bounds import io_lower_bound
-from ..graph.alignment import aligned
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
@@ -19,12 +20,14 @@ from .select import BaseNeed
 from .stop import EmergencyStop
 from .striped_region import modes_of
 
-JUDGED = (6, 12, 64)
-"""Selections that the planner judges in each round, by effort: the first ones, then those that follow them."""
-NEIGHBOURS = (0, 24, 192)
-"""Selections next to the best that it judges in each round after that, by effort."""
-STEP = 12
-"""Neighbours among which one is chosen."""
+FIRST = (6, 12, 64)
+"""Selections that are judged in each round, by effort: those of the smallest least need."""
+CENTRES = (0, 4, 12)
+"""The first of them of which selections next to them are judged as well, by effort,"""
+NEIGHBOURS = (0, 8, 16)
+"""and how many of each."""
+BATCH = 12
+"""Selections that are compared with each other."""
 
 
 class StripeSearch:
@@ -38,26 +41,47 @@ class StripeSearch:
         self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
         self._candidates: dict[tuple[str, ...], Candidates] = {}
         self._finder: OptionFinder | None = None
-        self._none: Chosen = ()
+        self._best: Chosen = ()
 
     def run(self, known: Cost) -> Chosen:
-        """The best of all rounds, but of those that cannot get below what is ``known`` to be possible elsewhere.
+        """The best of all rounds, of what may cost less than is ``known`` to be possible elsewhere.
 
         Under a budget the narrowest limits come first, and the first that meets it ends the search.
         """
-        best = self._none
         in_turn = self._rounds() if self._options.budget is None else reversed(self._rounds())
         for each in in_turn:
-            least = self._candidates_of(each.halos).smallest(each.limits)
-            if least is None or aligned(least) >= min(known.need, self.judge.cost(best).need):
-                continue
-            best = min((best, self._best_in(each)), key=lambda chosen: self.judge.price(self.judge.cost(chosen)))
-            if self._ends(best):
-                break
-        return best
+            for batch in self._batches(each, known):
+                self._best = self.judge.best_of(batch, self._best, known.need)
+                if self._ends():
+                    return self._best
+        return self._best
 
-    def _ends(self, best: Chosen) -> bool:
-        return self._stop.strikes() or self.is_enough(self.judge.cost(best))
+    def _batches(self, each: Round, known: Cost) -> Iterator[list[Chosen]]:
+        """What one round judges: by its limits and the effort, whatever comes off well; without what is hopeless.
+
+        So a batch of a narrow round is the same in every search that has it, less what cannot be the answer there.
+        """
+        candidates = self._candidates_of(each.halos)
+        centres: list[Chosen] = []
+        for level in range(EFFORTS.index(self._options.effort) + 1):
+            found = islice(candidates.within(each.limits, self._below(known)), FIRST[level])
+            first = [candidates.chosen(selection) for selection in found]
+            start = FIRST[level - 1] if level else 0
+            for at in range(start, len(first), BATCH):
+                yield first[at : at + BATCH]
+            for centre in first[: CENTRES[level]]:
+                if centre not in centres or level > 1:
+                    near = candidates.near(centre, each.limits, self._below(known))
+                    yield near[: NEIGHBOURS[level]]
+            centres += first[: CENTRES[level]]
+
+    def _below(self, known: Cost) -> int:
+        """What a least need must be below, for an objective below all that is known: it is a multiple of 16 bytes."""
+        need = min(known.need, self.judge.cost(self._best).need)
+        return (need - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1
+
+    def _ends(self) -> bool:
+        return self._stop.strikes() or self.is_enough(self.judge.cost(self._best))
 
     def is_enough(self, cost: Cost) -> bool:
         """Whether the budget is met, so that there is nothing more to look for."""
@@ -67,27 +91,6 @@ class StripeSearch:
         options, operators = self._options, len(self.model.main.operators)
         limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, operators * 1000
         return rounds(options.halos, *limits)
-
-    def _best_in(self, each: Round) -> Chosen:
-        """The best of one round, each effort going on from where the one before has ended."""
-        candidates, best = self._candidates_of(each.halos), self._none
-        for level in range(EFFORTS.index(self._options.effort) + 1):
-            if self._ends(best):
-                break
-            first = islice(candidates.within(each.limits, self.judge.cost(best).need), JUDGED[level])
-            best = self.judge.best_of([candidates.chosen(selection) for selection in first], best)
-            best = self._improved(each, best, NEIGHBOURS[level])
-        return best
-
-    def _improved(self, each: Round, best: Chosen, left: int) -> Chosen:
-        """Change one region at a time as long as the cost falls, ``left`` selections being judged at most."""
-        candidates = self._candidates_of(each.halos)
-        before: Chosen | None = None
-        while best and best != before and left > 0 and not self._ends(best):
-            others = candidates.near(best, each.limits, self.judge.cost(best).need)[: min(left, STEP)]
-            left -= len(others)
-            before, best = best, self.judge.best_of(others, best)
-        return best
 
     def _candidates_of(self, halos: tuple[str, ...]) -> Candidates:
         if halos not in self._candidates:

@@ -27,7 +27,7 @@ from .striped_region import StripedRegion, apply_stripes
 Chosen = tuple[StripedRegion, ...]
 _LARGEST_OPERAND = 64
 """Bytes of what stripes add as constants: positions, sizes and paddings. Weights are not looked at again."""
-_HEATS = ((1, 8), (3, 4), (8, 2))
+_HEATS = ((1, 6), (3, 3), (8, 2))
 """(turns, how many go on after them): drafts that are compared take more turns the better they come off."""
 
 
@@ -71,9 +71,12 @@ class StripeJudge:
         need = cost.need if self._options.budget is None else max(cost.need, self._options.budget)
         return (need, cost.macs, cost.operators, cost.head) if need > cost.need else astuple(cost)
 
-    def best_of(self, others: Iterable[Chosen], best: Chosen) -> Chosen:
-        """The one that costs least, and ``best`` where none costs less than it; those that come off badly drop out."""
-        known = self.cost(best).need
+    def best_of(self, others: Iterable[Chosen], best: Chosen, known: int) -> Chosen:
+        """The one that costs least, and ``best`` where none costs less than it; those that come off badly drop out.
+
+        ``known``: a need in bytes that is reached elsewhere; what cannot get below it drops out too.
+        """
+        known = min(known, self.cost(best).need)
         racing: Sequence[Chosen] = [other for other in dict.fromkeys(others) if other != best]
         for turns, count in _HEATS:
             racing = self._after(turns, racing, known)[:count]

@@ -120,7 +120,7 @@ def _tables(problem: PlanProblem, free: list[int]) -> Tables:
 
 
 def _state(problem: PlanProblem, order: list[int]) -> Tables:
-    count = len(problem.items)
+    count, most = len(problem.items), max(map(len, problem.conflicts), default=0) + 1
     ranks = [-1] * count
     for turn, index in enumerate(order):
         ranks[index] = turn
@@ -132,6 +132,8 @@ def _state(problem: PlanProblem, order: list[int]) -> Tables:
         "is_queued": [0] * count,
         "changed": [0] * count,
         "before": [0] * count,
+        "forbidden_low": [0] * most,
+        "forbidden_high": [0] * most,
         "registers": [0] * 8,
     }
 
