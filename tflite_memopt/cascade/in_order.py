@@ -18,7 +18,7 @@ from .predict import Aim, OptionFinder
 from .rounds import Round, rounds
 from .select import BaseNeed
 from .stop import EmergencyStop
-from .striped_region import modes_of
+from .striped_region import loop_forms, modes_of
 
 FIRST = (6, 12, 64)
 """Selections that are judged in each round, by effort: those of the smallest least need."""
@@ -39,7 +39,7 @@ class StripeSearch:
         self.model, self._profile, self._options, self._stop = model, profile, options, stop
         self.judge = StripeJudge(model, profile, options, stop, unstriped)
         self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
-        self._candidates: dict[tuple[str, ...], Candidates] = {}
+        self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
         self._finder: OptionFinder | None = None
         self._best: Chosen = ()
 
@@ -61,7 +61,7 @@ class StripeSearch:
 
         So a batch of a narrow round is the same in every search that has it, less what cannot be the answer there.
         """
-        candidates = self._candidates_of(each.halos)
+        candidates = self._candidates_of(each, self._below(known))
         centres: list[Chosen] = []
         for level in range(EFFORTS.index(self._options.effort) + 1):
             found = islice(candidates.within(each.limits, self._below(known)), FIRST[level])
@@ -90,19 +90,23 @@ class StripeSearch:
     def _rounds(self) -> tuple[Round, ...]:
         options, operators = self._options, len(self.model.main.operators)
         limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, operators * 1000
-        return rounds(options.halos, *limits)
+        return rounds(options.halos, *limits, loop_forms(options))
 
-    def _candidates_of(self, halos: tuple[str, ...]) -> Candidates:
-        if halos not in self._candidates:
-            terms, below = self._terms, self._unstriped.need
+    def _candidates_of(self, each: Round, below: int) -> Candidates:
+        """Loops whose need cannot be ``below`` so many bytes are not worked out."""
+        kind = each.halos, each.loops
+        if kind not in self._candidates:
+            terms, unstriped = self._terms, self._unstriped.need
             counts_tail = self._options.objective == "total"
             base = BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, counts_tail)
             widest = self._rounds()[0].limits
             if self._finder is None:
                 pinned = {name for name, _ in self._options.pins}
-                self._finder = OptionFinder(self.model, self._profile, Aim(self._floor, below, widest, base), pinned)
-            self._candidates[halos] = Candidates(self._finder.options(modes_of(halos)), base, widest, below)
-        return self._candidates[halos]
+                aim = Aim(self._floor, unstriped, widest, base)
+                self._finder = OptionFinder(self.model, self._profile, aim, pinned)
+            options = self._finder.options(modes_of(each.halos, each.loops), below)
+            self._candidates[kind] = Candidates(options, base, widest, unstriped)
+        return self._candidates[kind]
 
     @property
     def has_options(self) -> bool:
@@ -122,5 +126,5 @@ class StripeSearch:
     def least(self) -> int | None:
         """Bytes that no selection of this order and these limits goes below; None where there is no selection."""
         widest = self._rounds()[0]
-        found = self._candidates_of(widest.halos).smallest(widest.limits)
+        found = self._candidates_of(widest, self._unstriped.need).smallest(widest.limits)
         return None if found is None else aligned(found)

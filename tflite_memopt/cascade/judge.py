@@ -18,6 +18,8 @@ from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
+from ..memory.together import join
+from ..memory.usage import operator_count
 from ..options import Options
 from ..schedule.methods import solve as solve_schedule
 from .draft import Draft, DraftedOrder
@@ -54,6 +56,11 @@ class StripeJudge:
     def drafts(self) -> Collection[Chosen]:
         """What has been planned, the empty set aside."""
         return [chosen for chosen, draft in self._drafts.items() if draft.own.heads]
+
+    def best_so_far(self) -> tuple[Cost, Chosen]:
+        """What costs least of all that has been planned, by the turns that were taken."""
+        every = {(): self._unstriped} | {chosen: self.cost_so_far(chosen) for chosen in self.drafts}
+        return min((cost, chosen) for chosen, cost in every.items())
 
     def cost(self, chosen: Chosen) -> Cost:
         """The cost after all turns. Raises InfeasibleError where a region cannot be in stripes."""
@@ -105,7 +112,7 @@ class StripeJudge:
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
         beside = (use.tail, use.required) if self._options.objective == "total" else (0, 0)
         own = self._order(model, None)
-        macs, operators = model_macs(model), len(model.main.operators)
+        macs, operators = model_macs(model), operator_count(model)
         return Draft(own, lambda: self._scheduled(model), beside, macs, operators, self._limit)
 
     def _scheduled(self, model: Model) -> DraftedOrder | None:
@@ -116,7 +123,7 @@ class StripeJudge:
 
     def _order(self, model: Model, order: Sequence[int] | None) -> DraftedOrder:
         layout = memory_layout(model, self._profile, self._options.pins, order)
-        return DraftedOrder(layout.problem, self._options.planner)
+        return DraftedOrder(join(layout.problem, layout.groups).problem, self._options.planner)
 
     def striped(self, chosen: Chosen) -> Model:
         """A copy with these regions in stripes. Raises InfeasibleError where they cannot be."""

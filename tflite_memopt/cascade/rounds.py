@@ -20,24 +20,32 @@ OPERATORS = (64,)
 
 @dataclass(frozen=True)
 class Round:
-    """The halos and limits of one round; ``macs`` and ``operators`` as in ``SelectionLimits``."""
+    """The halos and limits of one round; ``macs`` and ``operators`` as in ``SelectionLimits``.
+
+    ``loops``: the forms of loop that stripes may have.
+    """
 
     halos: tuple[str, ...]
     limits: SelectionLimits
+    loops: tuple[str, ...] = ()
 
 
 def rounds(
-    halos: Sequence[str], extra_macs: float, model_macs: int, extra_operators: int | None, any_number: int
+    halos: Sequence[str],
+    extra_macs: float,
+    model_macs: int,
+    extra_operators: int | None,
+    any_number: int,
+    loops: Sequence[tuple[str, ...]] = (),
 ) -> tuple[Round, ...]:
     """From the one that was asked for to the narrowest; a round comes before all that are narrower.
 
-    ``extra_macs``: a fraction of ``model_macs``. ``any_number``: of operators, where there is no limit.
+    ``extra_macs``: a fraction of ``model_macs``. ``any_number``: of operators, where there is no limit. ``loops``:
+    forms of loop, from few to many.
     """
     macs = [int(model_macs * rung) for rung in (*(m for m in MACS if m < extra_macs), extra_macs)]
     most = any_number if extra_operators is None else extra_operators
     operators = [*(n for n in OPERATORS if n < most), most]
     alone = [(halo,) for halo in halos] if len(halos) > 1 else []
-    return tuple(
-        Round(chosen, SelectionLimits(m, n))
-        for chosen, m, n in product((tuple(halos), *alone), reversed(macs), reversed(operators))
-    )
+    every = product((*reversed(loops), ()), (tuple(halos), *alone), reversed(macs), reversed(operators))
+    return tuple(Round(chosen, SelectionLimits(m, n), forms) for forms, chosen, m, n in every)

@@ -92,6 +92,11 @@ class _Arena:
         self.temporary = aligned(self.temporary, alignment) + size
         self._note()
 
+    def offer_the_rest(self, used: int) -> None:
+        """``GetAvailableMemory``: all that is left, aligned at both ends, of which ``used`` bytes are then needed."""
+        self.temporarily(used, ARENA_ALIGNMENT)
+        self.peak = max(self.peak, self.temporary + aligned(self.tail))
+
     def set_head(self, size: int) -> None:
         """Resize the head; all temporaries are gone."""
         self.head = self.temporary = size
@@ -151,10 +156,10 @@ class _Replay:
         self.arena.temporarily(self.pointer * len(self.model.graphs), self.pointer)
         self.arena.temporarily(ALLOCATION_INFO.on(self.abi) * (len(tensors) + self.scratch_count), self.pointer)
         for tensor in tensors:
-            if tensor.is_variable:
+            if tensor.is_variable and not in_head(tensor):
                 self.arena.persistent(tensor.nbytes)
         planned = sum(map(in_head, tensors)) + self.scratch_count
-        self.arena.temporarily(PLANNED_BUFFER.on(self.abi) * planned, ARENA_ALIGNMENT)
+        self.arena.offer_the_rest(PLANNED_BUFFER.on(self.abi) * planned)
 
     def interface_tensors(self) -> None:
         """The TfLiteTensors of the graph's inputs and outputs."""

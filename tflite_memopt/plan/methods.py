@@ -70,7 +70,7 @@ def solve(
         except InfeasibleError as error:
             run.dropped.append(f"{name}: {error}")
     for turn in range(turns_of(problem)):
-        if not run.is_done():
+        if not run.is_done() and turn < turns_of(problem) * run.limit.work:
             run.add(IN_TURNS, turn)
     return run.plan()
 
@@ -166,7 +166,7 @@ class _Portfolio:
             lower_bound=bound,
             optimal=best.arena_bytes == bound,
             dropped=tuple(self.dropped),
-            stopped_by_clock=self._stopped_by_clock,
+            stopped_by_clock=self._stopped_by_clock and best.arena_bytes > bound,
         )
 
     def _runner(self, name: str) -> OffsetStrategy:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from ...graph.clock import deadline_in
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
 from ..compiled import Tables, code_for
 from ..conflicts import meetings, neighbours_of
@@ -90,17 +89,17 @@ class Climber:
         """At most so many moves; the arena may be larger than the best one by this part of it."""
         if self._is_done:
             return Candidate(self._best)
-        deadline, state = deadline_in(limit.time_limit), self._placed(self._order)
+        allowance, state = WorkAllowance(_MAX_WORK, limit), self._placed(self._order)
         state.registers[RANDOM] = limit.seed % (1 << 32)
         stall, made = min(_MAX_STALL, _STALL_PER_ITEM * len(self._free)), -1
-        while made < state.registers[MOVES] and not deadline.has_passed():
+        while made < state.registers[MOVES] and not allowance.is_too_late():
             made = state.registers[MOVES]
             state.registers[SLACK] = int(state.registers[BEST] * slack)
-            self._code.climb(self._data, state, self.bound, min(most, made + _CHUNK), stall, _MAX_WORK)
+            self._code.climb(self._data, state, self.bound, min(most, made + _CHUNK), stall, allowance.left)
         return Candidate(
             tuple(state.best) if state.registers[BEST] < self._known else self._best,
             steps=state.registers[MOVES],
-            stopped_by_clock=made < state.registers[MOVES],
+            stopped_by_clock=allowance.stopped_by_clock,
         )
 
 
