@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .analysis.placeholders import mark_placeholders
 from .cascade.search import Cascaded, cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
-from .equivalence.proof import Proof, inspect, prove
+from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .io import offline_plan, plan_label, positional_metadata
 from .io.files import read_file
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import loosest
+from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
 from .ir.origin import pieces_in
@@ -29,6 +30,7 @@ from .memory.figures import MemoryUse
 from .memory.label import label_of
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed
+from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
@@ -64,17 +66,23 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         data, name = _load(source)
         model = read_model(data)
         check_model(model)
+        mark_placeholders(model, offline_plan.decode(model) or {})
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
     with clock.stage("inspect"):
         looked_at = inspect(data, options, progress)
+        shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
+        if shaped_file.wrong:
+            original = facts_of(shaped_file.model, name, len(data), profile)
 
-    run = _Setting(data, profile, clock, progress, Interruption(options.keep_best, progress), [])
+    is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
+    before = original.libraries if is_right else None
+    run = _Setting(shaped_file.data, profile, clock, progress, Interruption(options.keep_best, progress), [])
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
-        shaped = _shape(run, attempt, original.libraries)
+        shaped = _shape(run, attempt, before)
         if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
             continue
         try:
@@ -90,9 +98,10 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         break
 
     stages = shaped.rewritten, shaped.cascaded
+    inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses, refused = ([each for stage in stages for each in getattr(stage, kind)] for kind in ("uses", "refused"))
     outcome = RunOutcome(
-        shaped.arrangement, len(written), tuple(uses), tuple(refused), proof, shaped.arenas, clock.seconds()
+        shaped.arrangement, len(written), (*inferred, *uses), tuple(refused), proof, shaped.arenas, clock.seconds()
     )
     report = build_report(original, shaped.model, outcome, profile, options)
     return Result(written, replace(report, warnings=(*dropped, *run.interruption.said, *run.notes, *report.warnings)))
@@ -127,8 +136,8 @@ class _Shaped:
     is_no_worse: bool
 
 
-def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed]) -> _Shaped:
-    """Rewrite, cascade and arrange; ``before`` is what each library needs for the original."""
+def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> _Shaped:
+    """Rewrite, cascade and arrange; ``before`` is what each library needs for the original, None if it runs wrongly."""
     clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
 
     with clock.stage("rewrite"):
@@ -151,12 +160,17 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed]) -
         arrangement, options = interruption.during(
             "ordering and planning", options, lambda each: arrange(model, profile, each)
         )
-        placement = placement_for_every_library(model, arrangement, before, profile, options)
+        placement = (
+            arrangement.placement
+            if before is None
+            else placement_for_every_library(model, arrangement, before, profile, options)
+        )
         if placement is not None:
             arrangement = replace(arrangement, placement=placement)
         arenas = arena_by_kernels(model, options) | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
+        check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
     is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
@@ -198,6 +212,7 @@ def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None =
     data, name = _load(source)
     model = read_model(data)
     check_model(model)
+    mark_placeholders(model, offline_plan.decode(model) or {})
     return build_analysis(model, name, len(data), profile)
 
 

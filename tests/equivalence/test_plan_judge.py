@@ -35,7 +35,7 @@ def test_right_plans_pass_and_every_tensor_was_looked_at(name: str, interpreters
     data = optimize(write_model(ALL[name]()), UNPROVED).model
     model = read_model(data)
     samples = seeded_inputs(model, 5, 0)
-    found = judge_plan(interpreters["tflm"], data, model.main, samples, arena_for(model), None)
+    found = judge_plan(interpreters["tflm"], data, model, samples, arena_for(model), None)
     assert (found.reason, found.difference) == (None, None)
     assert found.apart is not None
     shown = {index for each in snapshots(data, found.run.facts["head"]) for index in each.tensors.values()}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..analysis.bounds import io_lower_bound
+from ..graph.interrupted_search import InterruptedSearch
 from ..graph.search_limit import SearchLimit
 from ..ir.change import OUT_OF_TIME, Refusal, RewriteUse
 from ..ir.copying import copy_model
@@ -44,11 +45,16 @@ class Cascaded:
 def cascade(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Cascaded:
     """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
 
-    ``model`` itself is returned where nothing is gained; it may be left in another order.
+    ``model`` itself is returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at
+    Ctrl-C.
     """
     if not options.cascade or not model.main.operators:
         return Cascaded(model, (), ())
-    return _Cascading(model, profile, options, progress).run()
+    cascading = _Cascading(model, profile, options, progress)
+    try:
+        return cascading.run()
+    except KeyboardInterrupt as stopped:
+        raise InterruptedSearch(cascading.best_so_far) from stopped
 
 
 class _Cascading:
@@ -58,13 +64,14 @@ class _Cascading:
         # Regions are intervals of steps: first of the order that the model would have without stripes.
         model.main.reorder(arrange(model, profile, options).placement.order)
         self._own = StripeSearch(model, profile, options, self._stop)
+        self._searches = [self._own]
 
     def run(self) -> Cascaded:
         """Search the model's own order, and others in which more regions are intervals."""
         model, unstriped = self._own.model, self._own.judge.cost(())
         if unstriped.head <= io_lower_bound(model) or self._own.is_enough(unstriped):
             return Cascaded(model, (), ())
-        searches = [self._own]
+        searches = self._searches
         best = self._best_in(self._own, None)
         for order in self._orders():
             if best[0].is_enough(best[0].judge.cost(best[1])):
@@ -80,6 +87,17 @@ class _Cascading:
         if not chosen:
             return Cascaded(model, (), refused)
         return Cascaded(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
+
+    def best_so_far(self) -> Cascaded:
+        """The best that has been planned, if only as a draft: its full plan is no worse."""
+        every = [(*best, search) for search in self._searches if (best := search.judge.best_so_far()) is not None]
+        if not every:
+            return Cascaded(self._own.model, (), ())
+        _, chosen, search = min(every, key=lambda each: each[0])
+        if not chosen:
+            return Cascaded(self._own.model, (), ())
+        uses = tuple(_use(search, each, chosen, is_measured=False) for each in chosen)
+        return Cascaded(search.judge.striped(chosen), uses, (Refusal(_RULE, "the search", "interrupted"),))
 
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
@@ -129,10 +147,10 @@ class _Cascading:
         return Refusal(_RULE, label(operator), reason)
 
 
-def _use(search: StripeSearch, each: StripedRegion, best: Chosen) -> RewriteUse:
+def _use(search: StripeSearch, each: StripedRegion, best: Chosen, is_measured: bool = True) -> RewriteUse:
     without = tuple(other for other in best if other != each)
     names = tuple(label(operator) for operator in search.model.main.operators[each.first : each.end])
-    saved = search.judge.cost(without).need - search.judge.cost(best).need
+    saved = search.judge.cost(without).need - search.judge.cost(best).need if is_measured else 0
     return RewriteUse(f"cascade in {_said(search.model, each)}", names, "exact", saved)
 
 

@@ -30,7 +30,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, ModelPath, Percent, Pin
+from .types import ByteSize, Date, ModelPath, Percent, Pin
 
 if TYPE_CHECKING:
     from ..report.model import Report
@@ -93,6 +93,13 @@ _AS_IS = "as_is"
     show_default=True,
     help="What to do with rows that two neighbouring stripes need (the halo): compute them twice (recompute), keep "
     "them in memory (rolling), or whichever is cheaper (both).",
+)
+@click.option("--no-loops", is_flag=True, help="Write stripes one after the other, never as one loop.")
+@click.option(
+    "--tflm-since",
+    type=Date(),
+    metavar="YYYY-MM-DD",
+    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present one]",
 )
 @click.option(
     "--io",
@@ -255,13 +262,21 @@ def _print(report: Report, as_json: bool, as_csv: bool, explain: bool) -> None:
 
 
 def _options(
-    no_verify: bool, no_rewrite: bool, no_cascade: bool, no_reorder: bool, scheduler: str, halo: str, **chosen: Any
+    no_verify: bool,
+    no_rewrite: bool,
+    no_cascade: bool,
+    no_loops: bool,
+    no_reorder: bool,
+    scheduler: str,
+    halo: str,
+    **chosen: Any,
 ) -> Options:
-    """The options of ``optimize`` from its flags, four of which say what is left out."""
+    """The options of ``optimize`` from its flags, five of which say what is left out."""
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
     if chosen["keep_best"] is None:
         chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
+    stages["loops"] = not no_loops
     return Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,20 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
         if size % 1:
             self.fail(f"'{value}' is not a size; write bytes, or for example 64K, 64KiB or 0.5M", param, ctx)
         return int(size)
+
+
+class Date(click.ParamType):  # type: ignore[type-arg]
+    """A day such as ``2025-11-10``."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"'{value}' is no date; write for example 2025-11-10", param, ctx)
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg]

@@ -92,11 +92,11 @@ def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, 
     ``name``: the wheel's, or ``RUNNER``, the user's own.
     """
     ground, interpreter = original.grounds[name], interpreters[name]
-    graph, samples, promise = claim.model.main, claim.samples, claim.promises.get(name, NO_PROMISE)
+    samples, promise = claim.samples, claim.promises.get(name, NO_PROMISE)
     arena = LARGEST_ARENA if name == RUNNER else claim.arena_bytes
     if not samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    planned = judge_plan(interpreter, claim.data, graph, samples, arena, promise.required_bytes)
+    planned = judge_plan(interpreter, claim.data, claim.model, samples, arena, promise.required_bytes)
     wrong = _against_plan(planned, promise)
     if not planned.run.ran and ground.trace is None:
         return Judgement(_silent(ground), {}, False, ground.reason)
@@ -113,13 +113,17 @@ def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, 
     def traced(data: bytes, model: Model) -> Trace | Run:
         return run_exposed(interpreter, data, samples, arena)
 
-    if ground.trace is None or not ground.is_sound:
-        verdict = _without_ground(ground, original, claim, apart, traced)
-    else:
+    if ground.trace is not None and ground.is_sound:
         verdict = _compared(original, ground, claim, apart, planned.outputs, traced)
-    return Judgement(verdict, planned.run.facts, ground.is_sound, None if ground.is_sound else _UNSOUND)
+        return Judgement(verdict, planned.run.facts, True)
+    is_sound = first_output_difference(apart.outputs, planned.outputs) is None
+    if not is_sound:
+        return Judgement(_silent(ground, _UNSOUND), planned.run.facts, False, _UNSOUND)
+    verdict = _without_ground(ground, original, claim, apart, traced)
+    return Judgement(verdict, planned.run.facts, True)
 
 
+_GRAPH_RUNTIMES = ("litert", "tensorflow")
 _UNSOUND = "TFLM computes the original itself in more than one way"
 Traced = Callable[[bytes, Model], "Trace | Run"]
 """Runs another model over the same samples."""
@@ -209,8 +213,9 @@ def _inner_difference(
 
 def _without_ground(ground: Ground, original: Original, claim: Claim, apart: Trace, traced: Traced) -> Verdict:
     """No verdict on the original, but on what never changes a value, where the runtime can say that much."""
-    silent = _silent(ground, None if ground.is_sound else _UNSOUND)
-    if claim.rewritten is None or claim.rewritten_model is None or not ground.is_sound:
+    reason = ground.reason if ground.is_sound else _UNSOUND
+    silent = _silent(ground, reason)
+    if claim.rewritten is None or claim.rewritten_model is None:
         return silent
     stage = traced(claim.rewritten, claim.rewritten_model)
     if isinstance(stage, Run):
@@ -220,8 +225,21 @@ def _without_ground(ground: Ground, original: Original, claim: Claim, apart: Tra
     text = _text(claim.rewritten_model, first_output_difference(stage.outputs, apart.outputs), inner)
     if text is not None:
         return _differing(original, f"stripes, order or plan change values: {text}")
-    said = f"{ground.reason}; the result equals the rewritten graph before its order and plan"
+    said = f"{reason}; the result equals the rewritten graph before its order and plan{_beside_litert(original, apart)}"
     return Verdict(0, None, 0.0, said, kernels=ground.kernels)
+
+
+def _beside_litert(original: Original, apart: Trace) -> str:
+    """How far TFLM's outputs of the result are from LiteRT's of the original: the two round differently."""
+    other = next((original.grounds[name].trace for name in _GRAPH_RUNTIMES if name in original.grounds), None)
+    if other is None or any(a[0].shape != b[0].shape for a, b in _pairs(other.outputs, apart.outputs)):
+        return ""
+    gap = gap_between(other.outputs, apart.outputs, {})
+    return f", and differs from what LiteRT computes of the original by at most {gap.max_abs_diff:g}"
+
+
+def _pairs(before: dict[int, list[Array]], after: dict[int, list[Array]]) -> list[tuple[list[Array], list[Array]]]:
+    return [(values, after[at]) for at, values in before.items() if at in after]
 
 
 def _text(model: Model, outer: OutputDifference | None, inner: InnerDifference | None) -> str | None:

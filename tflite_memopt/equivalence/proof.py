@@ -21,6 +21,7 @@ from .judge import Claim, Judgement, judge_graph, judge_on_tflm
 from .limits import ProcessLimits
 from .original import Original, arena_for, look_at
 from .pool import Interpreters, open_interpreters
+from .shapes import InferredModel, shaped_by_litert
 from .stored import first_stored_difference, interface_differences
 from .verdict import Basis, Verdict
 
@@ -60,6 +61,13 @@ def inspect(data: bytes, options: Options, progress: Progress) -> Original | Non
     if runner is not None and runner.trace is None and tflm is not None and tflm.trace is not None:
         raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
     return found
+
+
+def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
+    """The model with the shapes that LiteRT infers, where no proof is asked for."""
+    progress("inferring shapes on litert")
+    with open_interpreters(("litert",), _limits(options)) as interpreters:
+        return shaped_by_litert(data, read_model(data), interpreters)
 
 
 def prove(subject: Subject, options: Options, progress: Progress, original: Original | None = None) -> Proof:
@@ -113,8 +121,11 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
 
 
 def _open(options: Options) -> AbstractContextManager[Interpreters]:
-    limits = ProcessLimits(options.interpreter_seconds, options.interpreter_memory)
-    return open_interpreters(options.runtimes, limits, options.runner)
+    return open_interpreters(options.runtimes, _limits(options), options.runner)
+
+
+def _limits(options: Options) -> ProcessLimits:
+    return ProcessLimits(options.interpreter_seconds, options.interpreter_memory)
 
 
 def _asked(options: Options) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ class _Replay:
         self.arena.temporarily(self.pointer * len(self.model.graphs), self.pointer)
         self.arena.temporarily(ALLOCATION_INFO.on(self.abi) * (len(tensors) + self.scratch_count), self.pointer)
         for tensor in tensors:
-            if tensor.is_variable:
+            if tensor.is_variable and not in_head(tensor):
                 self.arena.persistent(tensor.nbytes)
         planned = sum(map(in_head, tensors)) + self.scratch_count
         self.arena.offer_the_rest(PLANNED_BUFFER.on(self.abi) * planned)

@@ -30,7 +30,7 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     uses = {name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()}
     top = peak(working_sets_in_arena(model, layout, offsets))
     return MemoryUse(
-        operators=sum(len(graph.operators) for graph in model.graphs),
+        operators=operator_count(model),
         tensors=sum(len(graph.tensors) for graph in model.graphs),
         macs=model_macs(model),
         peak_bytes=top.nbytes if top else 0,
@@ -43,6 +43,11 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
         tflm={"error": "not measured"},
         peak=step_use(top) if top else None,
     )
+
+
+def operator_count(model: Model) -> int:
+    """Operators of all subgraphs."""
+    return sum(len(graph.operators) for graph in model.graphs)
 
 
 def operator_kinds(model: Model) -> frozenset[str]:

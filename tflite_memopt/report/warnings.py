@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..kernels.profile import KernelProfile
+from ..kernels.since import needed_since
 from ..memory.libraries import worse_under
 from ..options import Options
 from .model import Report
@@ -38,7 +39,7 @@ def _of_basis(report: Report) -> Iterator[str]:
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
-    if any(use.kind != "view" for use in report.sharing):
+    if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
         yield f"outputs lie on inputs: right only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
@@ -54,6 +55,9 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
         yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
+        since = needed_since(report.operators_added)
+        if since is not None:
+            yield f"the firmware needs TFLM of {since} or later; --tflm-since leaves out what an older one has not"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 

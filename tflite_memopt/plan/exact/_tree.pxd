@@ -16,10 +16,12 @@ cdef long long PARTS
 cdef long long DIRTY
 cdef long long NODES
 cdef long long WORK
+cdef long long QUEUED
 cdef long long _LEAST
 cdef long long _CANDIDATE
 cdef long long _PLACED
 cdef long long _RANK
+cdef long long _MOST
 
 cdef class TreeData:
     cdef public long long[::1] size
@@ -49,10 +51,13 @@ cdef class TreeData:
     cdef public long long decomposes
     cdef public long long ranks_anew
     cdef public long long infers
+    cdef public long long propagates
+    cdef public long long changes
     cdef public long long reserve
 
 cdef class TreeState:
     cdef public long long[::1] least
+    cdef public long long[::1] most
     cdef public long long[::1] candidate
     cdef public long long[::1] placed
     cdef public long long[::1] left
@@ -75,6 +80,8 @@ cdef class TreeState:
     cdef public long long[::1] parts
     cdef public long long[::1] dirty
     cdef public long long[::1] is_dirty
+    cdef public long long[::1] queue
+    cdef public long long[::1] is_queued
     cdef public long long[::1] registers
 
 cpdef void start(TreeData d, TreeState s, long long capacity) noexcept
@@ -94,6 +101,12 @@ cdef long long _next_candidate(TreeData d, TreeState s, long long item, long lon
 cdef long long _is_allowed(TreeData d, TreeState s, long long item, long long offset) noexcept
 cdef long long _lowest_allowed(TreeData d, TreeState s, long long item, long long floor) noexcept
 cdef long long _raise(TreeData d, TreeState s, long long item, long long bound) noexcept
+cdef long long _lower(TreeData d, TreeState s, long long item, long long bound) noexcept
+cdef void _skip_candidate(TreeData d, TreeState s, long long item, long long bound) noexcept
+cdef void _changed(TreeData d, TreeState s, long long item) noexcept
+cdef long long _propagate(TreeData d, TreeState s) noexcept
+cdef long long _push_neighbours(TreeData d, TreeState s, long long item) noexcept
+cdef void _forget_queue(TreeState s) noexcept
 cdef void _set_candidate(TreeState s, long long item, long long offset) noexcept
 cdef void _mark(TreeState s, long long row) noexcept
 cdef void _forget_dirty(TreeState s) noexcept

@@ -101,7 +101,9 @@ def build(problem: PlanProblem, indices: Sequence[int], settings: TreeSettings) 
         "decomposes": int(settings.decomposes),
         "ranks_anew": int(settings.ranks_anew),
         "infers": int(settings.infers),
-        "reserve": 4 * len(items) + 2 * max(map(len, entries)) + 16,
+        "propagates": int(settings.propagates),
+        "changes": 16 * len(items),
+        "reserve": 2 * 16 * len(items) + 4 * len(items) + 4 * max(map(len, entries)) + 16,
     }
     grain = gcd(grid, *(item.size for item in items))
     return TreeGroup(

@@ -27,6 +27,7 @@ class TreeSettings:
     ranks_anew: bool = True
     canonical: bool = True
     infers: bool = True
+    propagates: bool = True
     orderings: tuple[str, ...] = ORDERINGS
     halves: bool = True
     compiles: bool = True

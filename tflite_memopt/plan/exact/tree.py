@@ -33,9 +33,9 @@ FOUND, NONE, LIMIT, FULL = 0, 1, 2, 3
 # What a node comes to.
 _COMPLETE, _CLOSED, _OPEN = 0, 1, 2
 # Positions in ``TreeState.registers``.
-CAPACITY, DEPTH, TRAIL, PARTS, DIRTY, NODES, WORK = 0, 1, 2, 3, 4, 5, 6
+CAPACITY, DEPTH, TRAIL, PARTS, DIRTY, NODES, WORK, QUEUED = 0, 1, 2, 3, 4, 5, 6, 7
 # What an entry of the trail restores.
-_LEAST, _CANDIDATE, _PLACED, _RANK = 0, 1, 2, 3
+_LEAST, _CANDIDATE, _PLACED, _RANK, _MOST = 0, 1, 2, 3, 4
 
 
 class TreeData:
@@ -83,6 +83,8 @@ class TreeData:
     decomposes: int
     ranks_anew: int
     infers: int
+    propagates: int
+    changes: int
     reserve: int
 
     def __init__(self, tables: dict[str, Any]) -> None:
@@ -100,6 +102,7 @@ class TreeState:
     """
 
     least: Ints
+    most: Ints
     candidate: Ints
     placed: Ints
     left: Ints
@@ -122,6 +125,8 @@ class TreeState:
     parts: Ints
     dirty: Ints
     is_dirty: Ints
+    queue: Ints
+    is_queued: Ints
     registers: Ints
 
     def __init__(self, tables: dict[str, Any]) -> None:
@@ -133,6 +138,9 @@ def start(d: TreeData, s: TreeState, capacity: int) -> None:
     """Begin a search anew within ``capacity`` bytes."""
     for i in range(len(d.size)):
         s.least[i] = max(d.fixed[i], 0)
+        s.most[i] = (capacity - d.size[i]) // d.alignment[i] * d.alignment[i]
+        if d.fixed[i] >= 0:
+            s.most[i] = min(s.most[i], d.fixed[i])
         s.candidate[i] = s.least[i]
         s.placed[i] = 0
         s.items[i] = i
@@ -150,6 +158,10 @@ def start(d: TreeData, s: TreeState, capacity: int) -> None:
     s.registers[CAPACITY] = capacity
     s.registers[DEPTH] = -1
     s.registers[DIRTY] = len(d.row_load)
+    for i in range(len(d.size)):
+        s.queue[i] = i
+        s.is_queued[i] = 1
+    s.registers[QUEUED] = len(d.size)
     _push(s, 0, len(d.size))
     _rank_slice(d, s, 0, len(d.size))
 
@@ -161,7 +173,7 @@ def run(d: TreeData, s: TreeState, nodes: int, work: int) -> int:
     """
     is_possible = 1
     for i in range(len(d.size)):
-        if s.least[i] + d.size[i] > s.registers[CAPACITY]:
+        if s.least[i] > s.most[i]:
             is_possible = 0
     if is_possible == 0 and s.registers[DEPTH] <= 0:
         return NONE
@@ -262,8 +274,10 @@ def _place(d: TreeData, s: TreeState, item: int, offset: int) -> int:
     """Fix an item; 0 when some other item or section no longer fits."""
     s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
     _record(s, _LEAST, item, s.least[item])
+    _record(s, _MOST, item, s.most[item])
     _record(s, _PLACED, item, 0)
     s.least[item] = offset
+    s.most[item] = offset
     s.placed[item] = 1
     _count(d, s, item, -1)
     for k in range(d.count_from[item], d.count_from[item + 1]):
@@ -352,7 +366,7 @@ def _next_candidate(d: TreeData, s: TreeState, item: int, floor: int) -> int:
 def _is_allowed(d: TreeData, s: TreeState, item: int, offset: int) -> int:
     """Whether an item may lie there as far as placed items go, and below the capacity."""
     least, placed, other, low, high = s.least, s.placed, d.conflict_other, d.conflict_low, d.conflict_high
-    if offset + d.size[item] > s.registers[CAPACITY] or (d.fixed[item] >= 0 and offset != d.fixed[item]):
+    if offset > s.most[item] or (d.fixed[item] >= 0 and offset != d.fixed[item]):
         return 0
     s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
     for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
@@ -380,13 +394,87 @@ def _raise(d: TreeData, s: TreeState, item: int, bound: int) -> int:
     """Raise an item's least offset; 0 when it no longer fits. Its rows become dirty."""
     if bound <= s.least[item]:
         return 1
-    if bound + d.size[item] > s.registers[CAPACITY] or (d.fixed[item] >= 0 and bound > d.fixed[item]):
+    if bound > s.most[item]:
         return 0
     _record(s, _LEAST, item, s.least[item])
     s.least[item] = bound
+    if s.candidate[item] < bound and s.placed[item] == 0:
+        _skip_candidate(d, s, item, bound)
+    _changed(d, s, item)
+    return 1
+
+
+def _lower(d: TreeData, s: TreeState, item: int, bound: int) -> int:
+    """Lower the offset up to which an item may lie; 0 when it no longer fits."""
+    if bound >= s.most[item]:
+        return 1
+    bound = bound // d.alignment[item] * d.alignment[item]
+    if bound < s.least[item]:
+        return 0
+    _record(s, _MOST, item, s.most[item])
+    s.most[item] = bound
+    if bound < s.candidate[item] < NEVER:
+        _set_candidate(s, item, NEVER)
+    _changed(d, s, item)
+    return 1
+
+
+def _skip_candidate(d: TreeData, s: TreeState, item: int, bound: int) -> None:
+    """The candidate lies below what the item may have: go on to the next one."""
+    if d.canonical == 0:
+        _set_candidate(s, item, _lowest_allowed(d, s, item, bound))
+    elif d.is_simple[item] == 1 and d.goes_below == 0:
+        _set_candidate(s, item, NEVER)
+    else:
+        _set_candidate(s, item, _next_candidate(d, s, item, bound))
+
+
+def _changed(d: TreeData, s: TreeState, item: int) -> None:
     for k in range(d.count_from[item], d.count_from[item + 1]):
         _mark(s, d.count_row[k])
+    if d.propagates == 1 and s.is_queued[item] == 0:
+        s.is_queued[item] = 1
+        s.queue[s.registers[QUEUED]] = item
+        s.registers[QUEUED] += 1
+
+
+def _propagate(d: TreeData, s: TreeState) -> int:
+    """Let every pair of which only one of the two can lie on top draw its conclusion; 0 when one has no place left."""
+    first = s.registers[TRAIL]
+    is_open = 1
+    while s.registers[QUEUED] > 0 and s.registers[TRAIL] < first + d.changes:
+        s.registers[QUEUED] -= 1
+        item = s.queue[s.registers[QUEUED]]
+        s.is_queued[item] = 0
+        if is_open == 1:
+            is_open = _push_neighbours(d, s, item)
+        if is_open == 0:
+            break
+    _forget_queue(s)
+    return is_open
+
+
+def _push_neighbours(d: TreeData, s: TreeState, item: int) -> int:
+    s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
+    for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
+        o = d.conflict_other[k]
+        low, high = d.conflict_low[k], d.conflict_high[k]
+        if s.placed[o] == 1 and s.placed[item] == 1:
+            continue
+        if low < s.least[item] - s.most[o] < high:
+            # The item lies above the other one.
+            if _raise(d, s, item, _aligned(d, item, s.least[o] + high)) == 0 or _lower(d, s, o, s.most[item] - high) == 0:
+                return 0
+        if low < s.most[item] - s.least[o] < high:
+            if _lower(d, s, item, s.most[o] + low) == 0 or _raise(d, s, o, _aligned(d, o, s.least[item] - low)) == 0:
+                return 0
     return 1
+
+
+def _forget_queue(s: TreeState) -> None:
+    for k in range(s.registers[QUEUED]):
+        s.is_queued[s.queue[k]] = 0
+    s.registers[QUEUED] = 0
 
 
 def _set_candidate(s: TreeState, item: int, offset: int) -> None:
@@ -405,26 +493,28 @@ def _forget_dirty(s: TreeState) -> None:
     for k in range(s.registers[DIRTY]):
         s.is_dirty[s.dirty[k]] = 0
     s.registers[DIRTY] = 0
+    _forget_queue(s)
 
 
 def _settle(d: TreeData, s: TreeState) -> int:
     """Section inference: 0 when a dirty row cannot hold what is left of it above its lowest item."""
-    least, placed, row_item = s.least, s.placed, d.row_item
-    is_open = 1
-    for k in range(s.registers[DIRTY] * d.infers):
+    least, most, size, placed, row_item = s.least, s.most, d.size, s.placed, d.row_item
+    is_open = _propagate(d, s)
+    for k in range(s.registers[DIRTY] * d.infers * is_open):
         row = s.dirty[k]
         if s.left[row] == 0:
             continue
         s.registers[WORK] += d.row_from[row + 1] - d.row_from[row]
-        room = s.registers[CAPACITY] + d.row_spare[row] - s.left[row]
-        lowest = NEVER
+        need = s.left[row] - d.row_spare[row]
+        lowest, highest = NEVER, 0
         for m in range(d.row_from[row], d.row_from[row + 1]):
             i = row_item[m]
-            if placed[i] == 0 and least[i] < lowest:
-                lowest = least[i]
-                if lowest <= room:
+            if placed[i] == 0:
+                lowest = min(lowest, least[i])
+                highest = max(highest, most[i] + size[i])
+                if highest - lowest >= need:
                     break
-        if lowest > room:
+        if highest - lowest < need:
             is_open = 0
             break
     _forget_dirty(s)
@@ -457,6 +547,8 @@ def _undo(d: TreeData, s: TreeState, mark: int) -> None:
         kind, item, value = s.trail_kind[top], s.trail_item[top], s.trail_value[top]
         if kind == _LEAST:
             s.least[item] = value
+        elif kind == _MOST:
+            s.most[item] = value
         elif kind == _CANDIDATE:
             s.candidate[item] = value
         elif kind == _RANK:
