@@ -16,7 +16,7 @@ LEVELS = (
     ("analysis", "io", "kernels"),
     ("options",),
     ("memory", "equivalence"),
-    ("cascade", "report", "rewrite"),
+    ("cascade", "firmware", "report", "rewrite"),
     ("pipeline",),
     ("cli", "__init__"),
     ("__main__",),
