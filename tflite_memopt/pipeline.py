@@ -29,7 +29,7 @@ from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
 from .memory.label import label_of
 from .memory.layout import memory_layout
-from .memory.libraries import LibraryNeed
+from .memory.libraries import LibraryNeed, miscomputed
 from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
@@ -184,6 +184,8 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
     is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
+    # A rewrite must not lead to an operator that a kernel library computes wrongly.
+    is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(read_model(run.data), profile))
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
 
 

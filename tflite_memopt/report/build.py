@@ -15,7 +15,7 @@ from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
 from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse
 from ..memory.layout import memory_layout
-from ..memory.libraries import LibraryNeed, needs_by_library
+from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
@@ -25,7 +25,7 @@ from ..version import __version__
 from .advice import advice_for
 from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
 from .summary import summary_of, summary_of_analysis
-from .warnings import warnings_for
+from .warnings import of_miscomputed, warnings_for
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ def build_report(
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
-    return replace(report, warnings=warnings, summary=summary_of(report, advice))
+    wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
+    return replace(report, warnings=(*wrong, *warnings), summary=summary_of(report, advice))
 
 
 def build_analysis(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> Analysis:
