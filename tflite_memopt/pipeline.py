@@ -78,7 +78,24 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
     before = original.libraries if is_right else None
-    run = _Setting(shaped_file.data, profile, clock, progress, Interruption(options.keep_best, progress), [])
+    run = _Setting(shaped_file.data, profile, clock, progress, Interruption(options.keep_best, progress), looked_at, [])
+    shaped, written, proof = _best_proved(run, options, before)
+
+    inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
+    uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
+    refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
+    outcome = RunOutcome(shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds())
+    report = build_report(original, shaped.model, outcome, profile, options)
+    return Result(written, replace(report, warnings=(*run.notes, *report.warnings)))
+
+
+def _best_proved(
+    run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None
+) -> tuple[_Shaped, bytes, Proof]:
+    """The first result that is proved equal and makes no library need more, with one step after another left out.
+
+    ``before`` is what each library needs for the original, None if it runs wrongly.
+    """
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
@@ -86,25 +103,18 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
             continue
         try:
-            written, proof = _prove(run, shaped, attempt, looked_at)
+            written, proof = _prove(run, shaped, attempt)
         except FailedProofError as failure:
             if number == len(attempts):
                 raise
             if options.keep_failures is not None:
-                save_failure(options.keep_failures, step, failure, looked_at)
+                save_failure(options.keep_failures, step, failure, run.looked_at)
             dropped.append(f"{step} left out, since the result failed its proof; please report this model: {failure}")
-            progress(dropped[-1])
+            run.progress(dropped[-1])
             continue
         break
-
-    stages = shaped.rewritten, shaped.cascaded
-    inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
-    uses, refused = ([each for stage in stages for each in getattr(stage, kind)] for kind in ("uses", "refused"))
-    outcome = RunOutcome(
-        shaped.arrangement, len(written), (*inferred, *uses), tuple(refused), proof, shaped.arenas, clock.seconds()
-    )
-    report = build_report(original, shaped.model, outcome, profile, options)
-    return Result(written, replace(report, warnings=(*dropped, *run.interruption.said, *run.notes, *report.warnings)))
+    run.notes[:] = (*dropped, *run.interruption.said, *run.notes)
+    return shaped, written, proof
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,7 @@ class _Setting:
     clock: StageClock
     progress: Progress
     interruption: Interruption
+    looked_at: Original | None
     notes: list[str]
 
 
@@ -176,7 +187,7 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
 
 
-def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original | None) -> tuple[bytes, Proof]:
+def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Proof]:
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):
@@ -198,7 +209,7 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
             promise=_promise(placement.memory, "64") if profile.in_wheel else NO_PROMISE,
             runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
         )
-        return written, prove(subject, options, run.progress, looked_at)
+        return written, prove(subject, options, run.progress, run.looked_at)
 
 
 def _promise(memory: MemoryUse, layout: str) -> Promise:

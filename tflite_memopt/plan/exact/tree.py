@@ -463,7 +463,10 @@ def _push_neighbours(d: TreeData, s: TreeState, item: int) -> int:
             continue
         if low < s.least[item] - s.most[o] < high:
             # The item lies above the other one.
-            if _raise(d, s, item, _aligned(d, item, s.least[o] + high)) == 0 or _lower(d, s, o, s.most[item] - high) == 0:
+            if (
+                _raise(d, s, item, _aligned(d, item, s.least[o] + high)) == 0
+                or _lower(d, s, o, s.most[item] - high) == 0
+            ):
                 return 0
         if low < s.most[item] - s.least[o] < high:
             if _lower(d, s, item, s.most[o] + low) == 0 or _raise(d, s, o, _aligned(d, o, s.least[item] - low)) == 0:
