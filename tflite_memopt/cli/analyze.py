@@ -10,13 +10,20 @@ import click
 from .exit_codes import OVER_BUDGET
 from .pictures import HTML, PLOT, check_files, check_pictures, pictures
 from .shared import FORCE, JSON, KERNELS, TARGET, csv_option, only_one_format, show
-from .types import ModelPath
+from .types import ByteSize, ModelPath
 
 
 @click.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @TARGET
 @KERNELS
+@click.option(
+    "--sram",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
+    "cross between them, and how many orders of the operators would fit.",
+)
 @JSON
 @csv_option("an operator")
 @HTML
@@ -33,6 +40,7 @@ def analyze(
     source: Path,
     target: str | None,
     kernels: str,
+    sram: int | None,
     as_json: bool,
     as_csv: bool,
     html_path: Path | None,
@@ -56,7 +64,7 @@ def analyze(
     check_pictures(html_path, plot_path)
     check_files((html_path, plot_path), (source,), force)
     before = None if baseline is None else read_file(baseline)
-    analysis = run(source, kernels, target)
+    analysis = run(source, kernels, target, sram)
     write_files(pictures(html_path, lambda: analysis_page(analysis), plot_path, {"now": analysis.arena}))
     if before is not None:
         rows = growth_since(analysis, before)
