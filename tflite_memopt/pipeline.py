@@ -220,14 +220,19 @@ def _promise(memory: MemoryUse, layout: str) -> Promise:
     return Promise(required, memory.arena_bytes)
 
 
-def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None) -> Analysis:
-    """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`."""
+def analyze(
+    source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None, sram: int | None = None
+) -> Analysis:
+    """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`.
+
+    ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
+    """
     profile = profile_for(target, kernels)
     data, name = _load(source)
     model = read_model(data)
     check_model(model)
     mark_placeholders(model, offline_plan.decode(model) or {})
-    return build_analysis(model, name, len(data), profile)
+    return build_analysis(model, name, len(data), profile, sram)
 
 
 def verify(

@@ -17,6 +17,7 @@ from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse
 from ..memory.layout import memory_layout
 from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
+from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
 from ..schedule.bounds import schedule_lower_bound
@@ -112,16 +113,35 @@ def build_report(
     return replace(report, warnings=(*wrong, *warnings), summary=summary_of(report, advice))
 
 
-def build_analysis(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> Analysis:
-    """What ``analyze`` says of a model as it stands, its plan in force if it has one."""
+def build_analysis(
+    model: Model, name: str | None, file_bytes: int, profile: KernelProfile, sram: int | None = None
+) -> Analysis:
+    """What ``analyze`` says of a model as it stands, its plan in force if it has one.
+
+    ``sram``: bytes of a fast memory to study it with, or None.
+    """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
-    bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
+    problem = schedule_problem(model.main, layout)
+    bounds = bounds_of(model, layout, schedule_lower_bound(problem))
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned)
     summary = summary_of_analysis(memory, bounds, needs)
-    return Analysis(name, profile.target, profile.name, file_bytes, label, memory, needs, bounds, steps, summary, arena)
+    return Analysis(
+        model=name,
+        target=profile.target,
+        kernels=profile.name,
+        file_bytes=file_bytes,
+        planned_for=label,
+        memory=memory,
+        libraries=needs,
+        bounds=bounds,
+        steps=steps,
+        summary=summary,
+        arena=arena,
+        study=None if sram is None else sram_study(problem, sram),
+    )
 
 
 def _order_use(arrangement: Arrangement) -> SearchUse:
