@@ -29,7 +29,7 @@ from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
 from .memory.label import label_of
 from .memory.layout import memory_layout
-from .memory.libraries import LibraryNeed
+from .memory.libraries import LibraryNeed, miscomputed
 from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
@@ -184,6 +184,8 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
     is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
+    # A rewrite must not lead to an operator that a kernel library computes wrongly.
+    is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(read_model(run.data), profile))
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
 
 
@@ -218,14 +220,19 @@ def _promise(memory: MemoryUse, layout: str) -> Promise:
     return Promise(required, memory.arena_bytes)
 
 
-def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None) -> Analysis:
-    """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`."""
+def analyze(
+    source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None, sram: int | None = None
+) -> Analysis:
+    """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`.
+
+    ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
+    """
     profile = profile_for(target, kernels)
     data, name = _load(source)
     model = read_model(data)
     check_model(model)
     mark_placeholders(model, offline_plan.decode(model) or {})
-    return build_analysis(model, name, len(data), profile)
+    return build_analysis(model, name, len(data), profile, sram)
 
 
 def verify(
