@@ -30,6 +30,7 @@ from bench_loops import loops
 from bench_plan import plan
 from bench_rewrite import rewrite
 from bench_schedule import schedule
+from bench_search import search
 from markdown_table import row, table
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -158,6 +159,7 @@ cli.add_command(growth)
 cli.add_command(loops)
 cli.add_command(plan)
 cli.add_command(rewrite)
+cli.add_command(search)
 
 if __name__ == "__main__":
     cli()
