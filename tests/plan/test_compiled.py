@@ -14,7 +14,7 @@ from tests.plan.problems import guillotine, small_problems
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.compiled import code_for, compiled_copy
 from tflite_memopt.plan.exact import tree
-from tflite_memopt.plan.exact.group import build, time_groups
+from tflite_memopt.plan.exact.group import group_of, time_groups
 from tflite_memopt.plan.exact.run import run_tree
 from tflite_memopt.plan.exact.settings import ORDERINGS, TreeSettings
 from tflite_memopt.plan.hill_climb import moves, strategy
