@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Literal, get_args
 
 from .errors import UsageError
@@ -53,6 +54,8 @@ class Options:
     ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
     interruption ends the search and not the run.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
+    ``loops``: also write stripes as one loop, whose operators exist once. ``tflm_since``: the date of the firmware's
+    TFLM, None for a present one: what that does not have is not used.
     """
 
     target: str | None = None
@@ -83,6 +86,8 @@ class Options:
     max_extra_macs: float = 0.1
     max_extra_operators: int | None = None
     halos: tuple[str, ...] = HALOS
+    loops: bool = True
+    tflm_since: date | None = None
 
     def __post_init__(self) -> None:
         wrong = next(self._faults(), None)

@@ -110,7 +110,7 @@ def _spoils(original: Original, mutant: Mutant, interpreters: Interpreters) -> b
         claim = _claim(original, mutant)
     except MemoptError:
         return True
-    found = judge_plan(interpreters["tflm"], mutant.data, claim.model.main, original.samples, claim.arena_bytes, None)
+    found = judge_plan(interpreters["tflm"], mutant.data, claim.model, original.samples, claim.arena_bytes, None)
     return found.reason is not None or found.difference is not None
 
 

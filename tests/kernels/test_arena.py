@@ -1,11 +1,16 @@
-"""The replay of TFLM's allocator against the tail that the wheel reports."""
+"""The replay of TFLM's allocator against the wheel: the tail it reports, the smallest arena it accepts."""
 
 from __future__ import annotations
+
+import contextlib
 
 import numpy as np
 import pytest
 
 from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.runner import Interpreter
+from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.kernels.arena import arena_use
@@ -33,3 +38,18 @@ def test_parameters_are_aligned_as_the_wheel_aligns_them(before: int, dense: int
     model = builder.finish(tensor)
     measured = run_tflm(RunJob(write_model(model), [[np.zeros((1, 8), np.int8)]], 100_000)).facts["tail"]
     assert arena_use(model, 0, profile_named("reference").requests, WHEEL).tail == measured
+
+
+@pytest.mark.parametrize("length", range(18, 26))
+def test_the_planners_tables_lie_between_aligned_ends(length: int) -> None:
+    """The tail's structures end on any multiple of 8: what is left for the planner begins at the next of 16."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 16))
+    for number in range(length):
+        x = b.reshape(x, (1, 4, 4) if number % 2 else (1, 16))
+    data = write_model(b.finish(x))
+    model = read_model(data)
+    required = arena_use(model, 32, profile_named("reference").requests, WHEEL).required
+    samples = seeded_inputs(model, 1, 0)
+    with contextlib.closing(Interpreter("tflm")) as tflm:
+        assert [tflm.run(RunJob(data, samples, size)).ran for size in (required, required - 16)] == [True, False]

@@ -9,7 +9,7 @@ import click
 
 from ..options import PROVING, RUNTIMES, Options
 from .exit_codes import NOT_EQUAL
-from .shared import QUIET, RUNNER, SAMPLES, SEED, progress_line, show
+from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
 
 
@@ -25,6 +25,7 @@ from .types import ModelPath
     help="Where to run. [default: litert and tflm, and tensorflow where litert cannot]",
 )
 @RUNNER
+@JSON
 @QUIET
 def verify(
     first: Path,
@@ -34,7 +35,8 @@ def verify(
     seed: int,
     runtime: str | None,
     runner: str | None,
-    quiet: bool,
+    as_json: bool,
+    quiet: bool | None,
 ) -> None:
     """Compare A.tflite and B.tflite: their constants and interface, and on the same inputs every output, every inner
     tensor of the same name, and every tensor of B's plan.
@@ -44,11 +46,15 @@ def verify(
     """
     from ..pipeline import verify as run
     from ..report.console import render_verdicts
+    from ..report.model import Verification, to_json
 
     runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
     verdicts = run(first, second, options, progress_line(quiet))
-    show(render_verdicts(verdicts))
+    if as_json:
+        click.echo(to_json(Verification(verdicts)), nl=False)
+    else:
+        show(render_verdicts(verdicts))
     for name, verdict in verdicts.items():
         if verdict.equal is False:
             click.echo(f"{name}: {verdict.reason}", err=True)

@@ -21,6 +21,7 @@ from .findings import findings_in
 from .inputs import Sample, has_state, inputs_from_npz
 from .pool import Interpreters
 from .runner import ModelRunner, Run
+from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .trace import Trace, computed_tensors, trace_of
 
 _SPARE_ARENA = 8 << 20
@@ -51,15 +52,27 @@ class Ground:
 class Original:
     """The model as it came, the samples, and what every runtime makes of them, by runtime.
 
-    ``findings``: what is wrong with it, in words for its owner, most serious first.
+    ``shaped`` is the model with the shapes that LiteRT infers: LiteRT has run ``data``, and TFLM, which infers none,
+    ``shaped``. ``model`` is what ``shaped`` holds. ``findings``: what is wrong with the original, in words for its
+    owner, most serious first.
     """
 
     data: bytes
-    model: Model
+    shaped: InferredModel
     samples: list[Sample]
     grounds: Mapping[str, Ground]
     coverage: Coverage | None
     findings: tuple[str, ...]
+
+    @property
+    def model(self) -> Model:
+        """The model, with shapes that hold."""
+        return self.shaped.model
+
+    @property
+    def runs_right_on_tflm(self) -> bool:
+        """False where TFLM computes something else from the file as it came, so that its memory is no measure."""
+        return not self.shaped.wrong and all(ground.is_sound for ground in self.grounds.values())
 
 
 def arena_for(model: Model) -> int:
@@ -76,7 +89,7 @@ def look_at(
 
     ``model`` is what ``data`` holds. ``given`` samples are taken as they are; so are those of ``--inputs``. Where
     LiteRT's reference kernels fail, its optimised ones are tried, then TensorFlow. Raises UsageError when ``--inputs``
-    do not fit.
+    do not fit, UnsupportedModelError when shapes depend on values.
     """
     if given is None and options.inputs is not None:
         given = inputs_from_npz(options.inputs, model)
@@ -102,15 +115,23 @@ class _Look:
         needs_other = "litert" in runtimes and self.grounds["litert"].trace is None and not is_custom
         if "tensorflow" in runtimes or needs_other:
             self._first_of("tensorflow", (REFERENCE,))
+        shaped = self._shaped()
         if "tflm" in runtimes:
-            self.grounds["tflm"] = self._on_tflm("tflm", arena_for(self.model))
+            self.grounds["tflm"] = self._on_tflm("tflm", shaped, arena_for(shaped.model))
         if self.options.runner is not None:
-            self.grounds[RUNNER] = self._on_tflm(RUNNER, LARGEST_ARENA)
+            self.grounds[RUNNER] = self._on_tflm(RUNNER, shaped, LARGEST_ARENA)
             self._check_pointers()
         coverage = None if self.drawn is None else self.drawn.exercise.summary()
         samples = [] if self.drawn is None else self.drawn.samples
-        findings = findings_in(self.model, {name: each.trace for name, each in self.grounds.items()}, self._is_sound())
-        return Original(self.data, self.model, samples, self.grounds, coverage, findings)
+        traces = {name: each.trace for name, each in self.grounds.items()}
+        findings = findings_in(shaped, traces, self._is_sound())
+        return Original(self.data, shaped, samples, self.grounds, coverage, findings)
+
+    def _shaped(self) -> InferredModel:
+        for runtime in ("litert", "tensorflow"):
+            if runtime in self.grounds and self.grounds[runtime].trace is not None:
+                return shaped_by(self.data, self.model, self.grounds[runtime].trace)
+        return shaped_by_litert(self.data, self.model, self.interpreters)
 
     def _is_sound(self) -> bool:
         return all(each.is_sound for each in self.grounds.values())
@@ -147,12 +168,12 @@ class _Look:
         self.drawn = draw(self.model, self.options.samples, self.options.seed, self.given, run)
         return None if self.drawn is None else self.drawn.trace
 
-    def _on_tflm(self, name: str, arena: int) -> Ground:
+    def _on_tflm(self, name: str, shaped: InferredModel, arena: int) -> Ground:
         interpreter = self.interpreters[name]
         failed: list[Run] = []
 
         def run(samples: list[Sample]) -> Trace | None:
-            found = run_exposed(interpreter, self.data, samples, arena, backwards=not has_state(self.model.main))
+            found = run_exposed(interpreter, shaped.data, samples, arena, backwards=not has_state(self.model.main))
             if isinstance(found, Run):
                 failed.append(found)
                 return None
@@ -161,7 +182,7 @@ class _Look:
         trace = self._trace(run)
         if self.drawn is None:
             return Ground(None, self._refusal(failed[0]))
-        stock = interpreter.run(RunJob(self.data, self.drawn.samples, arena, fill=FILLS[0], measure=True))
+        stock = interpreter.run(RunJob(shaped.data, self.drawn.samples, arena, fill=FILLS[0], measure=True))
         if not stock.ran:
             return Ground(None, self._refusal(stock))
         outputs = trace_of(stock.arrays, len(self.drawn.samples)).outputs

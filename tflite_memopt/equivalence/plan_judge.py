@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.model import Graph
+from ..analysis.placeholders import partial_in
+from ..ir.model import Model
 from .adapter import RunJob
 from .compare import InnerDifference, first_inner_difference
 from .correspondence import Link
@@ -34,15 +35,18 @@ class Planned:
 def judge_plan(
     interpreter: ModelRunner,
     data: bytes,
-    graph: Graph,
+    model: Model,
     samples: list[Sample],
     arena_bytes: int,
     required_bytes: int | None,
 ) -> Planned:
     """Run a model as written, in an arena of exactly ``required_bytes`` where that is known, and judge its plan.
 
-    ``graph`` is its entry graph; ``arena_bytes`` is enough for anything, or all that a runner has.
+    ``model`` is what is written there; ``arena_bytes`` is enough for anything, or all that a runner has. What a loop
+    has not yet filled, or needs no longer, is not judged in the entry graph: what is read of it in the loop is.
     """
+    partial = partial_in(model)
+    left_out = {index for index, tensor in enumerate(model.main.tensors) if tensor in partial}
     run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0], measure=True))
     if not run.ran:
         return Planned(run, {}, None, _refusal(interpreter, data, samples, arena_bytes, required_bytes, run))
@@ -53,12 +57,12 @@ def judge_plan(
     shown = _snapshots(interpreter, data, samples, arena_bytes, int(run.facts["head"]))
     if isinstance(shown, Run):
         return Planned(run, outputs, None, f"its tensors could not be shown one by one: {shown.missing or shown.error}")
-    same = tuple(Link(index, index) for index in shown.tensors)
-    found = first_inner_difference(same, apart, shown, graph)
+    same = tuple(Link(index, index) for index in shown.tensors if index not in left_out)
+    found = first_inner_difference(same, apart, shown, model)
     if found is not None:
         again = run_exposed(interpreter, data, samples, arena_bytes, fill=FILLS[0])
         if isinstance(again, Trace):
-            found = first_inner_difference(same, _defined(apart, again, shown), shown, graph)
+            found = first_inner_difference(same, _defined(apart, again, shown), shown, model)
     return Planned(run, outputs, apart, None, found)
 
 

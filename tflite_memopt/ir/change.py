@@ -11,6 +11,8 @@ EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
 """From the strictest: the same bits; the same sums in another order (float); a requantised value more (integers)."""
 BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
+INFERRED_SHAPES = "inferred_shapes"
+"""The rule by which static shapes become those that LiteRT infers from the operands."""
 OUT_OF_TIME = "the time limit stopped the search: a longer one, or another machine, may find another result"
 """The reason that a search gives when the clock has ended it, and not its own limit."""
 

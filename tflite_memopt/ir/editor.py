@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from .dtype import DType
 from .making import Array, GraphWriter, add_buffer
 from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
 from .operator_versions import operator_version
@@ -37,7 +38,7 @@ class Editor(GraphWriter):
         ``origin`` is given where its values are those of a range of a tensor of the original.
         """
         tensor = Tensor(
-            self._unique(name),
+            self.unique(name),
             tuple(shape),
             like.dtype,
             self._no_data(),
@@ -55,7 +56,7 @@ class Editor(GraphWriter):
         """
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
-            self._constants[key] = super().constant(self._unique(name), values, quantization)
+            self._constants[key] = super().constant(self.unique(name), values, quantization)
             self._constants[key].origin = origin
         return self._constants[key]
 
@@ -63,9 +64,17 @@ class Editor(GraphWriter):
         """The version that the types and ranks of the outputs ask for."""
         return operator_version(name, outputs)
 
+    def integers(self, name: str, shape: Sequence[int], dtype: DType = DType.INT32) -> Tensor:
+        """A tensor of integers or truth values that is computed, without a quantisation."""
+        return self.graph.add_tensor(Tensor(self.unique(name), tuple(shape), dtype, self._no_data()))
+
     def fill(self, tensor: Tensor, values: Array) -> None:
         """Make a tensor that nothing writes a constant."""
         tensor.buffer = add_buffer(self.model, values)
+
+    def update_slice(self, whole: Tensor, rows: Tensor, begin: Tensor, output: Tensor) -> Operator:
+        """DYNAMIC_UPDATE_SLICE: ``output`` is ``whole`` with ``rows`` from ``begin`` on."""
+        return self.operator("DYNAMIC_UPDATE_SLICE", (whole, rows, begin), (output,))
 
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any
@@ -86,7 +95,8 @@ class Editor(GraphWriter):
         self.position += 1
         return operator
 
-    def _unique(self, name: str) -> str:
+    def unique(self, name: str) -> str:
+        """This name, or a longer one that the graph does not have yet; it is taken then."""
         found, number = name, 1
         while found in self._names:
             number += 1

@@ -11,7 +11,6 @@ from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.profiles import PROFILES
 from ..options import Options
-from ..plan.methods import solve as solve_plan
 from ..plan.problem import Plan
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import Schedule, ScheduleProblem
@@ -20,6 +19,7 @@ from .in_force import offsets_to_write
 from .layout import MemoryLayout, memory_layout
 from .pins import check_pins
 from .schedule_problem import schedule_problem
+from .together import solve_together
 from .usage import memory_use
 
 _OTHER_PROFILES_WORK = 0.05
@@ -85,7 +85,8 @@ def place(
     """The placement in one order; None where its pins collide."""
     layout = memory_layout(model, profile, options.pins, order)
     try:
-        plan = solve_plan(layout.problem, options.planner, SearchLimit(options.time_limit, options.seed, work))
+        limit = SearchLimit(options.time_limit, options.seed, work)
+        plan = solve_together(layout.problem, layout.groups, options.planner, limit)
     except InfeasibleError:
         if not options.pins:
             raise

@@ -10,19 +10,23 @@ from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
+from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
-from ..memory.figures import InterfaceTensor, MemoryUse
+from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse
 from ..memory.layout import memory_layout
-from ..memory.libraries import LibraryNeed, needs_by_library
+from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
+from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
 from ..schedule.bounds import schedule_lower_bound
 from ..schedule.check import peak_of
 from ..version import __version__
-from .model import Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
-from .warnings import warnings_for
+from .advice import advice_for
+from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
+from .summary import summary_of, summary_of_analysis
+from .warnings import of_miscomputed, warnings_for
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,16 @@ class ModelFacts:
     interface: tuple[InterfaceTensor, ...]
     kinds: frozenset[str]
     libraries: dict[str, LibraryNeed]
+    arena: ArenaMap
 
 
 def facts_of(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> ModelFacts:
     """The facts of a model, its offline plan in force if it has one; ``file_bytes`` is the size of its file."""
     planned = offline_plan.decode(model) or {}
-    memory = memory_use(model, memory_layout(model, profile), planned, profile)
+    layout = memory_layout(model, profile)
+    memory, arena = memory_use(model, layout, planned, profile), arena_map(model, layout, planned)
     needs = needs_by_library(model, planned, profile)
-    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model), needs)
+    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model), needs, arena)
 
 
 @dataclass(frozen=True)
@@ -99,18 +105,43 @@ def build_report(
         file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
         seconds=outcome.seconds,
         warnings=(),
+        summary=NO_SUMMARY,
+        arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
     )
-    return replace(report, warnings=warnings_for(report, profile, options))
+    warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
+    wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
+    return replace(report, warnings=(*wrong, *warnings), summary=summary_of(report, advice))
 
 
-def build_analysis(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> Analysis:
-    """What ``analyze`` says of a model as it stands, its plan in force if it has one."""
+def build_analysis(
+    model: Model, name: str | None, file_bytes: int, profile: KernelProfile, sram: int | None = None
+) -> Analysis:
+    """What ``analyze`` says of a model as it stands, its plan in force if it has one.
+
+    ``sram``: bytes of a fast memory to study it with, or None.
+    """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
-    bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
+    problem = schedule_problem(model.main, layout)
+    bounds = bounds_of(model, layout, schedule_lower_bound(problem))
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
-    return Analysis(name, profile.target, profile.name, file_bytes, label, memory, needs, bounds, steps)
+    arena = arena_map(model, layout, planned)
+    summary = summary_of_analysis(memory, bounds, needs)
+    return Analysis(
+        model=name,
+        target=profile.target,
+        kernels=profile.name,
+        file_bytes=file_bytes,
+        planned_for=label,
+        memory=memory,
+        libraries=needs,
+        bounds=bounds,
+        steps=steps,
+        summary=summary,
+        arena=arena,
+        study=None if sram is None else sram_study(problem, sram),
+    )
 
 
 def _order_use(arrangement: Arrangement) -> SearchUse:

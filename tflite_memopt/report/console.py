@@ -12,8 +12,11 @@ from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
+from ..memory.sram_study import SramStudy
 from .explanation import render_explanation
-from .model import Analysis, Comparison, MethodUse, Report, SearchUse
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
+from .names import short_name
+from .sizes import in_words
 
 _MAX_LIVE = 12
 _RUNNER_FACTS = {
@@ -26,7 +29,7 @@ _RUNNER_FACTS = {
 
 def render_report(report: Report, explain: bool = False) -> RenderableType:
     """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
-    parts: list[RenderableType] = [_comparison(report), _proof(report)]
+    parts: list[RenderableType] = [_sentences(report.summary), _comparison(report), _proof(report)]
     if report.runner is not None:
         parts.append(_on_runner(report.runner))
     if report.interface["before"] != report.interface["after"]:
@@ -60,12 +63,47 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
         table.add_row(f"lower bound on the head, {label}", _n(bound))
     table.add_row("file", _n(analysis.file_bytes))
-    parts: list[RenderableType] = [table, _largest_steps(analysis.steps)]
+    parts: list[RenderableType] = [_sentences(analysis.summary), table, _largest_steps(analysis.steps)]
     if analysis.planned_for is not None:
-        parts.insert(1, _planned_for(analysis.planned_for))
+        parts.insert(2, _planned_for(analysis.planned_for))
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
+    if analysis.study is not None:
+        parts += _study(analysis.study)
     return Group(*parts)
+
+
+def _study(study: SramStudy) -> list[RenderableType]:
+    """Traffic by size of the fast memory, and how much the order of operators decides."""
+    table = Table(title="bytes between chip and outside (Belady)", title_justify="left")
+    for column in ("fast memory", "order of the file", "best order", "change"):
+        table.add_column(column, justify="right")
+    for use in study.traffic:
+        cells = _n(use.own_order), _n(use.best_order)
+        table.add_row(in_words(use.on_chip), *cells, _change(*cells))
+    peaks = study.random_peaks
+    best = "proved the smallest" if study.is_proved else "the smallest found"
+    return [
+        table,
+        Text(
+            f"largest working set: {_n(study.own_peak)} bytes in the order of the file, {_n(study.best_peak)} in the "
+            f"best order ({best}); {_n(peaks[0])} to {_n(peaks[-1])} in {_n(len(peaks))} random orders, of which "
+            f"{100 * study.fitting_share:.1f} % fit {in_words(study.sram)}"
+        ),
+    ]
+
+
+def _sentences(summary: Summary) -> Text:
+    """The headline, and under it what changed, what limits the result and what would help, a line each."""
+    text = Text(summary.headline, style="bold")
+    advice = [f"{each.option}: {each.text}" for each in summary.advice]
+    sections = (("what changed", summary.changes), ("what limits it now", summary.limits), ("what would help", advice))
+    for title, lines in sections:
+        if lines:
+            text.append(f"\n\n{title}", style="not bold underline")
+        for line in lines:
+            text.append(f"\n  - {line}", style="not bold")
+    return text.append("\n")
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
@@ -160,7 +198,9 @@ def _sharing(report: Report) -> Table:
     for column in ("operator", "kind", "input", "output", "shared bytes"):
         table.add_column(column, justify="right" if column == "shared bytes" else "left")
     for use in report.sharing[:_MAX_LIVE]:
-        table.add_row(use.operator, use.kind, Text(use.input), Text(use.output), _n(use.saved_bytes))
+        table.add_row(
+            use.operator, use.kind, Text(short_name(use.input)), Text(short_name(use.output)), _n(use.saved_bytes)
+        )
     if len(report.sharing) > _MAX_LIVE:
         table.add_row(f"... and {len(report.sharing) - _MAX_LIVE} more", "", "", "", "")
     return table
@@ -239,12 +279,12 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
 
 
 def _peak(step: StepUse, when: str) -> Table:
-    title = f"{when}: operator {step.index} {step.operator} '{step.output}', {_n(step.bytes)} bytes"
+    title = f"{when}: operator {step.index} {step.operator} '{short_name(step.output)}', {_n(step.bytes)} bytes"
     table = Table(title=_text(title), title_justify="left")
     for column in ("live tensor", "shape", "type", "bytes"):
         table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
     for tensor in step.live[:_MAX_LIVE]:
-        table.add_row(_text(tensor.name), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
+        table.add_row(_text(short_name(tensor.name)), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
     rest = step.live[_MAX_LIVE:]
     if rest:
         table.add_row(f"{len(rest)} more", "", "", _n(sum(tensor.bytes for tensor in rest)))
@@ -258,7 +298,7 @@ def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     for column in ("operator", "output", "MACs", "bytes"):
         table.add_column(column, justify="right" if column in ("MACs", "bytes") else "left", overflow="fold")
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
-        table.add_row(f"{step.index} {step.operator}", _text(step.output), _n(step.macs), _n(step.bytes))
+        table.add_row(f"{step.index} {step.operator}", _text(short_name(step.output)), _n(step.macs), _n(step.bytes))
     return table
 
 
@@ -294,7 +334,7 @@ def _what_binds(report: Report) -> str:
     tail = "" if report.objective == "head" else f" (the tail takes {_n(after.tail_bytes['32'])} more)"
     if step is None:
         return f"no step binds: the model has no operator{tail}"
-    name = f"operator {step.index} {step.operator} '{step.output}'"
+    name = f"operator {step.index} {step.operator} '{short_name(step.output)}'"
     return f"the step that binds is {name} with {_n(step.bytes)} of the head's {_n(after.arena_bytes)} bytes{tail}"
 
 

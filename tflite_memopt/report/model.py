@@ -9,8 +9,9 @@ from typing import Any, Literal
 from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
-from ..memory.figures import Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
+from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.libraries import LibraryNeed
+from ..memory.sram_study import SramStudy
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,32 @@ class PlanUse(SearchUse):
 
 
 @dataclass(frozen=True)
+class Advice:
+    """An option that could lower the result further, and what it would do."""
+
+    option: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The report in sentences, names shortened: one line, what changed, what limits the result, what would help."""
+
+    headline: str
+    changes: tuple[str, ...]
+    limits: tuple[str, ...]
+    advice: tuple[Advice, ...]
+
+
+NO_SUMMARY = Summary("", (), (), ())
+
+
+@dataclass(frozen=True)
 class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
-    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report.
+    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
+    the size that was asked for, or None.
     """
 
     model: str | None
@@ -85,6 +108,9 @@ class Analysis:
     libraries: dict[str, LibraryNeed]
     bounds: Bounds
     steps: tuple[StepUse, ...]
+    summary: Summary
+    arena: ArenaMap
+    study: SramStudy | None
 
 
 @dataclass(frozen=True)
@@ -96,7 +122,7 @@ class Report:
     ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
     and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
-    measured of the model "before" and "after"; None without one.
+    measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
     """
 
     version: str
@@ -125,6 +151,8 @@ class Report:
     file_bytes: dict[str, int]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
+    summary: Summary
+    arena: dict[str, ArenaMap]
 
 
 @dataclass(frozen=True)
@@ -158,9 +186,34 @@ class Comparison:
     shared_objects: tuple[MethodUse, ...]
 
 
-def to_json(record: Report | Analysis | Comparison) -> str:
-    """Indented JSON text of a report, an analysis or a comparison."""
-    return json.dumps(_plain(asdict(record)), indent=2) + "\n"
+@dataclass(frozen=True)
+class Verification:
+    """What ``verify`` found: the verdict of each runtime by name."""
+
+    verdicts: dict[str, Verdict]
+
+
+Record = Report | Analysis | Comparison | Verification
+"""What commands print as JSON."""
+SCHEMA_VERSION = "1.0"
+"""The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
+_KINDS: dict[type[Any], str] = {
+    Report: "report",
+    Analysis: "analysis",
+    Comparison: "comparison",
+    Verification: "verification",
+}
+
+
+def schema_id(kind: str) -> str:
+    """The name of a schema, the same for all versions that differ in new fields only."""
+    return f"urn:tflite-memopt:schema:{kind}:{SCHEMA_VERSION.partition('.')[0]}"
+
+
+def to_json(record: Record) -> str:
+    """Indented JSON text: the record's fields, and ``$schema`` and ``schema_version``, by which it can be read back."""
+    head = {"$schema": schema_id(_KINDS[type(record)]), "schema_version": SCHEMA_VERSION}
+    return json.dumps(head | _plain(asdict(record)), indent=2) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..kernels.profile import KernelProfile
+from ..kernels.since import needed_since
 from ..memory.libraries import worse_under
 from ..options import Options
 from .model import Report
@@ -27,6 +28,13 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
     )
 
 
+def of_miscomputed(names: Sequence[str]) -> Iterator[str]:
+    """``names`` of outputs that the library computes wrongly, in the original as well."""
+    if names:
+        said = ", ".join(f"'{name}'" for name in names)
+        yield f"a fault of these kernels, in the original too: they may compute wrongly {said} (docs/targets.md)"
+
+
 def _of_basis(report: Report) -> Iterator[str]:
     yield from report.basis.findings
     if report.equivalence and not report.basis.plan_executed:
@@ -38,7 +46,7 @@ def _of_basis(report: Report) -> Iterator[str]:
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
-    if any(use.kind != "view" for use in report.sharing):
+    if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
         yield f"outputs lie on inputs: right only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
@@ -54,6 +62,9 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
         yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
+        since = needed_since(report.operators_added)
+        if since is not None:
+            yield f"the firmware needs TFLM of {since} or later; --tflm-since leaves out what an older one has not"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 

@@ -6,10 +6,12 @@ from .rule import AnyRule
 from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
+from .rules.folded_bias import FOLDED_BIAS
 from .rules.identity import IDENTITY
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .rules.restored_dilation import RESTORED_DILATION
 from .rules.slice_of_padding import SLICE_OF_PADDING
 from .rules.split_channelwise import SPLIT_CHANNELWISE
 from .rules.split_depthwise import SPLIT_DEPTHWISE
@@ -23,6 +25,8 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     SLICE_OF_PADDING,
     CONSECUTIVE_RESHAPES,
     CONSTANT_FOLDING,
+    *RESTORED_DILATION,
+    *FOLDED_BIAS,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""

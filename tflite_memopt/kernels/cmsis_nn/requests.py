@@ -29,7 +29,7 @@ _OP_DATA: Mapping[str, Size] = {
     "MAX_POOL_2D": Size(36, 36),
     "SOFTMAX": Size(64, 88),
     "SVDF": Size(40, 48),
-    "TRANSPOSE_CONV": Size(76, 80),
+    "TRANSPOSE_CONV": Size(76, 88),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Size(912, 1008),
 }
 _INT32 = 4

@@ -1,0 +1,113 @@
+"""What regions need as loops: each is written into a copy of its region alone, and counted there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..analysis.macs import operator_macs
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..memory.layout import memory_layout
+from ..memory.together import join
+from ..plan.bounds import max_breadth
+from .arena_terms import arena_terms
+from .excerpt import excerpt
+from .loop.least import least_head, loop_macs
+from .loop.lower import lower_loop, turns_of
+from .region import Region, region_of
+from .select import Option, SelectionLimits
+from .striped_region import LoopMode, StripedRegion
+from .twins import Twins
+
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Rows of the exit that a turn makes."""
+_MOST = {"clamped": 3, "masked": 1, "peeled": 2}
+"""Numbers of rows, of those that are possible, that are looked at. More rows rarely spare a masked loop any MACs."""
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """Of a model of a region alone: a lower bound on its head, tail and temporaries, in bytes; MACs; operators."""
+
+    bound: int
+    tail: int
+    temporaries: int
+    macs: int
+    operators: int
+
+
+class LoopOptions:
+    """The loops of one model; ``looked_at`` counts those that were worked out."""
+
+    def __init__(self, model: Model, profile: KernelProfile, limits: SelectionLimits) -> None:
+        self._model, self._profile, self._limits = model, profile, limits
+        self.looked_at = 0
+        self._shares = Twins(profile).has_reuse
+        self._whole: dict[tuple[int, int], _Counted] = {}
+
+    def of_interval(
+        self, first: int, end: int, mode: LoopMode, across: int, whole: int
+    ) -> Iterator[tuple[StripedRegion, Option]]:
+        """Steps ``first`` to ``end``, half-open, as loops that need less than ``whole`` bytes.
+
+        ``across``: bytes that are alive beside them all the time.
+        """
+        region = region_of(self._model.main, self._model.main.operators[first:end])
+        if isinstance(region, str) or _least(region) + across >= whole:
+            return
+        before = sum(operator_macs(operator) for operator in region.operators)
+        found, height = 0, region.exit.shape[1]
+        for rows in (rows for rows in ROWS if rows < height):
+            turns = turns_of(region, rows, mode[2], *mode[:2])
+            if isinstance(turns, str) or loop_macs(region, turns) - before > self._limits.macs:
+                continue
+            if least_head(region, turns, self._shares) + across >= whole or found >= _MOST[mode[2]]:
+                break
+            after = self._looped(first, end, rows, mode)
+            if after.bound + across >= whole:
+                break
+            found += 1
+            counted = self._whole.get((first, end)) or self._counted(excerpt(self._model, first, end))
+            self._whole[first, end] = counted
+            yield _region(first, end, rows, height, mode), _option(first, end, across, counted, after)
+
+    def _looped(self, first: int, end: int, rows: int, mode: LoopMode) -> _Counted:
+        """What the region needs as a loop."""
+        part = excerpt(self._model, first, end)
+        region = region_of(part.main, part.main.operators)
+        assert isinstance(region, Region)
+        turns = turns_of(region, rows, mode[2], *mode[:2])
+        assert not isinstance(turns, str)
+        self.looked_at += 1
+        lower_loop(part, part.main, region, turns)
+        return self._counted(part)
+
+    def _counted(self, part: Model) -> _Counted:
+        layout = memory_layout(part, self._profile)
+        bound = max_breadth(join(layout.problem, layout.groups).problem)
+        terms = arena_terms(part, self._profile)
+        temporaries = terms.temporaries_with(0, 0, 0)
+        return _Counted(bound, terms.structures + terms.buffers, temporaries, terms.macs, terms.operators)
+
+
+def _least(region: Region) -> int:
+    """Bytes that a loop has at least: all of its inputs are alive when it starts, and all of its output at its end."""
+    return max(region.exit.nbytes, sum(tensor.nbytes for tensor in region.inputs))
+
+
+def _region(first: int, end: int, rows: int, height: int, mode: LoopMode) -> StripedRegion:
+    ends = tuple(range(rows, height, rows))
+    return StripedRegion(first, end, (*ends, height), *mode)
+
+
+def _option(first: int, end: int, across: int, before: _Counted, after: _Counted) -> Option:
+    return Option(
+        first,
+        end,
+        after.bound + across,
+        after.tail - before.tail,
+        after.temporaries - before.temporaries,
+        after.macs - before.macs,
+        after.operators - before.operators,
+    )

@@ -1,0 +1,109 @@
+"""Static shapes as they are computed: those of the file against those that LiteRT infers from the operands.
+
+A converter that was given no batch size leaves shapes in the file that hold for no run: SPACE_TO_BATCH_ND, which makes
+one image of every block, says a batch of 1. LiteRT infers the shapes anew before it runs; TFLM believes the file and
+computes something else (tensorflow/tflite-micro issues 1629, 1646, 2319, 3185). So everything after the look at the
+original works on the model with the inferred shapes. Values do not change: they are those of LiteRT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ..errors import UnsupportedModelError
+from ..io import offline_plan, plan_label
+from ..io.reader import read_model
+from ..io.writer import write_model
+from ..ir.check import check_model, describe
+from ..ir.model import Model, Operator, Tensor
+from .adapter import REFERENCE, RunJob
+from .inputs import seeded_inputs
+from .pool import Interpreters
+from .trace import Trace, computed_tensors, trace_of
+
+Shapes = Mapping[int, tuple[int, ...]]
+"""By position of a tensor in the entry graph."""
+
+
+@dataclass(frozen=True)
+class WrongShape:
+    """``where`` is the operator as messages name it."""
+
+    tensor: str
+    where: str
+    said: tuple[int, ...]
+    inferred: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class InferredModel:
+    """A model whose static shapes are those that LiteRT infers, as bytes too.
+
+    ``wrong``: the operators that write a tensor whose shape in the file was another one, with that tensor, the file's
+    shape and the inferred one. Without any, ``data`` are the bytes as they came.
+    """
+
+    data: bytes
+    model: Model
+    wrong: tuple[WrongShape, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tensors whose shape in the file was wrong."""
+        return tuple(each.tensor for each in self.wrong)
+
+
+def shaped_by(data: bytes, model: Model, trace: Trace | None) -> InferredModel:
+    """The model with the shapes that a run of LiteRT or TensorFlow had; as it came where there was none.
+
+    Raises UnsupportedModelError for a tensor whose shape depends on the values of the inputs, ModelFormatError when
+    the inferred shapes do not make a valid model.
+    """
+    if trace is None:
+        return InferredModel(data, model)
+    wrong = _wrong_shapes(model, trace)
+    if not wrong:
+        return InferredModel(data, model)
+    restored = read_model(data)
+    for position, each in wrong.items():
+        restored.main.tensors[position].shape = each.inferred
+    # Its offsets are for tensors of other sizes.
+    offline_plan.detach(restored)
+    plan_label.detach(restored)
+    check_model(restored)
+    return InferredModel(write_model(restored), restored, tuple(wrong.values()))
+
+
+def shaped_by_litert(data: bytes, model: Model, interpreters: Interpreters) -> InferredModel:
+    """As :func:`shaped_by`, from a run of LiteRT over two samples; as it came where LiteRT does not run it."""
+    samples = seeded_inputs(model, 2, 0)
+    run = interpreters["litert"].run(RunJob(data, samples, 0, computed_tensors(model.main), REFERENCE))
+    return shaped_by(data, model, trace_of(run.arrays, len(samples)) if run.ran else None)
+
+
+def _wrong_shapes(model: Model, trace: Trace) -> dict[int, WrongShape]:
+    positions = {id(tensor): index for index, tensor in enumerate(model.main.tensors)}
+    wrong = {}
+    for step, operator in enumerate(model.main.operators):
+        for tensor in operator.outputs:
+            position = positions[id(tensor)]
+            found = _inferred(trace, position, tensor, operator, step)
+            if found is not None and found != tensor.shape:
+                wrong[position] = WrongShape(tensor.name, describe(0, step, operator), tensor.shape, found)
+    return wrong
+
+
+def _inferred(trace: Trace, position: int, tensor: Tensor, operator: Operator, step: int) -> tuple[int, ...] | None:
+    """None for a tensor without values, and for one element, which is one element in any shape."""
+    shapes = {values.shape for values in trace.tensors.get(position, ())}
+    if len(shapes) > 1:
+        raise UnsupportedModelError(
+            f"{describe(0, step, operator)}: the shape of '{tensor.name}' depends on the input values, here "
+            f"{' and '.join(str(list(each)) for each in sorted(shapes))}: no arena can be planned for it"
+        )
+    found = next(iter(shapes), None)
+    if found is None or tensor.elements == prod(found) == 1:
+        return None
+    return tuple(int(size) for size in found)

@@ -1,0 +1,32 @@
+"""Writes a reshape of the kind that was there: what the rules about dilated convolutions share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir.constants import integers
+from ..ir.editor import Editor
+from ..ir.model import Operator, Tensor
+from ..kernels.relations.shapes import operands
+
+
+def write_reshape(edit: Editor, like: Operator, x: Tensor, y: Tensor) -> None:
+    """``x`` in the shape of ``y``, by an operator of the kind of ``like`` where that can be: no new kernel for it.
+
+    ``like`` is a RESHAPE, or EXPAND_DIMS or SQUEEZE of the axis that is meant; a RESHAPE is written where it is not.
+    """
+    if _makes(like, x, y):
+        edit.twin(like, (x, *like.inputs[1:]), (y,))
+        return
+    shape = np.asarray(y.shape, np.int32)
+    edit.operator("RESHAPE", (x, edit.constant(f"{y.name}/shape", shape)), (y,), "ReshapeOptions", newShape=shape)
+
+
+def _makes(like: Operator, x: Tensor, y: Tensor) -> bool:
+    """Whether EXPAND_DIMS or SQUEEZE adds or takes out the axis in which the shapes differ."""
+    many, few = (y, x) if like.name == "EXPAND_DIMS" else (x, y)
+    chosen = like.option("squeezeDims") if like.name == "SQUEEZE" else integers(operands(like, 2)[1])
+    if like.name == "RESHAPE" or chosen is None or len(chosen) != 1:
+        return False
+    at = int(chosen[0]) % len(many.shape)
+    return many.shape[at] == 1 and (*many.shape[:at], *many.shape[at + 1 :]) == few.shape
