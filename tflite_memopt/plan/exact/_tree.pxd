@@ -16,12 +16,10 @@ cdef long long PARTS
 cdef long long DIRTY
 cdef long long NODES
 cdef long long WORK
-cdef long long QUEUED
 cdef long long _LEAST
 cdef long long _CANDIDATE
 cdef long long _PLACED
 cdef long long _RANK
-cdef long long _MOST
 
 cdef class TreeData:
     cdef public long long[::1] size
@@ -29,7 +27,6 @@ cdef class TreeData:
     cdef public long long[::1] fixed
     cdef public long long[::1] first
     cdef public long long[::1] last
-    cdef public long long[::1] is_simple
     cdef public long long[::1] conflict_from
     cdef public long long[::1] conflict_other
     cdef public long long[::1] conflict_low
@@ -37,27 +34,20 @@ cdef class TreeData:
     cdef public long long[::1] count_from
     cdef public long long[::1] count_row
     cdef public long long[::1] count_bytes
-    cdef public long long[::1] share_from
-    cdef public long long[::1] share_other
-    cdef public long long[::1] share_bytes
     cdef public long long[::1] row_from
     cdef public long long[::1] row_item
     cdef public long long[::1] row_load
     cdef public long long[::1] row_spare
     cdef public long long[::1] order
     cdef public long long by_load
-    cdef public long long goes_below
     cdef public long long canonical
     cdef public long long decomposes
     cdef public long long ranks_anew
     cdef public long long infers
-    cdef public long long propagates
-    cdef public long long changes
     cdef public long long reserve
 
 cdef class TreeState:
     cdef public long long[::1] least
-    cdef public long long[::1] most
     cdef public long long[::1] candidate
     cdef public long long[::1] placed
     cdef public long long[::1] left
@@ -67,7 +57,7 @@ cdef class TreeState:
     cdef public long long[::1] keys
     cdef public long long[::1] spare
     cdef public long long[::1] trail_kind
-    cdef public long long[::1] trail_item
+    cdef public long long[::1] trail_at
     cdef public long long[::1] trail_value
     cdef public long long[::1] frame_low
     cdef public long long[::1] frame_high
@@ -80,8 +70,6 @@ cdef class TreeState:
     cdef public long long[::1] parts
     cdef public long long[::1] dirty
     cdef public long long[::1] is_dirty
-    cdef public long long[::1] queue
-    cdef public long long[::1] is_queued
     cdef public long long[::1] registers
 
 cpdef void start(TreeData d, TreeState s, long long capacity) noexcept
@@ -93,20 +81,11 @@ cdef long long _raise_waiting(TreeData d, TreeState s, long long low, long long 
 cdef long long _lowest_support(TreeData d, TreeState s, long long item, long long floor) noexcept
 cdef long long _aligned(TreeData d, long long item, long long offset) noexcept
 cdef long long _place(TreeData d, TreeState s, long long item, long long offset) noexcept
-cdef long long _stack(TreeData d, TreeState s, long long item, long long end) noexcept
-cdef long long _refresh(TreeData d, TreeState s, long long item, long long placed) noexcept
+cdef long long _make_room(TreeData d, TreeState s, long long item, long long end) noexcept
+cdef long long _go_to(TreeData d, TreeState s, long long item, long long floor) noexcept
 cdef long long _wait(TreeData d, TreeState s, long long item, long long offset) noexcept
-cdef long long _raise_and_settle(TreeData d, TreeState s, long long item, long long bound) noexcept
-cdef long long _next_candidate(TreeData d, TreeState s, long long item, long long floor) noexcept
-cdef long long _is_allowed(TreeData d, TreeState s, long long item, long long offset) noexcept
 cdef long long _lowest_allowed(TreeData d, TreeState s, long long item, long long floor) noexcept
 cdef long long _raise(TreeData d, TreeState s, long long item, long long bound) noexcept
-cdef long long _lower(TreeData d, TreeState s, long long item, long long bound) noexcept
-cdef void _skip_candidate(TreeData d, TreeState s, long long item, long long bound) noexcept
-cdef void _changed(TreeData d, TreeState s, long long item) noexcept
-cdef long long _propagate(TreeData d, TreeState s) noexcept
-cdef long long _push_neighbours(TreeData d, TreeState s, long long item) noexcept
-cdef void _forget_queue(TreeState s) noexcept
 cdef void _set_candidate(TreeState s, long long item, long long offset) noexcept
 cdef void _mark(TreeState s, long long row) noexcept
 cdef void _forget_dirty(TreeState s) noexcept

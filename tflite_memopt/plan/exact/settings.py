@@ -27,7 +27,6 @@ class TreeSettings:
     ranks_anew: bool = True
     canonical: bool = True
     infers: bool = True
-    propagates: bool = True
     orderings: tuple[str, ...] = ORDERINGS
     halves: bool = True
     compiles: bool = True
