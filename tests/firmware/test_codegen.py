@@ -13,6 +13,7 @@ import pytest
 import tflite_memopt
 from scripts.device_lab.build import default_cache
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
+from scripts.make_demo_model import demo_model
 from tests.firmware.compiled import check_against_the_interface, run_on
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tflite_memopt import Options, UnsupportedModelError, UsageError
@@ -155,6 +156,20 @@ def test_the_array_is_the_file_and_is_aligned(tmp_path: Path) -> None:
     assert "alignas(16)" in text
     numbers = re.findall(r"\b\d+(?=,)", text.partition("= {")[2])
     assert bytes(map(int, numbers)) == data
+
+
+def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
+    """Stripes as one loop have tensors that stand for bytes of others."""
+    model = write_model(demo_model())
+    result = tflite_memopt.optimize(model, Options(verify=False, target="host"))
+    assert "WHILE" in result.report.operators_added
+    write(tmp_path, result.model)
+    sizes = re.search(r"kArenaBytes = ForThisCompiler\(\d+, \d+, (\d+)\)", (tmp_path / "arena.h").read_text())
+    assert sizes is not None
+    assert int(sizes[1]) == result.report.after.required_bytes["target"]
+    code, said = run_on("host-reference", tmp_path, "main.cc")
+    assert code == 0, said
+    assert [line for line in said.splitlines() if line.startswith("output ")] == expected(model)
 
 
 @pytest.mark.parametrize("target", TARGETS)
