@@ -6,6 +6,7 @@ scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every sched
 scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   every planner
 scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewriting adds to order and plan
 scripts/bench cascade SOURCE... [-o docs/benchmarks/cascade.md]      what stripes add to order, plan and rewriting
+scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
@@ -25,6 +26,7 @@ from bench_arena import arena
 from bench_cascade import cascade
 from bench_devices import devices
 from bench_growth import growth
+from bench_loops import loops
 from bench_plan import plan
 from bench_rewrite import rewrite
 from bench_schedule import schedule
@@ -153,6 +155,7 @@ cli.add_command(cascade)
 cli.add_command(devices)
 cli.add_command(schedule)
 cli.add_command(growth)
+cli.add_command(loops)
 cli.add_command(plan)
 cli.add_command(rewrite)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -9,12 +10,16 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantised_at_the_boundary
+from tflite_memopt.cli import COMMANDS
+from tflite_memopt.cli.types import ByteSize
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 
@@ -43,15 +48,53 @@ def assert_refused(done: subprocess.CompletedProcess[str], word: str, code: int 
 
 def test_optimize_writes_a_model_and_a_report(source: Path, tmp_path: Path) -> None:
     output, report = tmp_path / "out.tflite", tmp_path / "report.json"
-    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2, "--no-cascade")
+    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2, "--no-cascade", "--progress")
     assert done.returncode == 0, done.stderr
     assert "at the peak" in done.stdout
     assert "live tensor" in done.stdout
     assert "placing" in done.stderr
     assert "placing" not in done.stdout
+    assert done.stdout.startswith("RAM ")
     assert json.loads(report.read_text())["after"]["arena_bytes"] > 0
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tflite", "out.tflite", "report.json"]
+
+
+def test_progress_is_quiet_in_a_pipe_and_formats_exclude_each_other(source: Path) -> None:
+    quiet = run("compare", source, "--schedulers", "rpo", "--planners", "naive", "--csv")
+    assert quiet.stderr == ""
+    rows = list(csv.DictReader(StringIO(quiet.stdout)))
+    assert [(row["kind"], row["method"]) for row in rows] == [("scheduler", "rpo"), ("planner", "naive")]
+    assert "ordering" in run("compare", source, "--schedulers", "rpo", "--progress").stderr
+    assert_refused(run("analyze", source, "--json", "--csv"), "--json and --csv exclude each other")
+
+
+def test_a_row_an_operator(source: Path, tmp_path: Path) -> None:
+    rows = list(csv.DictReader(StringIO(run("analyze", source, "--csv").stdout)))
+    told = json.loads(run("analyze", source, "--json").stdout)
+    assert [row["operator"] for row in rows] == [step["operator"] for step in told["steps"]]
+    assert max(int(row["working_set"]) for row in rows) == told["memory"]["peak_bytes"]
+    assert max(int(row["reach"]) for row in rows) == told["memory"]["arena_bytes"]
+    assert sum(int(row["macs"]) for row in rows) == told["memory"]["macs"]
+    output = tmp_path / "out.tflite"
+    options = ("-o", output, "--no-verify", "--no-cascade", "--force")
+    after = list(csv.DictReader(StringIO(run("optimize", source, *options, "--csv").stdout)))
+    assert max(int(row["reach"]) for row in after) < max(int(row["reach"]) for row in rows)
+    assert json.loads(run("optimize", source, *options, "--json").stdout)["after"]["operators"] == len(after)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("65536", 65536), ("64K", 65536), ("64kib", 65536), ("64 KB", 65536), ("0.5M", 524288), (".25 MiB", 262144)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert ByteSize().convert(text, None, None) == size
+
+
+@pytest.mark.parametrize("text", ["lots", "64X", "0.0001K", "-1K", "1.5", "", "K", "1e3", "64Ki"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a size"):
+        ByteSize().convert(text, None, None)
 
 
 def test_compare_shows_the_methods_that_were_asked_for(source: Path) -> None:
@@ -133,9 +176,9 @@ def test_explain_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
     source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(write_model(dead_model()))
     options = ("-o", output, "--no-verify", "--force")
-    assert "dead_tensors" not in run("optimize", source, *options).stdout
+    assert "rewrites that were applied" not in run("optimize", source, *options).stdout
     shown = run("optimize", source, *options, "--explain").stdout
-    assert "dead_tensors" in shown
+    assert "rewrites that were applied" in shown
     assert "dead, dead_weight" in shown
     source.write_bytes(write_model(dense_model()))
     assert "is not one NHWC tensor" in run("optimize", source, *options, "--explain").stdout
@@ -221,6 +264,8 @@ def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_pa
     assert_refused(run("optimize", source, "-o", output, "--samplse", 3), "No such option")
     assert_refused(run("optimize", source, "-o", output, "--budget", "lots"), "is not a size")
     assert_refused(run("optimize", source, "-o", output, "--report", output), "same file")
+    assert_refused(run("optimize", source, "-o", output, "--plot", tmp_path / "x.pdf"), "must end with .svg or .png")
+    assert_refused(run("analyze", source, "--html", source), "is the input itself")
     assert_refused(run("optimize", source, "-o", output, "--planner", "luck"), "greedy_by_size")
     assert_refused(run("optimise", source), "No such command")
     assert sorted(tmp_path.iterdir()) == before
@@ -259,7 +304,7 @@ def _heed_interrupts() -> None:
 def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", tmp_path / "out.tflite"]
     with subprocess.Popen(
-        [*map(str, command), "--samples", "2000", "--no-cascade"],
+        [*map(str, command), "--samples", "2000", "--no-cascade", "--progress"],
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=_heed_interrupts,
@@ -275,6 +320,21 @@ def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: P
     assert "interrupted" in rest
     assert "Traceback" not in rest
     assert [path.name for path in tmp_path.iterdir()] == ["in.tflite"]
+
+
+def test_the_bare_command_shows_its_help() -> None:
+    done = run()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == run("--help").stdout
+
+
+def test_every_option_is_said_in_a_sentence() -> None:
+    for command in COMMANDS:
+        for option in command.params:
+            if isinstance(option, click.Option):
+                said = option.help or ""
+                assert len(said.split()) >= 4, f"{command.name} {option.name}: {said}"
+                assert "." in said, f"{command.name} {option.name}: {said}"
 
 
 def test_help_names_every_command() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .equivalence.verdict import Basis, Verdict
     from .errors import (
         EquivalenceError,
         InfeasibleError,
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from .options import Options
     from .pipeline import Result, analyze, compare, optimize, verify
     from .report.model import Analysis, Comparison, Report
+    from .report.schema import from_json
 
 # Loaded on first use: `import tflite_memopt` itself stays free of numpy and flatbuffers.
 _HOMES = {
     "Analysis": "report.model",
+    "Basis": "equivalence.verdict",
     "Comparison": "report.model",
     "EquivalenceError": "errors",
     "InfeasibleError": "errors",
@@ -40,13 +43,16 @@ _HOMES = {
     "Result": "pipeline",
     "UnsupportedModelError": "errors",
     "UsageError": "errors",
+    "Verdict": "equivalence.verdict",
     "analyze": "pipeline",
     "compare": "pipeline",
+    "from_json": "report.schema",
     "optimize": "pipeline",
     "verify": "pipeline",
 }
 __all__ = [
     "Analysis",
+    "Basis",
     "Comparison",
     "EquivalenceError",
     "InfeasibleError",
@@ -58,9 +64,11 @@ __all__ = [
     "Result",
     "UnsupportedModelError",
     "UsageError",
+    "Verdict",
     "__version__",
     "analyze",
     "compare",
+    "from_json",
     "optimize",
     "verify",
 ]

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Literal, get_args
 
 from .errors import UsageError
@@ -37,7 +38,8 @@ class Options:
     ``effort``: how much the search for stripes looks at; it counts work, so that a result is the same on every machine.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
     runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
-    without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``require``:
+    without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``runner``: a
+    command that runs models on the user's own kernels (docs/device_runner.md), where it is proved as well. ``require``:
     ``("tflm",)`` refuses a result whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
     approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
     one model and in bytes of address space (None: no limit).
@@ -52,6 +54,8 @@ class Options:
     ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
     interruption ends the search and not the run.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
+    ``loops``: also write stripes as one loop, whose operators exist once. ``tflm_since``: the date of the firmware's
+    TFLM, None for a present one: what that does not have is not used.
     """
 
     target: str | None = None
@@ -65,6 +69,7 @@ class Options:
     inputs: str | os.PathLike[str] | None = None
     verify: bool = True
     runtimes: tuple[str, ...] = PROVING
+    runner: str | os.PathLike[str] | None = None
     require: tuple[str, ...] = ()
     least_decibels: float = 10.0
     interpreter_seconds: float = 900.0
@@ -81,6 +86,8 @@ class Options:
     max_extra_macs: float = 0.1
     max_extra_operators: int | None = None
     halos: tuple[str, ...] = HALOS
+    loops: bool = True
+    tflm_since: date | None = None
 
     def __post_init__(self) -> None:
         wrong = next(self._faults(), None)
@@ -110,8 +117,13 @@ class Options:
         for field, least in (("budget", 1), ("max_extra_operators", 0), ("interpreter_memory", 1 << 28)):
             if getattr(self, field) is not None and getattr(self, field) < least:
                 yield field, f"must be None or a number from {least}"
+        yield from self._other_faults()
+
+    def _other_faults(self) -> Iterator[tuple[str, str]]:
         if not 0 <= self.max_extra_macs <= 1:
             yield "max_extra_macs", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+        if self.runner is not None and not self.verify:
+            yield "runner", "it takes part in the proof, which is switched off"
 
 
 _HURRY_SECONDS = 1.0

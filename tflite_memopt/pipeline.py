@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .analysis.placeholders import mark_placeholders
 from .cascade.search import Cascaded, cascade
-from .equivalence.failure import FailedProofError, Subject, save_failure
+from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
@@ -25,9 +26,11 @@ from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
 from .memory.every_library import placement_for_every_library
+from .memory.figures import MemoryUse
 from .memory.label import label_of
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed
+from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
@@ -63,6 +66,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         data, name = _load(source)
         model = read_model(data)
         check_model(model)
+        mark_placeholders(model, offline_plan.decode(model) or {})
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
@@ -166,6 +170,7 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         arenas = arena_by_kernels(model, options) | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
+        check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
     is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
@@ -182,7 +187,6 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
         written = write_model(shaped.model)
 
     with run.clock.stage("prove"):
-        memory = placement.memory
         subject = Subject(
             run.data,
             shaped.unplanned,
@@ -191,10 +195,15 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
             pieces_in(shaped.model.main),
             tuple(name for use in uses if use.exactness == "approximates" for name in use.operators),
             # The wheel has the reference kernels: it says nothing of the scratch of others.
-            required_bytes=memory.required_bytes["64"] if profile.in_wheel and memory.required_is_exact else None,
-            head=memory.arena_bytes if profile.in_wheel else None,
+            promise=_promise(placement.memory, "64") if profile.in_wheel else NO_PROMISE,
+            runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
         )
         return written, prove(subject, options, run.progress, looked_at)
+
+
+def _promise(memory: MemoryUse, layout: str) -> Promise:
+    required = memory.required_bytes[layout] if memory.required_is_exact else None
+    return Promise(required, memory.arena_bytes)
 
 
 def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None) -> Analysis:
@@ -203,6 +212,7 @@ def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None =
     data, name = _load(source)
     model = read_model(data)
     check_model(model)
+    mark_placeholders(model, offline_plan.decode(model) or {})
     return build_analysis(model, name, len(data), profile)
 
 

@@ -110,7 +110,7 @@ def _spoils(original: Original, mutant: Mutant, interpreters: Interpreters) -> b
         claim = _claim(original, mutant)
     except MemoptError:
         return True
-    found = judge_plan(interpreters["tflm"], mutant.data, claim.model.main, original.samples, claim.arena_bytes, None)
+    found = judge_plan(interpreters["tflm"], mutant.data, claim.model, original.samples, claim.arena_bytes, None)
     return found.reason is not None or found.difference is not None
 
 
@@ -119,6 +119,4 @@ def _claim(original: Original, mutant: Mutant) -> Claim:
     model = read_model(mutant.data)
     check_model(model)
     arena = 2 * max(arena_for(original.model), arena_for(model))
-    return Claim(
-        mutant.data, model, None, None, "exact", (), {}, SAME, original.samples, arena, None, None, least_decibels=0.0
-    )
+    return Claim(mutant.data, model, None, None, "exact", (), {}, SAME, original.samples, arena, {}, least_decibels=0.0)

@@ -123,7 +123,7 @@ def test_what_a_runner_cannot_do_is_said_and_the_next_run_goes_on(name: str) -> 
 def test_a_plan_for_the_build_is_right_in_the_promised_arena_and_no_larger_than_stock(name: str) -> None:
     command, build = runner(name), BUILDS[name]
     heads = []
-    for label in ("mobile_chain", "branches", "concat", "dense", "streaming", "split"):
+    for label in ("mobile_chain", "branches", "concat", "dense", "streaming", "split", "transpose_conv", "if", "while"):
         data, samples = write_model(MODELS[label]), seeded_inputs(MODELS[label], 3, 2)
         result = optimize(data, Options(target=build.target, kernels=build.profile, verify=False, cascade=False))
         after = result.report.after

@@ -10,7 +10,7 @@ from scripts.mutation.scoring import graph_scores, plan_scores
 from tests.models import ALL, branches, concat_model, mobile_chain
 from tflite_memopt import EquivalenceError, Options, optimize
 from tflite_memopt.equivalence.exposure import exposed, snapshots
-from tflite_memopt.equivalence.failure import Subject
+from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.original import arena_for
@@ -35,7 +35,7 @@ def test_right_plans_pass_and_every_tensor_was_looked_at(name: str, interpreters
     data = optimize(write_model(ALL[name]()), UNPROVED).model
     model = read_model(data)
     samples = seeded_inputs(model, 5, 0)
-    found = judge_plan(interpreters["tflm"], data, model.main, samples, arena_for(model), None)
+    found = judge_plan(interpreters["tflm"], data, model, samples, arena_for(model), None)
     assert (found.reason, found.difference) == (None, None)
     assert found.apart is not None
     shown = {index for each in snapshots(data, found.run.facts["head"]) for index in each.tensors.values()}
@@ -79,8 +79,8 @@ def test_the_arena_that_is_said_to_be_enough_must_be() -> None:
     original = write_model(mobile_chain())
     options = Options(samples=2, runtimes=("tflm",))
     for wrong, message in (
-        ({"required_bytes": 4_096}, "it does not run in the 4096 bytes of arena that the report says are enough"),
-        ({"head": 160}, "bytes, and the plan says 160"),
+        (Promise(required_bytes=4_096), "it does not run in the 4096 bytes of arena that the report says are enough"),
+        (Promise(head=160), "bytes, and the plan says 160"),
     ):
         with pytest.raises(EquivalenceError, match=message):
-            prove(Subject(original, data, data, **wrong), options, lambda _: None)  # type: ignore[arg-type]
+            prove(Subject(original, data, data, promise=wrong), options, lambda _: None)

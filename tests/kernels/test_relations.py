@@ -123,10 +123,11 @@ def test_where_a_kernel_is_not_sure_nothing_is_shared(build: Callable[[ModelBuil
         assert profile.relations(last_operator(build)) == ()
 
 
-def test_portable_knows_views_only() -> None:
+def test_portable_knows_views_only_but_for_kernels_that_no_library_replaces() -> None:
     for case in CASES.values():
-        kinds = {reuse.kind for reuse in PORTABLE.relations(case.model().main.operators[-1])}
-        assert kinds <= {"view"}
+        operator = case.model().main.operators[-1]
+        kinds = {reuse.kind for reuse in PORTABLE.relations(operator)}
+        assert kinds <= {"view"} or operator.name in ("SLICE", "DYNAMIC_UPDATE_SLICE")
 
 
 def test_views_that_are_not_aligned_are_left_out() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, small_problems
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.compiled import code_for, compiled_copy
 from tflite_memopt.plan.exact import tree
 from tflite_memopt.plan.exact.group import build, time_groups
@@ -22,6 +22,7 @@ from tflite_memopt.plan.placement import Placement
 from tflite_memopt.plan.problem import PlanProblem
 
 SOURCES = (tree, moves)
+LIMIT = SearchLimit(time_limit=600.0)
 needs_copies = pytest.mark.skipif(
     any(code_for(source)[0] is source for source in SOURCES), reason="the package was built without Cython"
 )
@@ -34,7 +35,9 @@ def test_the_compiled_tree_visits_the_same_nodes(problem: PlanProblem, ordering:
     for indices in time_groups(problem.items):
         group = build(problem, indices, TreeSettings())
         top = sum(group.sizes) + 20 - less
-        runs = [run_tree(group, top, ordering, 1000, 10**6, lambda: False, compiles) for compiles in (False, True)]
+        runs = [
+            run_tree(group, top, ordering, 1000, WorkAllowance(10**6, LIMIT), compiles) for compiles in (False, True)
+        ]
         assert runs[0] == runs[1]
 
 
@@ -42,7 +45,7 @@ def test_the_compiled_tree_visits_the_same_nodes(problem: PlanProblem, ordering:
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_the_compiled_tree_visits_the_same_nodes_of_a_long_search(ordering: str) -> None:
     group = build(guillotine(seed=5, cuts=60), range(60), TreeSettings())
-    runs = [run_tree(group, 4096, ordering, 4000, 10**9, lambda: False, compiles) for compiles in (False, True)]
+    runs = [run_tree(group, 4096, ordering, 4000, WorkAllowance(10**9, LIMIT), compiles) for compiles in (False, True)]
     assert runs[0] == runs[1]
     assert runs[0].nodes > 60
 

@@ -144,7 +144,7 @@ def test_no_more_costs_are_asked_for_than_the_limit(costs: int) -> None:
 @pytest.mark.parametrize("seconds", [0, 1, 3, 6, 30])
 def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("tflite_memopt.rewrite.search.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("tflite_memopt.graph.clock.now", lambda: clock[0])
     asked = []
 
     def head_of(taken: Taken) -> int:
@@ -161,7 +161,7 @@ def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypat
 def test_a_slow_machine_finds_the_same_where_the_clock_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """All sets cost something else; the limit ends the search long before all are tried."""
     clock = [0.0]
-    monkeypatch.setattr("tflite_memopt.rewrite.search.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("tflite_memopt.graph.clock.now", lambda: clock[0])
     found = []
     for seconds_for_each in (0.001, 1.0):
 

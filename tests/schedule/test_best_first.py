@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.clock import NO_DEADLINE
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.schedule.best_first.compiled import CompiledGraph, compiled
 from tflite_memopt.schedule.best_first.contraction import contract
 from tflite_memopt.schedule.best_first.directions import Direction, Segment, backward, forward
@@ -75,7 +75,7 @@ def test_each_direction_finds_the_optimum_by_itself(
 ) -> None:
     """Without contraction, segments or a known order to start from."""
     graph = compiled(FusedGraph(memory_graph(problem)))
-    search = BottleneckSearch(direction(graph, _whole(graph)), 0, 1 << 40, NO_DEADLINE, NO_DEADLINE)
+    search = BottleneckSearch(direction(graph, _whole(graph)), 0, 1 << 40, WorkAllowance(1 << 40, SearchLimit()))
     found = search.advance(1 << 20)
     assert found is not None
     order = [v for b in found.moves for v in graph.orders[b]]
@@ -144,9 +144,24 @@ def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
     assert schedule.peak_bytes == 16 + max(a + b for a, b in pairwise(sizes))
 
 
-@pytest.mark.parametrize(("count", "gap"), [(60, 1.5), (600, 1.1)])
-def test_parallel_branches_end_in_time_with_a_small_gap(count: int, gap: float) -> None:
+@pytest.mark.parametrize(("count", "gap"), [(60, 1.35), (600, 1.1)])
+def test_parallel_branches_end_within_little_work_and_with_a_small_gap(count: int, gap: float) -> None:
     problem = branches(count)
-    schedule = solve(problem, "best_first", SearchLimit(time_limit=0.5))
+    schedule = solve(problem, "best_first", SearchLimit(time_limit=600.0, work=0.1))
     assert schedule.lower_bound <= schedule.peak_bytes <= solve(problem, "rpo").peak_bytes
     assert schedule.peak_bytes <= gap * schedule.lower_bound
+    assert not schedule.stopped_by_clock
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_limit_of_work_gives_the_same_order_however_late_it_is(method: str) -> None:
+    problem = branches(12)
+    hurried, patient = (solve(problem, method, SearchLimit(seconds, work=0.001)) for seconds in (60.0, 6000.0))
+    assert replace(hurried, seconds=0.0) == replace(patient, seconds=0.0)
+    assert not hurried.stopped_by_clock
+
+
+@pytest.mark.parametrize("method", ["serenity", "hmcos", "ilp", "best_first"])
+def test_the_emergency_stop_is_admitted(method: str) -> None:
+    schedule = solve(branches(12), method, SearchLimit(time_limit=0.0))
+    assert schedule.stopped_by_clock is not schedule.optimal

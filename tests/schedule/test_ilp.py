@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tflite_memopt.graph.bit_sets import bits
 from tflite_memopt.graph.dependency_graph import reverse_post_order
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.schedule.bounds import schedule_lower_bound
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.ilp.fusion import fuse
@@ -196,7 +196,8 @@ def test_equal_seeds_give_equal_orders() -> None:
 def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> None:
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     fences = [0, len(problem.steps)]
-    order, solved = improve_in_windows(graph, reverse_post_order(graph), fences, 2, floor, SearchLimit(), True)
+    allowance = WorkAllowance(10**9, SearchLimit())
+    order, solved = improve_in_windows(graph, reverse_post_order(graph), fences, 2, floor, 0, allowance, True)
     check_order(problem, order)
     optimum = brute_force(problem)
     assert peak_of(problem, order) == optimum

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.clock import Deadline
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.schedule.as_is import as_is
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.kahn import kahn
@@ -149,7 +148,8 @@ def test_a_part_that_another_outweighs_is_not_searched() -> None:
         (ProgramLimits(width=3), SearchOutcome.TIMEOUT),
         (ProgramLimits(states=9), SearchOutcome.EXHAUSTED),
         (ProgramLimits(visited=20), SearchOutcome.EXHAUSTED),
-        (ProgramLimits(deadline=Deadline(0.0)), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(allowance=WorkAllowance(1, SearchLimit(time_limit=0.0))), SearchOutcome.EXHAUSTED),
+        (ProgramLimits(allowance=WorkAllowance(20, SearchLimit())), SearchOutcome.EXHAUSTED),
     ],
 )
 def test_how_a_search_ends(limits: ProgramLimits, outcome: SearchOutcome) -> None:
@@ -177,6 +177,6 @@ def test_any_limit_leaves_a_valid_order_and_a_true_bound(problem: ScheduleProble
 
 def test_two_thousand_branches_stop_at_the_cap() -> None:
     problem = parallel(2000)
-    answer = serenity_with(problem, SearchLimit(time_limit=2), SerenityParts(states=20_000))
+    answer = serenity_with(problem, SearchLimit(work=0.01), SerenityParts(states=20_000))
     check_order(problem, answer.order)
     assert answer.lower_bound < peak_of(problem, answer.order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir.check import misfit
 from ..ir.model import Model, Operator, Tensor
+from .loops import loops_of
 
 
 def operator_macs(operator: Operator) -> int:
@@ -19,8 +20,12 @@ def operator_macs(operator: Operator) -> int:
 
 
 def model_macs(model: Model) -> int:
-    """MACs of one invocation of the entry graph; subgraphs count once each, loops as one turn."""
-    return sum(operator_macs(operator) for graph in model.graphs for operator in graph.operators)
+    """MACs of one invocation of the entry graph; subgraphs count once each, a loop's body as often as it runs.
+
+    A loop whose turns depend on data counts as one turn.
+    """
+    turns = {id(loop.body): loop.turns for loop in loops_of(model) if loop.turns is not None}
+    return sum(turns.get(id(graph), 1) * sum(map(operator_macs, graph.operators)) for graph in model.graphs)
 
 
 def _weights(operator: Operator, slot: int = 1) -> Tensor:

@@ -2,7 +2,9 @@
 
 A replay of the allocator (``kernels/arena.py``) in closed form: structures come first, then the operators' persistent
 buffers, each aligned to 16. Works on numbers and on arrays of them. With short enums some structures are no multiples
-of a word, so that figures may be a few bytes too small; with 4-byte enums they are exact.
+of a word, so that figures may be a few bytes too small; with 4-byte enums they are exact, but for one case: the first
+persistent buffer shares its 16 bytes with the structures before it, and where a region begins with the model's first
+operator, that of a PAD may come before the operator's own. The tail can then be 16 bytes off.
 """
 
 from __future__ import annotations

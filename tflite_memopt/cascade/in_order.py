@@ -18,7 +18,7 @@ from .predict import Aim, OptionFinder
 from .rounds import Round, rounds
 from .select import BaseNeed, Selection, SelectionLimits
 from .stop import EmergencyStop
-from .striped_region import modes_of
+from .striped_region import loop_forms, modes_of
 
 JUDGED = (6, 12, 64)
 """Selections that the planner judges in each round, by effort."""
@@ -41,7 +41,7 @@ class StripeSearch:
         self.model, self._profile, self._options, self._stop = model, profile, options, stop
         self.judge = StripeJudge(model, profile, options, unstriped)
         self._terms, self._floor = arena_terms(model, profile), io_lower_bound(model)
-        self._candidates: dict[tuple[str, ...], Candidates] = {}
+        self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
         self._best: dict[Round, Chosen] = {}
         self._finder: OptionFinder | None = None
 
@@ -60,17 +60,17 @@ class StripeSearch:
         options, operators = self._options, len(self.model.main.operators)
         effort = EFFORTS.index(options.effort)
         limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, operators * 1000
-        return tuple(rounds(effort, options.halos, *limits))
+        return tuple(rounds(effort, options.halos, *limits, loop_forms(options)))
 
     def _selected(self, each: Round, best: Chosen) -> Chosen:
         """Judge the selections of one round by their least need, as long as it is below the best cost."""
-        candidates = self._candidates_of(each.halos)
+        candidates = self._candidates_of(each, self._need(best))
         turn = islice(self._in_turn(candidates, each.limits, self._need(best)), JUDGED[each.effort])
         return self._best_of([candidates.chosen(selection) for selection in turn], best)
 
     def _improved(self, each: Round, best: Chosen) -> Chosen:
         """Change one region at a time as long as the cost falls."""
-        candidates, left = self._candidates_of(each.halos), NEIGHBOURS[each.effort]
+        candidates, left = self._candidates_of(each, self._need(best)), NEIGHBOURS[each.effort]
         before: Chosen | None = None
         while best and best != before and left > 0 and not self.is_enough(self.judge.cost(best)):
             others = candidates.near(best, each.limits, self._need(best))[: min(left, STEP)]
@@ -116,8 +116,10 @@ class StripeSearch:
         """What run time a selection costs: whole percents of MACs first, then operators."""
         return 100 * selection.macs // max(1, self._terms.macs), selection.operators, selection.macs
 
-    def _candidates_of(self, halos: tuple[str, ...]) -> Candidates:
-        if halos not in self._candidates:
+    def _candidates_of(self, turn: Round, known: int) -> Candidates:
+        """``known`` is the best need that has been found: loops that cannot come below it are not worked out."""
+        kind = turn.halos, turn.loops
+        if kind not in self._candidates:
             terms, below = self._terms, self._need(())
             counts_tail = self._options.objective == "total"
             base = BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, counts_tail)
@@ -126,9 +128,9 @@ class StripeSearch:
             pinned = {name for name, _ in self._options.pins}
             if self._finder is None:
                 self._finder = OptionFinder(self.model, self._profile, aim, pinned)
-            options = self._finder.options(modes_of(halos))
-            self._candidates[halos] = Candidates(options, base, below)
-        return self._candidates[halos]
+            options = self._finder.options(modes_of(turn.halos, turn.loops), known)
+            self._candidates[kind] = Candidates(options, base, below)
+        return self._candidates[kind]
 
     def is_enough(self, cost: Cost) -> bool:
         return self._options.budget is not None and cost.need <= self._options.budget
@@ -151,5 +153,5 @@ class StripeSearch:
     def least(self) -> int | None:
         """Bytes that no selection of this order and these limits goes below; None where there is no selection."""
         widest = self._rounds()[-1]
-        found = self._candidates_of(widest.halos).smallest(widest.limits)
+        found = self._candidates_of(widest, self._need(())).smallest(widest.limits)
         return None if found is None else aligned(found)

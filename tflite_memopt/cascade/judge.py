@@ -21,6 +21,8 @@ from ..memory.arrange import arrange
 from ..memory.cost import Cost, needed_bytes
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
+from ..memory.together import join
+from ..memory.usage import operator_count
 from ..options import Options
 from ..plan.methods import BEST, restarts, solve
 from ..plan.problem import PlanProblem
@@ -101,7 +103,7 @@ class StripeJudge:
             problems = self._problems(model)
             use = arena_use(model, 0, self._profile.requests, self._profile.abi)
             beside = (use.tail, use.required) if self._options.objective == "total" else (0, 0)
-            cost = Cost(1 << 62, 1 << 62, model_macs(model), len(model.main.operators))
+            cost = Cost(1 << 62, 1 << 62, model_macs(model), operator_count(model))
             most = restarts(problems[0]) if self._options.planner == BEST else 1
             draft = Draft(chosen, problems, [1 << 62] * len(problems), cost, beside, most)
             for strategy in _FIRST:
@@ -121,12 +123,13 @@ class StripeJudge:
     def _problems(self, model: Model) -> list[PlanProblem]:
         """In the order of the model, and in the scheduler's where that is another one."""
         layout = memory_layout(model, self._profile, self._options.pins)
-        found = [layout.problem]
+        found = [join(layout.problem, layout.groups).problem]
         own = tuple(range(len(model.main.operators)))
         limit = SearchLimit(self._options.time_limit, self._options.seed)
         order = solve_schedule(schedule_problem(model.main, layout), self._options.scheduler, limit).order
         if order != own:
-            found.append(memory_layout(model, self._profile, self._options.pins, order).problem)
+            layout = memory_layout(model, self._profile, self._options.pins, order)
+            found.append(join(layout.problem, layout.groups).problem)
         return found
 
     def _plan(self, draft: Draft, strategy: str) -> None:

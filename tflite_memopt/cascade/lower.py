@@ -197,6 +197,7 @@ class StripeWriter:
 
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
     the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs.
+    ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
     """
 
     def __init__(
@@ -206,8 +207,10 @@ class StripeWriter:
         input_rows: Callable[[Tensor, Rows], Tensor],
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
         done: Callable[[Tensor, Held], None] = lambda _, __: None,
+        join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
     ) -> None:
         self._edit, self._region, self._input_rows, self._done = edit, region, input_rows, done
+        self._join = join or self._window
         self.held: dict[Tensor, Held] = dict(held)
 
     def write(self, stripe: Stripe, suffix: str) -> Tensor:
@@ -225,17 +228,18 @@ class StripeWriter:
                     whole, rows = previous[output]
                     name = f"{stem(output)}/{suffix}/kept"
                     parts.insert(0, rows_of(self._edit, whole, rows, window.kept, name))
-                joined = parts[0] if len(parts) == 1 else self._window(output, window.needed, parts, suffix)
-                self.held[output] = joined, window.needed
+                self.held[output] = self._join(output, window.needed, parts, suffix)
             if output in unread.get(operator, ()) and output in self.held:
                 self._done(output, self.held[output])
         assert made is not None
         return made
 
-    def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Tensor:
+    def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
+        if len(parts) == 1:
+            return parts[0], rows
         joined = _activation(self._edit, f"{stem(like)}/{suffix}/window", like, rows)
         self._edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
-        return joined
+        return joined, rows
 
     def _run(self, operator: Operator, job: Job, suffix: str, unread: Iterable[Tensor]) -> Tensor:
         way = self._region.ways[self._region.operators.index(operator)]

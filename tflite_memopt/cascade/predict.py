@@ -18,11 +18,12 @@ from .arena_terms import arena_terms
 from .cut_table import CutTable, Integers, ways_to_cut
 from .forecast import Forecast, forecasts
 from .least_needs import least_needs
+from .loop_options import LoopOptions
 from .lower import row_bytes
 from .receptive_field import RowByRow, row_by_row
 from .region import start_of_region
 from .select import BaseNeed, Option, SelectionLimits, least_heads
-from .striped_region import Mode, StripedRegion
+from .striped_region import LoopMode, Mode, StripedRegion
 from .twins import Twins
 
 COUNTS = (*range(2, 17), 18, 20, 24, 28, 32, 40, 48, 64)
@@ -53,6 +54,10 @@ class Aim:
     limits: SelectionLimits
     base: BaseNeed
 
+    def most_head(self) -> int:
+        """A head of so many bytes is too large, whatever else there is."""
+        return self.below - self.base.tail if self.base.counts_tail else self.below
+
 
 class OptionFinder:
     """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
@@ -72,34 +77,61 @@ class OptionFinder:
         fixed = [need for need, way in zip(self._needs, self._ways, strict=True) if isinstance(way, str)]
         self._aim = replace(aim, floor=max(aim.floor, *fixed)) if fixed else aim
         self._bits: dict[int, int] = {}
-        self.looked_at = 0
-        self._found: dict[Mode, dict[StripedRegion, Option]] = {}
+        self._looked_at = 0
+        self._loops = LoopOptions(model, profile, aim.limits)
+        self._found: dict[Mode | LoopMode, dict[StripedRegion, Option]] = {}
 
-    def options(self, modes: Sequence[Mode]) -> StripingOptions:
-        """Those with one of the modes; each mode is worked out once."""
+    @property
+    def looked_at(self) -> int:
+        """Ways to cut a region that were worked out, loops among them."""
+        return self._looked_at + self._loops.looked_at
+
+    def options(self, modes: Sequence[Mode | LoopMode], known: int = 1 << 62) -> StripingOptions:
+        """Those with one of the modes; each mode is worked out once.
+
+        Loops only where they may need less than the ``known`` bytes of the objective.
+        """
         by_interval: dict[tuple[int, int], dict[StripedRegion, Option]] = {}
         for mode in modes:
-            for region, option in self._of_mode(mode).items():
+            for region, option in self._of_mode(mode, known).items():
                 by_interval.setdefault((region.first, region.end), {})[region] = option
         every = {region: option for each in by_interval.values() for region, option in each.items()}
         best = {region: option for each in by_interval.values() for region, option in _undominated(each).items()}
         raised = _raised(self._needs, best)
         return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every)
 
-    def _of_mode(self, mode: Mode) -> dict[StripedRegion, Option]:
+    def _of_mode(self, mode: Mode | LoopMode, known: int) -> dict[StripedRegion, Option]:
         if mode not in self._found:
             self._found[mode] = {}
             for exit_ in range(len(self._model.main.operators)):
-                self._found[mode] |= self._of_exit(exit_, mode)
+                first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
+                if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
+                    continue
+                if len(mode) == 2:
+                    self._found[mode] |= self._unrolled(first, exit_, mode)
+                else:
+                    aim = replace(self._aim, below=min(self._aim.below, known))
+                    self._found[mode] |= self._looped(first, exit_, mode, aim)
         return self._found[mode]
 
-    def _of_exit(self, exit_: int, mode: Mode) -> dict[StripedRegion, Option]:
-        """The regions that end with one step."""
-        operators = self._model.main.operators
-        first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
+    def _looped(self, first: int, exit_: int, mode: LoopMode, aim: Aim) -> dict[StripedRegion, Option]:
+        """The loops that end with one step and start with ``first`` or a later one."""
         found: dict[StripedRegion, Option] = {}
-        if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
-            return found
+        for start in range(exit_, first - 1, -1):
+            whole = max(self._needs[start : exit_ + 1])
+            if whole > aim.floor:
+                across = self._across.nbytes(start, exit_ + 1)
+                most = min(whole, aim.most_head())
+                for region, option in self._loops.of_interval(start, exit_ + 1, mode, across, most):
+                    least = aim.base.least(max(option.bound, aim.floor), option.tail, option.temporaries)
+                    if least < aim.below and option.operators <= aim.limits.operators:
+                        found[region] = option
+        return found
+
+    def _unrolled(self, first: int, exit_: int, mode: Mode) -> dict[StripedRegion, Option]:
+        """The regions that end with one step and start with ``first`` or a later one."""
+        operators = self._model.main.operators
+        found: dict[StripedRegion, Option] = {}
         image = operators[exit_].outputs[0]
         cuts = ways_to_cut(image.shape[1], COUNTS, ARENA_ALIGNMENT // gcd(ARENA_ALIGNMENT, row_bytes(image)))
         if cuts is None:
@@ -108,7 +140,7 @@ class OptionFinder:
         ways = [way for way in self._ways[first : exit_ + 1] if isinstance(way, RowByRow)]
         lives_on = _read_later(self._model, exit_ + 1)
         for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on):
-            self.looked_at += len(cuts.ways)
+            self._looked_at += len(cuts.ways)
             found.update(self._options(first + each.first, exit_ + 1, cuts, mode, each))
         return found
 

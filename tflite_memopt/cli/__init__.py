@@ -27,12 +27,21 @@ COMMANDS = (optimize, analyze, verify, compare, targets)
 
 @click.group(
     commands=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=f"\b\nExit codes:\n{exit_code_table()}",
 )
 @click.version_option(__version__, prog_name="tflite-memopt")
-def cli() -> None:
-    """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and prove that it computes the same."""
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and prove that it computes the same.
+
+    \b
+    What does my model need now?   tflite-memopt analyze model.tflite
+    Make it need less:             tflite-memopt optimize model.tflite -o small.tflite
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main() -> NoReturn:

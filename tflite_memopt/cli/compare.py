@@ -8,29 +8,78 @@ from typing import Any
 import click
 
 from ..options import Options
-from .shared import KERNELS, QUIET, SEED, TARGET, TIME_LIMIT, progress_line, show
+from .pictures import HTML, check_files, check_pictures, pictures
+from .shared import (
+    FORCE,
+    JSON,
+    KERNELS,
+    QUIET,
+    SEED,
+    TARGET,
+    TIME_LIMIT,
+    csv_option,
+    only_one_format,
+    progress_line,
+    show,
+)
 from .types import ModelPath
 
 
 @click.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@click.option("--schedulers", default="all", show_default=True, metavar="A,B", help="Methods for the order.")
-@click.option("--planners", default="all", show_default=True, metavar="A,B", help="Methods for the offsets.")
+@click.option(
+    "--schedulers",
+    default="all",
+    show_default=True,
+    metavar="A,B",
+    help="Methods for the order of operators: names with commas between them, or all.",
+)
+@click.option(
+    "--planners",
+    default="all",
+    show_default=True,
+    metavar="A,B",
+    help="Methods for the places of tensors: names with commas between them, or all.",
+)
 @TARGET
 @KERNELS
 @TIME_LIMIT
 @SEED
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
+@csv_option("a method")
+@HTML
+@FORCE
 @QUIET
-def compare(source: Path, schedulers: str, planners: str, as_json: bool, quiet: bool, **chosen: Any) -> None:
+def compare(
+    source: Path,
+    schedulers: str,
+    planners: str,
+    as_json: bool,
+    as_csv: bool,
+    html_path: Path | None,
+    force: bool,
+    quiet: bool | None,
+    **chosen: Any,
+) -> None:
     """Show the published methods side by side on IN.tflite: every scheduler, and every planner on the best order."""
+    from ..io.files import write_files
     from ..pipeline import compare as run
     from ..report.model import to_json
+    from ..report.pictures.pages import comparison_page
 
+    only_one_format(as_json, as_csv)
+    check_pictures(html_path, None)
+    check_files((html_path,), (source,), force)
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
     comparison = run(source, names[0], names[1], Options(**chosen), progress_line(quiet))
+    write_files(pictures(html_path, lambda: comparison_page(comparison), None, {}))
     if as_json:
         click.echo(to_json(comparison), nl=False)
+        return
+    if as_csv:
+        from ..report.csv_rows import methods_csv
+
+        click.echo(methods_csv(comparison), nl=False)
         return
     from ..report.console import render_comparison
 

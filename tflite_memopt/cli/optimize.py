@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,15 +14,35 @@ from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import OVER_BUDGET
-from .shared import KERNELS, QUIET, SAMPLES, SEED, TARGET, TIME_LIMIT, progress_line, show
-from .types import ByteSize, ModelPath, Percent, Pin
+from .pictures import HTML, PLOT, check_files, check_pictures, pictures
+from .shared import (
+    FORCE,
+    JSON,
+    KERNELS,
+    QUIET,
+    RUNNER,
+    SAMPLES,
+    SEED,
+    TARGET,
+    TIME_LIMIT,
+    csv_option,
+    only_one_format,
+    progress_line,
+    show,
+)
+from .types import ByteSize, Date, ModelPath, Percent, Pin
+
+if TYPE_CHECKING:
+    from ..report.model import Report
 
 _AS_IS = "as_is"
 
 
 @click.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
-@click.option("-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the result.")
+@click.option(
+    "-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the optimised model."
+)
 @TARGET
 @KERNELS
 @click.option(
@@ -30,42 +50,64 @@ _AS_IS = "as_is"
     type=click.Choice(list(SCHEDULERS)),
     default=DEFAULT_SCHEDULER,
     show_default=True,
-    help="Order of operators.",
+    help="How to find the order in which the operators run; 'compare' shows them all side by side.",
 )
 @click.option(
-    "--planner", type=click.Choice(PLANNERS), default=BEST_PLANNER, show_default=True, help="Offsets of tensors."
+    "--planner",
+    type=click.Choice(PLANNERS),
+    default=BEST_PLANNER,
+    show_default=True,
+    help="How to find each tensor's place in memory; 'compare' shows them all side by side.",
 )
-@click.option("--no-reorder", is_flag=True, help="Keep the order of operators, as --scheduler as_is does.")
-@click.option("--no-rewrite", is_flag=True, help="Keep the operators as they are; only order and plan them.")
+@click.option(
+    "--no-reorder", is_flag=True, help="Run the operators in the order of the file, as --scheduler as_is does."
+)
+@click.option("--no-rewrite", is_flag=True, help="Take no concatenation apart and clean nothing up.")
 @click.option(
     "--allow-approximate",
     is_flag=True,
-    help="Also rewrite where integers are requantised once more; the report says how far outputs differ.",
+    help="Also make changes that round integers once more. Outputs may then differ a little; the report says how far.",
 )
-@click.option("--no-cascade", is_flag=True, help="Run no region stripe by stripe.")
+@click.option(
+    "--no-cascade",
+    is_flag=True,
+    help="Run every operator as a whole: do not run groups of layers a few rows (a stripe) at a time.",
+)
 @click.option(
     "--max-extra-macs",
     type=Percent(),
     default="10%",
     show_default=True,
-    help="Multiply-accumulates that stripes may add, of the model's.",
+    help="How much computation stripes may add: neighbouring stripes compute some rows twice.",
 )
 @click.option(
-    "--max-extra-operators", type=click.IntRange(min=0), help="Operators that stripes may add. [default: any]"
+    "--max-extra-operators",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How many operators stripes may add; each takes some memory and flash. [default: any number]",
 )
 @click.option(
     "--halo",
     type=click.Choice([*HALOS, "both"]),
     default="both",
     show_default=True,
-    help="Rows that two stripes need: computed twice, or kept; both: what is cheaper.",
+    help="What to do with rows that two neighbouring stripes need (the halo): compute them twice (recompute), keep "
+    "them in memory (rolling), or whichever is cheaper (both).",
+)
+@click.option("--no-loops", is_flag=True, help="Write stripes one after the other, never as one loop.")
+@click.option(
+    "--tflm-since",
+    type=Date(),
+    metavar="YYYY-MM-DD",
+    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present one]",
 )
 @click.option(
     "--io",
     type=click.Choice(IO),
     default="keep",
     show_default=True,
-    help="Types of inputs and outputs; int8: drop QUANTIZE and DEQUANTIZE there, the application gives integers.",
+    help="keep: the model takes and gives the same types as before. int8: it takes and gives the integers that it "
+    "computes with, so that your code must quantise inputs and read integer outputs.",
 )
 @click.option(
     "--pin",
@@ -73,33 +115,50 @@ _AS_IS = "as_is"
     type=Pin(),
     multiple=True,
     metavar="TENSOR=OFFSET",
-    help="Keep a tensor at this offset, a multiple of 16; repeat for more.",
+    help="Put this tensor at this byte of the arena, a multiple of 16. Repeat for more tensors.",
 )
 @click.option(
     "--objective",
     type=click.Choice(OBJECTIVES),
     default="total",
     show_default=True,
-    help="What the budget limits: the arena to reserve (32-bit), or its head alone.",
+    help="What is made as small as possible, and what --budget limits. total: the whole arena that your firmware "
+    "reserves. head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
 )
-@click.option("--budget", type=ByteSize(), help="Exit with 3 when the result needs more than this, for example 64K.")
+@click.option(
+    "--budget",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="The RAM that you have, for example 64K, 64KiB or 0.5M. The search ends once the model fits, with the "
+    "smallest price in computation; when it does not fit, the file is written all the same and the exit code is 3.",
+)
 @click.option(
     "--effort",
     type=click.Choice(EFFORTS),
     default="normal",
     show_default=True,
-    help="How much the search for stripes looks at.",
+    help="How many ways of cutting the model into stripes are tried. It counts work: every machine finds the same.",
 )
 @TIME_LIMIT
 @SEED
 @SAMPLES
-@click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs for the proof, arrays by input name.")
-@click.option("--no-verify", is_flag=True, help="Skip the proof of equality (and TFLM's measurement).")
+@click.option(
+    "--inputs",
+    type=ModelPath,
+    metavar="X.npz",
+    help="Inputs of your own for the proof of equality: a NumPy file with an array for each input, by its name.",
+)
+@RUNNER
+@click.option(
+    "--no-verify",
+    is_flag=True,
+    help="Write the result without proving that it computes the same. TFLM's own figures are then missing.",
+)
 @click.option(
     "--require",
     type=click.Choice(REQUIRABLE),
     multiple=True,
-    help="tflm: exit with 1 unless TFLM executed the plan itself.",
+    help="tflm: write nothing, and exit with 1, unless TFLM itself ran the result with its plan.",
 )
 @click.option(
     "--least-snr",
@@ -108,7 +167,7 @@ _AS_IS = "as_is"
     default=10.0,
     show_default=True,
     metavar="DB",
-    help="Signal to noise that --allow-approximate must leave.",
+    help="With --allow-approximate: the least signal-to-noise ratio of the outputs; anything noisier is refused.",
 )
 @click.option(
     "--interpreter-seconds",
@@ -116,65 +175,108 @@ _AS_IS = "as_is"
     default=900.0,
     show_default=True,
     metavar="SECONDS",
-    help="Limit of one model's run in the proof.",
+    help="How long one model may run in the proof of equality.",
 )
 @click.option(
     "--interpreter-memory",
     type=ByteSize(),
-    default="16384M",
+    default="16G",
     show_default=True,
-    help="Limit of an interpreter process's address space.",
+    metavar="SIZE",
+    help="How much memory each process of the proof may take on this computer.",
 )
 @click.option(
     "--keep-failures",
     type=ModelPath,
     metavar="FOLDER",
-    help="Where to keep what reproduces a step that failed its proof.",
+    help="Where to keep everything that reproduces a step that failed its proof, for a bug report.",
 )
 @click.option(
     "--keep-best/--no-keep-best",
     default=None,
-    help="The first Ctrl-C ends the search, and what is complete is proved and written. [default: on a terminal]",
+    help="After the first Ctrl-C, prove and write the best that was found so far. [default: on a terminal]",
 )
-@click.option("--explain", is_flag=True, help="Also show which rewrites were applied, and which were not and why.")
-@click.option("--report", "report_path", type=ModelPath, metavar="R.json", help="Write the JSON report.")
-@click.option("--force", is_flag=True, help="Replace existing files, the input among them.")
+@click.option(
+    "--explain", is_flag=True, help="Also show every change that was made or considered, and why it was left out."
+)
+@click.option(
+    "--report",
+    "report_path",
+    type=ModelPath,
+    metavar="R.json",
+    help="Write the whole report as JSON, to be read by programs.",
+)
+@HTML
+@PLOT
+@FORCE
+@JSON
+@csv_option("an operator of the result")
 @QUIET
 def optimize(
-    source: Path, output: Path, report_path: Path | None, force: bool, quiet: bool, explain: bool, **chosen: Any
+    source: Path,
+    output: Path,
+    report_path: Path | None,
+    html_path: Path | None,
+    plot_path: Path | None,
+    force: bool,
+    quiet: bool | None,
+    as_json: bool,
+    as_csv: bool,
+    explain: bool,
+    **chosen: Any,
 ) -> None:
-    """Optimise IN.tflite, prove the result equal, and write it to OUT.tflite.
+    """Make a model that needs less RAM from IN.tflite, prove that it computes the same, and write it to OUT.tflite.
 
     Exits with 1, and writes no model, when the result is not equal.
     """
-    from ..io.files import check_target, write_files
+    from ..io.files import write_files
     from ..pipeline import optimize as run
-    from ..report.console import render_report
     from ..report.model import to_json
+    from ..report.pictures.pages import report_page
 
-    targets = [path for path in (output, report_path) if path is not None]
-    if report_path is not None and report_path.absolute() == output.absolute():
-        raise click.UsageError("--report and --output name the same file")
-    for path in targets:
-        check_target(path, (source,), force)
+    only_one_format(as_json, as_csv)
+    check_pictures(html_path, plot_path)
+    check_files((output, report_path, html_path, plot_path), (source,), force)
     result = run(source, _options(**chosen), progress_line(quiet))
-    files = {output: result.model}
+    report = result.report
+    files = {output: result.model} | pictures(html_path, lambda: report_page(report), plot_path, report.arena)
     if report_path is not None:
-        files[report_path] = to_json(result.report).encode()
+        files[report_path] = to_json(report).encode()
     write_files(files)
-    show(render_report(result.report, explain))
-    if result.report.within_budget is False:
+    _print(report, as_json, as_csv, explain)
+    if report.within_budget is False:
         sys.exit(OVER_BUDGET)
 
 
+def _print(report: Report, as_json: bool, as_csv: bool, explain: bool) -> None:
+    from ..report.console import render_report
+    from ..report.csv_rows import operators_csv
+    from ..report.model import to_json
+
+    if as_json:
+        click.echo(to_json(report), nl=False)
+    elif as_csv:
+        click.echo(operators_csv(report.arena["after"]), nl=False)
+    else:
+        show(render_report(report, explain))
+
+
 def _options(
-    no_verify: bool, no_rewrite: bool, no_cascade: bool, no_reorder: bool, scheduler: str, halo: str, **chosen: Any
+    no_verify: bool,
+    no_rewrite: bool,
+    no_cascade: bool,
+    no_loops: bool,
+    no_reorder: bool,
+    scheduler: str,
+    halo: str,
+    **chosen: Any,
 ) -> Options:
-    """The options of ``optimize`` from its flags, four of which say what is left out."""
+    """The options of ``optimize`` from its flags, five of which say what is left out."""
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
     if chosen["keep_best"] is None:
         chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
+    stages["loops"] = not no_loops
     return Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,17 +14,21 @@ from ..kernels.targets import TARGETS
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),
     default="portable",
     show_default=True,
-    help="Kernels that the firmware links, for experts; --target chooses them.",
+    help="Kernel library that your firmware links, if it is not the usual one of your --target. portable: right with "
+    "any. A file made for other kernels than portable may compute wrongly with different ones.",
 )
 TARGET = click.option(
     "--target",
     type=click.Choice(list(TARGETS)),
-    help="Core or chip of the firmware; 'targets' lists them. [default: any]",
+    help="Your core or chip, for its kernels and the exact size to reserve; 'tflite-memopt targets' says what each "
+    "stands for. [default: any]",
 )
 TIME_LIMIT = click.option(
     "--time-limit",
@@ -31,22 +36,56 @@ TIME_LIMIT = click.option(
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Limit of each search.",
+    help="Emergency stop: the longest that each search may take. Without it striking, results are the same everywhere.",
 )
-QUIET = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
-SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of searches and inputs.")
+QUIET = click.option(
+    "-q/ ",
+    "--quiet/--progress",
+    "quiet",
+    default=None,
+    help="Show no progress, or show it. [default: it is shown on a terminal]",
+)
+FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, to be read by programs.")
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Start of random numbers; the same seed gives the same result.",
+)
+RUNNER = click.option(
+    "--runner",
+    metavar="COMMAND",
+    help="A command that runs models on your own kernels, a board or an emulator: equality is proved there as well. "
+    "docs/device_runner.md says how.",
+)
 SAMPLES = click.option(
     "--samples",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="Least inputs per runtime in the proof.",
+    help="How many random inputs are compared at least, on each runtime.",
 )
 
 
-def progress_line(quiet: bool) -> Callable[[str], None]:
+def csv_option(what: str) -> Callable[[_Command], _Command]:
+    """The option ``--csv``, of a command that prints a row of a table for each of ``what``."""
+    return click.option("--csv", "as_csv", is_flag=True, help=f"Print a table as CSV, for a spreadsheet: a row {what}.")
+
+
+def only_one_format(as_json: bool, as_csv: bool) -> None:
+    """Raises click.UsageError when both formats are asked for."""
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other")
+
+
+def progress_line(quiet: bool | None) -> Callable[[str], None]:
+    """Says messages on stderr; when ``quiet`` is None, only on a terminal."""
+    is_quiet = not sys.stderr.isatty() if quiet is None else quiet
+
     def say(message: str) -> None:
-        if not quiet:
+        if not is_quiet:
             click.echo(f"{message} ...", err=True)
 
     return say

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from .shared import show
+from .shared import JSON, show
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 def targets(as_json: bool) -> None:
     """List the cores and chips that --target knows: kernels, layout, what was measured and what is only read."""
     from ..report.targets import render_targets, targets_json

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import click
 
-_UNITS = {"": 1, "B": 1, "K": 1024, "KB": 1024, "M": 1024**2, "MB": 1024**2}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 ModelPath = click.Path(path_type=Path)
 
 
 # click.ParamType takes a type argument in the newest click only: hence the ignored warnings.
 class ByteSize(click.ParamType):  # type: ignore[type-arg]
-    """A size such as ``65536``, ``64K`` or ``1M`` (powers of 1024)."""
+    """A size such as ``65536``, ``64K``, ``64 KB``, ``64KiB`` or ``0.5M``. K is always 1,024 bytes, M is 1,024 K."""
 
-    name = "bytes"
+    name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        text = str(value).strip().upper()
-        digits = text.rstrip("BKM")
-        unit = text[len(digits) :]
-        if not digits.isdigit() or unit not in _UNITS:
-            self.fail(f"'{value}' is not a size; write bytes, or 64K, or 1M", param, ctx)
-        return int(digits) * _UNITS[unit]
+        found = _SIZE.fullmatch(str(value).strip())
+        size = Decimal(found[1]) * _UNITS[found[2].upper()] if found else Decimal("0.5")
+        if size % 1:
+            self.fail(f"'{value}' is not a size; write bytes, or for example 64K, 64KiB or 0.5M", param, ctx)
+        return int(size)
+
+
+class Date(click.ParamType):  # type: ignore[type-arg]
+    """A day such as ``2025-11-10``."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"'{value}' is no date; write for example 2025-11-10", param, ctx)
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg]

@@ -9,7 +9,7 @@ import click
 
 from ..options import PROVING, RUNTIMES, Options
 from .exit_codes import NOT_EQUAL
-from .shared import QUIET, SAMPLES, SEED, progress_line, show
+from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
 
 
@@ -24,27 +24,44 @@ from .types import ModelPath
     type=click.Choice([*RUNTIMES, "all"]),
     help="Where to run. [default: litert and tflm, and tensorflow where litert cannot]",
 )
+@RUNNER
+@JSON
 @QUIET
 def verify(
-    first: Path, second: Path, inputs: Path | None, samples: int, seed: int, runtime: str | None, quiet: bool
+    first: Path,
+    second: Path,
+    inputs: Path | None,
+    samples: int,
+    seed: int,
+    runtime: str | None,
+    runner: str | None,
+    as_json: bool,
+    quiet: bool | None,
 ) -> None:
     """Compare A.tflite and B.tflite: their constants and interface, and on the same inputs every output, every inner
     tensor of the same name, and every tensor of B's plan.
 
     Exits with 0 when all runtimes that can run A find them equal, with 1 when there is a difference or when none
-    can run A.
+    can run A, or when --runner has no verdict.
     """
     from ..pipeline import verify as run
     from ..report.console import render_verdicts
+    from ..report.model import Verification, to_json
 
     runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
-    options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes)
+    options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
     verdicts = run(first, second, options, progress_line(quiet))
-    show(render_verdicts(verdicts))
+    if as_json:
+        click.echo(to_json(Verification(verdicts)), nl=False)
+    else:
+        show(render_verdicts(verdicts))
     for name, verdict in verdicts.items():
         if verdict.equal is False:
             click.echo(f"{name}: {verdict.reason}", err=True)
     if any(verdict.equal is False for verdict in verdicts.values()):
+        sys.exit(NOT_EQUAL)
+    if runner is not None and not verdicts["runner"].equal:
+        click.echo(f"runner: no verdict: {verdicts['runner'].reason}", err=True)
         sys.exit(NOT_EQUAL)
     if not any(verdict.equal for verdict in verdicts.values() if verdict.samples):
         sys.exit(NOT_EQUAL)

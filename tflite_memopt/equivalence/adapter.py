@@ -9,6 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 REFERENCE, OPTIMISED_KERNELS = "reference kernels", "optimised kernels"
+LARGEST_ARENA = 0
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class RunJob:
     ``tensors``: positions of tensors of the entry graph whose values are wanted after each sample, besides the
     outputs; LiteRT and TensorFlow then preserve all tensors, TFLM cannot. ``kernels``: which of LiteRT's. For TFLM:
     ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is there).
+    For a runner of the user's: ``arena_bytes``, of which ``LARGEST_ARENA`` stands for all that it has, and
+    ``measure``, whether the smallest arena is looked for.
     """
 
     model: bytes
@@ -26,6 +29,7 @@ class RunJob:
     tensors: tuple[int, ...] = ()
     kernels: str = REFERENCE
     fill: int | None = None
+    measure: bool = False
 
 
 @dataclass(frozen=True)

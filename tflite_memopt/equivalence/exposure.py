@@ -17,10 +17,11 @@ from ..io.writer import write_model
 from ..ir.editor import Editor
 from ..ir.head import in_head
 from ..ir.model import Graph, Model, Operator, Tensor
+from .adapter import LARGEST_ARENA
 from .trace import computed_tensors
 
-_MOST_BYTES = 256 << 20
-"""Of tensors that one such model shows; what is more is shown by another one."""
+MOST_BYTES = 256 << 20
+"""Of tensors that one such model shows, unless asked otherwise; what is more is shown by another one."""
 
 
 @dataclass(frozen=True)
@@ -36,28 +37,36 @@ class Exposure:
     extra_bytes: int
     outputs: int
 
-
-def exposed(data: bytes) -> list[Exposure]:
-    """The model without a plan, and with its tensors as outputs."""
-    return [_exposed(read_model(data), chosen) for chosen in _groups(read_model(data).main)]
-
-
-def snapshots(data: bytes, head: int) -> list[Exposure]:
-    """The model with its plan, and with copies of its tensors; ``head``: bytes of TFLM's head without them."""
-    return [_snapshot(read_model(data), chosen, aligned(head)) for chosen in _groups(read_model(data).main)]
+    def arena_in(self, arena_bytes: int) -> int:
+        """The arena to give it where ``arena_bytes`` is enough for that model."""
+        return LARGEST_ARENA if arena_bytes == LARGEST_ARENA else arena_bytes + self.extra_bytes
 
 
-def _groups(graph: Graph) -> Iterator[list[int]]:
+def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
+    """The model without a plan, and with its tensors as outputs, at most ``most_bytes`` of them or one at a time."""
+    return [_exposed(read_model(data), chosen) for chosen in _groups(read_model(data).main, most_bytes)]
+
+
+def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
+    """The model with its plan, and with copies of its tensors, at most ``most_bytes`` of them or one at a time.
+
+    ``head``: bytes of TFLM's head without them.
+    """
+    groups = _groups(read_model(data).main, most_bytes)
+    return [_snapshot(read_model(data), chosen, aligned(head)) for chosen in groups]
+
+
+def _groups(graph: Graph, most_bytes: int) -> Iterator[list[int]]:
     """The tensors to show, in as few models as their bytes allow; at least one model, if only for the outputs."""
     group: list[int] = []
-    room = _MOST_BYTES
+    room = most_bytes
     for index in computed_tensors(graph):
         if not in_head(graph.tensors[index]):
             continue
         size = aligned(graph.tensors[index].nbytes)
         if group and size > room:
             yield group
-            group, room = [], _MOST_BYTES
+            group, room = [], most_bytes
         group.append(index)
         room -= size
     yield group

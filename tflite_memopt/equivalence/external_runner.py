@@ -29,6 +29,9 @@ from .limits import TIMEOUT_SECONDS
 from .ranges import numpy_type
 from .runner import Run
 
+RUNNER = "runner"
+"""Its name among the runtimes of a proof."""
+
 _REQUESTS = "requests.txt"
 _NUMBERS = ("head", "tail", "smallest_arena", "instructions", "pointer_bits")
 _NEEDED = ("head", "tail")
@@ -44,6 +47,11 @@ class ExternalRun(Run):
 
     kernels: str = ""
     commit: str = ""
+
+    @property
+    def words(self) -> str:
+        """The library and its version."""
+        return f"{self.kernels} at {self.commit}" if self.commit else self.kernels
 
     @property
     def head(self) -> int:
@@ -74,7 +82,25 @@ def command_of(text: str | os.PathLike[str]) -> list[str]:
     words = [str(text)] if Path(text).exists() else shlex.split(os.fspath(text))
     if not words or not os.access(words[0], os.X_OK) or Path(words[0]).is_dir():
         raise UsageError(f"the runner '{text}' is not an executable file; see docs/device_runner.md")
-    return [str(Path(words[0]).resolve()), *words[1:]]
+    # Not resolved: a link to Python in a virtual environment is that environment.
+    return [str(Path(words[0]).absolute()), *words[1:]]
+
+
+class ExternalRunner:
+    """A runner in the place of an interpreter process: a call for each model. ``seconds`` is the limit of one call.
+
+    Raises UsageError when there is no such command.
+    """
+
+    def __init__(self, command: str | os.PathLike[str], seconds: float = TIMEOUT_SECONDS) -> None:
+        self._command, self._seconds = command_of(command), seconds
+
+    def run(self, job: RunJob) -> ExternalRun:
+        """Run one model; see :func:`run_external_jobs`."""
+        return run_external_jobs(self._command, {"model": job}, job.measure, self._seconds)["model"]
+
+    def close(self) -> None:
+        """Nothing is left running."""
 
 
 def run_external(

@@ -19,12 +19,26 @@ from .original import Original
 
 
 @dataclass(frozen=True)
+class Promise:
+    """What is said of TFLM's memory: ``required_bytes`` of arena are enough, and the plan takes ``head`` bytes of them.
+
+    None where nobody says so.
+    """
+
+    required_bytes: int | None = None
+    head: int | None = None
+
+
+NO_PROMISE = Promise()
+
+
+@dataclass(frozen=True)
 class Subject:
     """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
 
     ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
     the optimised model's tensors by name, ``approximated`` the original's tensors that an approximation computes.
-    ``required_bytes``: the arena that the 64-bit TFLM must accept; ``head``: the plan's; None where nobody says so.
+    ``promise`` is for the TFLM of the wheel, ``runner_promise`` for that of the user's runner.
     """
 
     original: bytes
@@ -33,8 +47,8 @@ class Subject:
     exactness: Exactness = "exact"
     pieces: Mapping[str, Origin] = field(default_factory=dict)
     approximated: tuple[str, ...] = ()
-    required_bytes: int | None = None
-    head: int | None = None
+    promise: Promise = NO_PROMISE
+    runner_promise: Promise = NO_PROMISE
 
 
 class FailedProofError(EquivalenceError):

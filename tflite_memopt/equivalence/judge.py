@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.change import Exactness
 from ..ir.model import Model
-from .adapter import REFERENCE, RunJob
+from .adapter import LARGEST_ARENA, REFERENCE, RunJob
 from .approximation import untouched_links
 from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
 from .correspondence import Link, Pieces, links_between
+from .external_runner import RUNNER
+from .failure import NO_PROMISE, Promise
 from .gap import Gap, gap_between, signal_to_noise
 from .inputs import Sample
 from .interface import Interface
 from .original import Ground, Original, run_exposed
 from .plan_judge import Planned, judge_plan
 from .pool import Interpreters
-from .runner import Run
+from .runner import ModelRunner, Run
 from .tolerance import ANY, EXACT, FLOAT_SUMS, Array, Tolerance, largest_magnitudes
 from .trace import Trace, computed_tensors, trace_of
 from .verdict import Verdict
@@ -33,8 +35,8 @@ class Claim:
 
     ``rewritten``: its graph before stripes, order and plan, as bytes; judged against where values may differ from the
     original's. ``approximated``: names of the original's tensors that an approximation computes. ``pieces``: see
-    :mod:`.correspondence`. ``required_bytes``: the arena that is enough for TFLM's 64-bit build; ``head``: bytes of the
-    arena's head by the plan; both None where nobody says so.
+    :mod:`.correspondence`. ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: what is said of
+    its memory, by the name of the TFLM that it is for.
     """
 
     data: bytes
@@ -47,8 +49,7 @@ class Claim:
     interface: Interface
     samples: list[Sample]
     arena_bytes: int
-    required_bytes: int | None
-    head: int | None
+    promises: Mapping[str, Promise]
     least_decibels: float
 
     @property
@@ -85,19 +86,27 @@ def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: In
     return Judgement(_compared(original, ground, claim, found, found.outputs, traced), {})
 
 
-def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters) -> Judgement:
-    """On TFLM, which executes the plan: the plan tensor by tensor first, then the graph."""
-    ground, interpreter = original.grounds["tflm"], interpreters["tflm"]
-    graph, samples, arena = claim.model.main, claim.samples, claim.arena_bytes
+def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, name: str = "tflm") -> Judgement:
+    """On TFLM, which executes the plan: the plan tensor by tensor first, then the graph.
+
+    ``name``: the wheel's, or ``RUNNER``, the user's own.
+    """
+    ground, interpreter = original.grounds[name], interpreters[name]
+    samples, promise = claim.samples, claim.promises.get(name, NO_PROMISE)
+    arena = LARGEST_ARENA if name == RUNNER else claim.arena_bytes
     if not samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    planned = judge_plan(interpreter, claim.data, graph, samples, arena, claim.required_bytes)
-    wrong = _against_plan(planned, claim)
+    planned = judge_plan(interpreter, claim.data, claim.model, samples, arena, promise.required_bytes)
+    wrong = _against_plan(planned, promise)
     if not planned.run.ran and ground.trace is None:
         return Judgement(_silent(ground), {}, False, ground.reason)
     if wrong is not None:
         return Judgement(_differing(original, wrong), planned.run.facts, False, wrong)
     apart = planned.apart
+    if apart is None and name == RUNNER and ground.trace is not None:
+        return Judgement(
+            _outputs_only(original, ground, claim, planned, interpreter), planned.run.facts, False, planned.reason
+        )
     if apart is None:
         return Judgement(_silent(ground, planned.reason), planned.run.facts, False, planned.reason)
 
@@ -120,13 +129,27 @@ Traced = Callable[[bytes, Model], "Trace | Run"]
 """Runs another model over the same samples."""
 
 
-def _against_plan(planned: Planned, claim: Claim) -> str | None:
+def _outputs_only(
+    original: Original, ground: Ground, claim: Claim, planned: Planned, interpreter: ModelRunner
+) -> Verdict:
+    """The verdict of a runner whose arena has no room for more than the model itself."""
+
+    def traced(data: bytes, model: Model) -> Trace | Run:
+        run = interpreter.run(RunJob(data, claim.samples, LARGEST_ARENA))
+        return trace_of(run.arrays, len(claim.samples)) if run.ran else run
+
+    verdict = _compared(original, ground, claim, Trace(planned.outputs), planned.outputs, traced)
+    return verdict if verdict.equal is False else replace(verdict, reason=f"outputs only: {planned.reason}")
+
+
+def _against_plan(planned: Planned, promise: Promise) -> str | None:
     """What speaks against the plan by itself, whatever the original computes."""
     if not planned.run.ran:
         return f"the optimised model fails: {planned.reason}"
     head = planned.run.facts.get("head")
-    if claim.head is not None and head is not None and -(-claim.head // ARENA_ALIGNMENT) != -(-head // ARENA_ALIGNMENT):
-        return f"TFLM's head is {head} bytes, and the plan says {claim.head}"
+    said = promise.head
+    if said is not None and head is not None and -(-said // ARENA_ALIGNMENT) != -(-head // ARENA_ALIGNMENT):
+        return f"TFLM's head is {head} bytes, and the plan says {said}"
     found = planned.difference
     if found is None:
         return None

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..ir.dtype import DType
 from ..ir.head import in_head
 from ..ir.model import Model
 from ..options import Options
-from .adapter import OPTIMISED_KERNELS, REFERENCE, RunJob
+from .adapter import LARGEST_ARENA, OPTIMISED_KERNELS, REFERENCE, RunJob
 from .compare import first_output_difference
 from .coverage import Coverage
 from .drawing import Drawn, draw
-from .exposure import exposed
+from .exposure import MOST_BYTES, exposed
+from .external_runner import RUNNER, ExternalRun
 from .findings import findings_in
 from .inputs import Sample, has_state, inputs_from_npz
 from .pool import Interpreters
-from .runner import Interpreter, Run
+from .runner import ModelRunner, Run
 from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .trace import Trace, computed_tensors, trace_of
 
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
 _NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantise to int8 to run there)"
+_FEWER_BYTES = (1 << 20, 1 << 16, 0)
+"""Of tensors to show at once in an arena that may be small, one after the other until they fit."""
 FILLS = (0x5A, 0xA5)
 """Two bytes for the arena before a run; no bit is the same in both."""
 
@@ -33,8 +37,8 @@ FILLS = (0x5A, 0xA5)
 class Ground:
     """What one runtime makes of the original: a trace of all samples, or the ``reason`` for none.
 
-    ``kernels``: which of its kernels ran, where it has several. ``facts``: TFLM's head, tail and total. ``is_sound`` is
-    False when the runtime gives other bits where it should give the same.
+    ``kernels``: which of its kernels ran, where it has several, or what a runner says of its own. ``facts``: TFLM's
+    head, tail and total. ``is_sound`` is False when the runtime gives other bits where it should give the same.
     """
 
     trace: Trace | None
@@ -113,7 +117,10 @@ class _Look:
             self._first_of("tensorflow", (REFERENCE,))
         shaped = self._shaped()
         if "tflm" in runtimes:
-            self.grounds["tflm"] = self._on_tflm(shaped)
+            self.grounds["tflm"] = self._on_tflm("tflm", shaped, arena_for(shaped.model))
+        if self.options.runner is not None:
+            self.grounds[RUNNER] = self._on_tflm(RUNNER, shaped, LARGEST_ARENA)
+            self._check_pointers()
         coverage = None if self.drawn is None else self.drawn.exercise.summary()
         samples = [] if self.drawn is None else self.drawn.samples
         traces = {name: each.trace for name, each in self.grounds.items()}
@@ -127,7 +134,7 @@ class _Look:
         return shaped_by_litert(self.data, self.model, self.interpreters)
 
     def _is_sound(self) -> bool:
-        return "tflm" not in self.grounds or self.grounds["tflm"].is_sound
+        return all(each.is_sound for each in self.grounds.values())
 
     def _first_of(self, runtime: str, every: tuple[str, ...]) -> None:
         """The first kernels of a runtime that run the model; the reason is that of the first ones."""
@@ -161,8 +168,8 @@ class _Look:
         self.drawn = draw(self.model, self.options.samples, self.options.seed, self.given, run)
         return None if self.drawn is None else self.drawn.trace
 
-    def _on_tflm(self, shaped: InferredModel) -> Ground:
-        interpreter, arena = self.interpreters["tflm"], arena_for(shaped.model)
+    def _on_tflm(self, name: str, shaped: InferredModel, arena: int) -> Ground:
+        interpreter = self.interpreters[name]
         failed: list[Run] = []
 
         def run(samples: list[Sample]) -> Trace | None:
@@ -175,14 +182,24 @@ class _Look:
         trace = self._trace(run)
         if self.drawn is None:
             return Ground(None, self._refusal(failed[0]))
-        stock = interpreter.run(RunJob(shaped.data, self.drawn.samples, arena, fill=FILLS[0]))
+        stock = interpreter.run(RunJob(shaped.data, self.drawn.samples, arena, fill=FILLS[0], measure=True))
         if not stock.ran:
             return Ground(None, self._refusal(stock))
-        if trace is None:
-            return Ground(None, self._refusal(failed[0]), facts=stock.facts)
         outputs = trace_of(stock.arrays, len(self.drawn.samples)).outputs
+        kernels = stock.words if isinstance(stock, ExternalRun) else None
+        if trace is None:
+            # A runner's arena may be too small to show inner tensors; its outputs count all the same.
+            shown = Trace(outputs) if name == RUNNER else None
+            return Ground(shown, self._refusal(failed[0]), kernels, stock.facts)
         is_sound = first_output_difference(outputs, trace.outputs) is None
-        return Ground(Trace(outputs, trace.tensors), None, None, stock.facts, is_sound)
+        return Ground(Trace(outputs, trace.tensors), None, kernels, stock.facts, is_sound)
+
+    def _check_pointers(self) -> None:
+        """Figures for one pointer width are never held against a runner of another one."""
+        bits, target = self.grounds[RUNNER].facts.get("pointer_bits"), self.options.target
+        wanted = self.options.profile.abi.word
+        if target is not None and bits is not None and bits != wanted:
+            raise UsageError(f"the runner has pointers of {bits} bits, target {target} has {wanted}")
 
     def _refusal(self, run: Run) -> str:
         reason = run.missing or run.error or "TFLM gave no reason"
@@ -190,7 +207,7 @@ class _Look:
 
 
 def run_exposed(
-    interpreter: Interpreter,
+    interpreter: ModelRunner,
     data: bytes,
     samples: list[Sample],
     arena_bytes: int,
@@ -202,16 +219,32 @@ def run_exposed(
     ``backwards``: the samples in the other order, which must not matter to a model without state.
     """
     given = samples[::-1] if backwards else samples
-    found = Trace()
-    for exposure in exposed(data):
-        run = interpreter.run(RunJob(exposure.model, given, arena_bytes + exposure.extra_bytes, fill=fill))
-        if not run.ran:
-            return run
-        outputs = trace_of(run.arrays, len(given)).outputs
-        if backwards:
-            outputs = {at: values[::-1] for at, values in outputs.items()}
-        found.tensors.update({exposure.tensors[at]: values for at, values in outputs.items() if at in exposure.tensors})
-        found.outputs = {at: values for at, values in outputs.items() if at < exposure.outputs}
+
+    def attempt(most_bytes: int) -> Trace | Run:
+        found = Trace()
+        for exposure in exposed(data, most_bytes):
+            run = interpreter.run(RunJob(exposure.model, given, exposure.arena_in(arena_bytes), fill=fill))
+            if not run.ran:
+                return run
+            outputs = trace_of(run.arrays, len(given)).outputs
+            if backwards:
+                outputs = {at: values[::-1] for at, values in outputs.items()}
+            shown = exposure.tensors
+            found.tensors.update({shown[at]: values for at, values in outputs.items() if at in shown})
+            found.outputs = {at: values for at, values in outputs.items() if at < exposure.outputs}
+        return found
+
+    return within_the_arena(arena_bytes, attempt)
+
+
+def within_the_arena(arena_bytes: int, attempt: Callable[[int], Trace | Run]) -> Trace | Run:
+    """What ``attempt`` makes when it shows at most so many bytes of tensors at once: fewer, where the arena may be
+    small and it fails."""
+    found = attempt(MOST_BYTES)
+    for most_bytes in _FEWER_BYTES if arena_bytes == LARGEST_ARENA else ():
+        if isinstance(found, Trace):
+            break
+        found = attempt(most_bytes)
     return found
 
 

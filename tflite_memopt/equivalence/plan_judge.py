@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.model import Graph
+from ..analysis.placeholders import partial_in
+from ..ir.model import Model
 from .adapter import RunJob
 from .compare import InnerDifference, first_inner_difference
 from .correspondence import Link
 from .exposure import snapshots
 from .inputs import Sample
-from .original import FILLS, run_exposed
-from .runner import Interpreter, Run
+from .original import FILLS, run_exposed, within_the_arena
+from .runner import ModelRunner, Run
 from .tolerance import Array
 from .trace import Trace, trace_of
 
@@ -32,18 +33,20 @@ class Planned:
 
 
 def judge_plan(
-    interpreter: Interpreter,
+    interpreter: ModelRunner,
     data: bytes,
-    graph: Graph,
+    model: Model,
     samples: list[Sample],
     arena_bytes: int,
     required_bytes: int | None,
 ) -> Planned:
     """Run a model as written, in an arena of exactly ``required_bytes`` where that is known, and judge its plan.
 
-    ``graph`` is its entry graph; ``arena_bytes`` is enough for anything.
+    ``model`` is what is written there; ``arena_bytes`` is enough for anything, or all that a runner has. What a loop
+    has not yet filled, or needs no longer, is not judged tensor by tensor: nobody reads it.
     """
-    run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0]))
+    graph, partial = model.main, partial_in(model)
+    run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0], measure=True))
     if not run.ran:
         return Planned(run, {}, None, _refusal(interpreter, data, samples, arena_bytes, required_bytes, run))
     outputs = trace_of(run.arrays, len(samples)).outputs
@@ -53,7 +56,7 @@ def judge_plan(
     shown = _snapshots(interpreter, data, samples, arena_bytes, int(run.facts["head"]))
     if isinstance(shown, Run):
         return Planned(run, outputs, None, f"its tensors could not be shown one by one: {shown.missing or shown.error}")
-    same = tuple(Link(index, index) for index in shown.tensors)
+    same = tuple(Link(index, index) for index in shown.tensors if graph.tensors[index] not in partial)
     found = first_inner_difference(same, apart, shown, graph)
     if found is not None:
         again = run_exposed(interpreter, data, samples, arena_bytes, fill=FILLS[0])
@@ -63,7 +66,7 @@ def judge_plan(
 
 
 def _refusal(
-    interpreter: Interpreter, data: bytes, samples: list[Sample], arena_bytes: int, required: int | None, run: Run
+    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, required: int | None, run: Run
 ) -> str:
     why = run.missing or run.error or "TFLM gave no reason"
     if required is not None and interpreter.run(RunJob(data, samples[:1], arena_bytes)).ran:
@@ -72,12 +75,20 @@ def _refusal(
 
 
 def _snapshots(
-    interpreter: Interpreter, data: bytes, samples: list[Sample], arena_bytes: int, head: int
+    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, head: int
+) -> Trace | Run:
+    def attempt(most_bytes: int) -> Trace | Run:
+        return _snapshots_of(interpreter, data, samples, arena_bytes, head, most_bytes)
+
+    return within_the_arena(arena_bytes, attempt)
+
+
+def _snapshots_of(
+    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, head: int, most_bytes: int
 ) -> Trace | Run:
     found = Trace()
-    for exposure in snapshots(data, head):
-        job = RunJob(exposure.model, samples, arena_bytes + exposure.extra_bytes, fill=FILLS[0])
-        run = interpreter.run(job)
+    for exposure in snapshots(data, head, most_bytes):
+        run = interpreter.run(RunJob(exposure.model, samples, exposure.arena_in(arena_bytes), fill=FILLS[0]))
         if not run.ran:
             return run
         outputs = trace_of(run.arrays, len(samples)).outputs

@@ -1,22 +1,29 @@
-"""The interpreter processes of one proof."""
+"""The interpreter processes of one proof, and the runner beside them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from .external_runner import RUNNER, ExternalRunner
 from .limits import ProcessLimits
-from .runner import Interpreter
+from .runner import Interpreter, ModelRunner
 
 
 class Interpreters:
-    """One process for each runtime, started when it is first asked for."""
+    """One process for each runtime, started when it is first asked for.
 
-    def __init__(self, limits: ProcessLimits) -> None:
+    ``runner`` is the command of the one that is called ``RUNNER``. Raises UsageError when there is no such command.
+    """
+
+    def __init__(self, limits: ProcessLimits, runner: str | os.PathLike[str] | None = None) -> None:
         self._limits = limits
-        self._running: dict[str, Interpreter] = {}
+        self._running: dict[str, ModelRunner] = {}
+        if runner is not None:
+            self._running[RUNNER] = ExternalRunner(runner, limits.seconds)
 
-    def __getitem__(self, runtime: str) -> Interpreter:
+    def __getitem__(self, runtime: str) -> ModelRunner:
         if runtime not in self._running:
             self._running[runtime] = Interpreter(runtime, self._limits)
         return self._running[runtime]
@@ -28,9 +35,14 @@ class Interpreters:
 
 
 @contextmanager
-def open_interpreters(runtimes: Sequence[str], limits: ProcessLimits) -> Iterator[Interpreters]:
-    """Processes for these runtimes, starting side by side; all are gone at the end, whatever happens."""
-    interpreters = Interpreters(limits)
+def open_interpreters(
+    runtimes: Sequence[str], limits: ProcessLimits, runner: str | os.PathLike[str] | None = None
+) -> Iterator[Interpreters]:
+    """Processes for these runtimes, starting side by side; all are gone at the end, whatever happens.
+
+    ``runner`` as for :class:`Interpreters`.
+    """
+    interpreters = Interpreters(limits, runner)
     try:
         for runtime in runtimes:
             interpreters[runtime]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from ..errors import EquivalenceError, UsageError
@@ -12,6 +13,7 @@ from ..ir.check import check_model
 from ..ir.model import Graph, Model, Tensor
 from ..options import Options
 from .coverage import Coverage
+from .external_runner import RUNNER
 from .failure import FailedProofError, Subject
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
@@ -24,33 +26,47 @@ from .stored import first_stored_difference, interface_differences
 from .verdict import Basis, Verdict
 
 Progress = Callable[[str], None]
+Facts = dict[str, int | str]
 FILE = "file"
 """The verdict of what needs no run."""
+EXECUTE_PLANS = ("tflm", RUNNER)
+"""LiteRT and TensorFlow plan for themselves."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Verdicts by runtime, what they rest on, and TFLM's head, tail and total (or ``error``) of both models."""
+    """Verdicts by runtime, what they rest on, and TFLM's head, tail and total (or ``error``) of both models.
+
+    ``runner``: what the user's runner measured of the model "before" and "after", or ``error``; None without one.
+    """
 
     verdicts: dict[str, Verdict]
     basis: Basis
-    tflm_before: dict[str, int | str]
-    tflm_after: dict[str, int | str]
+    tflm_before: Facts
+    tflm_after: Facts
+    runner: dict[str, Facts] | None = None
 
 
 def inspect(data: bytes, options: Options, progress: Progress) -> Original | None:
-    """Look at the original before any search; None when no proof is asked for. Raises UsageError for wrong inputs."""
+    """Look at the original before any search; None when no proof is asked for.
+
+    Raises UsageError for wrong inputs or a wrong runner, EquivalenceError when the runner does not run what TFLM runs.
+    """
     if not options.verify:
         return None
-    progress(f"looking at the original on {', '.join(options.runtimes)}")
-    with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
-        return look_at(data, read_model(data), options, interpreters)
+    progress(f"looking at the original on {', '.join(_asked(options))}")
+    with _open(options) as interpreters:
+        found = look_at(data, read_model(data), options, interpreters)
+    runner, tflm = (found.grounds.get(name) for name in (RUNNER, "tflm"))
+    if runner is not None and runner.trace is None and tflm is not None and tflm.trace is not None:
+        raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
+    return found
 
 
 def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
     """The model with the shapes that LiteRT infers, where no proof is asked for."""
     progress("inferring shapes on litert")
-    with open_interpreters(("litert",), limits_of(options)) as interpreters:
+    with open_interpreters(("litert",), _limits(options)) as interpreters:
         return shaped_by_litert(data, read_model(data), interpreters)
 
 
@@ -58,13 +74,13 @@ def prove(subject: Subject, options: Options, progress: Progress, original: Orig
     """Compare the optimised model with the original, and with the rewritten one if that is not exact.
 
     ``original`` is what :func:`inspect` found, if it was called. Raises FailedProofError when something differs that
-    must not; EquivalenceError when no interpreter runs the original, since then nothing is proved, and when
-    ``options.require`` names TFLM and it did not execute the plan.
+    must not; EquivalenceError when no interpreter runs the original, since then nothing is proved, when
+    ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has no verdict.
     """
     if not options.verify:
-        unmeasured: dict[str, int | str] = {"error": "not measured: verification is off"}
+        unmeasured: Facts = {"error": "not measured: verification is off"}
         return Proof({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
-    with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
+    with _open(options) as interpreters:
         original = original or look_at(subject.original, read_model(subject.original), options, interpreters)
         optimised = read_model(subject.optimised)
         interface = interface_between(original.model, optimised)
@@ -92,8 +108,8 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     for model in models:
         check_model(model)
     _check_same_interface(models[0].main, models[1].main)
-    with open_interpreters(options.runtimes, limits_of(options)) as interpreters:
-        progress(f"looking at the first model on {', '.join(options.runtimes)}")
+    with _open(options) as interpreters:
+        progress(f"looking at the first model on {', '.join(_asked(options))}")
         original = look_at(first, models[0], options, interpreters)
         claim = _claim(Subject(first, second, second), original, models[1], SAME, options)
         progress(f"comparing on {', '.join(original.grounds)}: {len(original.samples)} samples")
@@ -104,9 +120,16 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     return {FILE: in_file, **{runtime: each.verdict for runtime, each in judgements.items()}}
 
 
-def limits_of(options: Options) -> ProcessLimits:
-    """The limits of interpreter processes that the options set."""
+def _open(options: Options) -> AbstractContextManager[Interpreters]:
+    return open_interpreters(options.runtimes, _limits(options), options.runner)
+
+
+def _limits(options: Options) -> ProcessLimits:
     return ProcessLimits(options.interpreter_seconds, options.interpreter_memory)
+
+
+def _asked(options: Options) -> tuple[str, ...]:
+    return options.runtimes if options.runner is None else (*options.runtimes, RUNNER)
 
 
 def _in_integers(
@@ -130,8 +153,7 @@ def _claim(subject: Subject, original: Original, optimised: Model, interface: In
         interface=interface,
         samples=[interface.quantised(sample) for sample in original.samples],
         arena_bytes=max(arena_for(original.model), arena_for(optimised)),
-        required_bytes=subject.required_bytes,
-        head=subject.head,
+        promises={"tflm": subject.promise, RUNNER: subject.runner_promise},
         least_decibels=options.least_decibels,
     )
 
@@ -140,8 +162,8 @@ def _judge(original: Original, claim: Claim, interpreters: Interpreters) -> dict
     """By runtime, side by side in their processes."""
 
     def judge(runtime: str) -> Judgement:
-        if runtime == "tflm":
-            return judge_on_tflm(original, claim, interpreters)
+        if runtime in EXECUTE_PLANS:
+            return judge_on_tflm(original, claim, interpreters, runtime)
         return judge_graph(runtime, original, claim, interpreters)
 
     runtimes = list(original.grounds)
@@ -157,29 +179,33 @@ def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgem
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
         raise EquivalenceError(f"equality cannot be proved, no interpreter runs the original model ({reasons})")
+    if RUNNER in verdicts and not verdicts[RUNNER].equal:
+        raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
     basis = _basis(original, judgements, original.coverage)
     if "tflm" in options.require and not basis.plan_executed:
         raise EquivalenceError(f"--require tflm: TFLM did not execute the plan: {basis.reason}")
-    return Proof(verdicts, basis, *_tflm_memory(original, judgements))
+    before, after = _memory("tflm", original, judgements)
+    on_runner = dict(zip(("before", "after"), _memory(RUNNER, original, judgements), strict=True))
+    return Proof(verdicts, basis, before, after, on_runner if RUNNER in judgements else None)
 
 
 def _basis(original: Original, judgements: Mapping[str, Judgement], coverage: Coverage | None) -> Basis:
-    tflm = judgements.get("tflm")
-    if tflm is None:
-        return Basis(False, "TFLM was not asked", coverage, original.findings)
-    return Basis(tflm.plan_executed, tflm.reason, coverage, original.findings)
+    asked = {name: judgements[name] for name in EXECUTE_PLANS if name in judgements}
+    executed = tuple(name for name, each in asked.items() if each.plan_executed)
+    reasons = [f"{each.reason}" for each in asked.values()] or ["TFLM was not asked"]
+    reason = None if executed else "; ".join(dict.fromkeys(reasons))
+    return Basis(bool(executed), reason, coverage, original.findings, executed)
 
 
-def _tflm_memory(
-    original: Original, judgements: Mapping[str, Judgement]
-) -> tuple[dict[str, int | str], dict[str, int | str]]:
-    tflm = judgements.get("tflm")
-    if tflm is None:
+def _memory(name: str, original: Original, judgements: Mapping[str, Judgement]) -> tuple[Facts, Facts]:
+    """What one TFLM measured of the original and of the optimised model."""
+    judgement = judgements.get(name)
+    if judgement is None:
         return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
-    ground = original.grounds["tflm"]
-    refused: dict[str, int | str] = {"error": ground.reason or "TFLM gave no reason"}
+    ground = original.grounds[name]
+    refused: Facts = {"error": ground.reason or "TFLM gave no reason"}
     # A rewrite may be what makes TFLM take the model.
-    return dict(ground.facts) or refused, dict(tflm.facts) or refused
+    return dict(ground.facts) or refused, dict(judgement.facts) or refused
 
 
 def _check_same_interface(first: Graph, second: Graph) -> None:

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from .adapter import REFERENCE, RunJob
 from .inputs import Sample
 from .limits import ProcessLimits
 
-RUNTIMES = ("litert", "tensorflow", "tflm")
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
 _DYING_SECONDS = 5.0
@@ -42,6 +41,16 @@ class Run:
     def ran(self) -> bool:
         """Whether there are results."""
         return self.error is None and self.missing is None
+
+
+class ModelRunner(Protocol):
+    """What runs models, one after the other."""
+
+    def run(self, job: RunJob) -> Run:
+        """Run one model; never raises for what the model does."""
+
+    def close(self) -> None:
+        """Give up what it holds."""
 
 
 class Interpreter:

@@ -41,12 +41,14 @@ class Verdict:
 class Basis:
     """What a proof rests on.
 
-    ``plan_executed``: TFLM ran the plan, and every tensor was what it should be at its last use; if not, ``reason``
-    says why, and the result is proved as a graph only. ``coverage``: what the inputs exercised; None when nothing ran.
-    ``findings``: what is wrong with the original itself, most serious first.
+    ``plan_executed``: TFLM ran the plan, and every tensor was what it should be at its last use; ``executed_by`` names
+    where: in the wheel ("tflm"), on the user's runner ("runner"). If nowhere, ``reason`` says why, and the result is
+    proved as a graph only. ``coverage``: what the inputs exercised; None when nothing ran. ``findings``: what is wrong
+    with the original itself, most serious first.
     """
 
     plan_executed: bool
     reason: str | None
     coverage: Coverage | None
     findings: tuple[str, ...] = ()
+    executed_by: tuple[str, ...] = ()

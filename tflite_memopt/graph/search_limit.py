@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+from .clock import deadline_in
 
 
 @dataclass(frozen=True)
 class SearchLimit:
-    """``time_limit`` in seconds of wall time; ``seed`` makes a randomised method repeatable."""
+    """``work`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
+
+    A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
+    ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``seed`` makes a
+    randomised method repeatable.
+    """
 
     time_limit: float = 60.0
     seed: int = 0
+    work: float = 1.0
+
+
+class WorkAllowance:
+    """What is left of a limit: ``left`` turns of loops, for all parts of one search, and the emergency stop."""
+
+    def __init__(self, turns: int, limit: SearchLimit) -> None:
+        """``turns`` is the method's own limit, of which it may use the limit's part."""
+        self.left = int(turns * limit.work)
+        self.stopped_by_clock = False
+        self._deadline = deadline_in(limit.time_limit)
+
+    def is_spent(self) -> bool:
+        """Whether the search must end: the work is done, or it is so late that the clock ends it."""
+        return self.left <= 0 or self.is_too_late()
+
+    def is_too_late(self) -> bool:
+        """Whether the emergency stop has struck, now or before."""
+        self.stopped_by_clock = self.stopped_by_clock or self._deadline.has_passed()
+        return self.stopped_by_clock
+
+    @contextmanager
+    def part_of(self, parts: int) -> Iterator[None]:
+        """Inside, only one of so many equal parts is left."""
+        others = self.left - self.left // parts
+        self.left -= others
+        yield
+        self.left += others
+
+    def seconds_left(self) -> float:
+        """Until the emergency stop; never negative."""
+        return self._deadline.left()

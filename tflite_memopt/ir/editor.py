@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from .dtype import DType
 from .making import Array, GraphWriter, add_buffer
 from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
 from .operator_versions import operator_version
@@ -63,9 +64,17 @@ class Editor(GraphWriter):
         """The version that the types and ranks of the outputs ask for."""
         return operator_version(name, outputs)
 
+    def integers(self, name: str, shape: Sequence[int], dtype: DType = DType.INT32) -> Tensor:
+        """A tensor of integers or truth values that is computed, without a quantisation."""
+        return self.graph.add_tensor(Tensor(self._unique(name), tuple(shape), dtype, self._no_data()))
+
     def fill(self, tensor: Tensor, values: Array) -> None:
         """Make a tensor that nothing writes a constant."""
         tensor.buffer = add_buffer(self.model, values)
+
+    def update_slice(self, whole: Tensor, rows: Tensor, begin: Tensor, output: Tensor) -> Operator:
+        """DYNAMIC_UPDATE_SLICE: ``output`` is ``whole`` with ``rows`` from ``begin`` on."""
+        return self.operator("DYNAMIC_UPDATE_SLICE", (whole, rows, begin), (output,))
 
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any

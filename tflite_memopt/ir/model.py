@@ -84,6 +84,8 @@ class Use(NamedTuple):
 class Tensor:
     """A value of an operator graph. ``shape`` is empty for a scalar.
 
+    ``is_placeholder``: a variable that stands for a loop's result before the loop. Nobody reads what it holds at first,
+    so that it needs no bytes of its own and is planned with the result. Files do not say it.
     ``origin``: for the proof, and in no file: whose values a tensor has that the original does not know by its name.
     """
 
@@ -93,6 +95,7 @@ class Tensor:
     buffer: Buffer
     quantization: Quantization | None = None
     is_variable: bool = False
+    is_placeholder: bool = False
     extras: Extras = field(default_factory=dict)
     origin: Origin | None = None
     producer: Operator | None = field(default=None, init=False, repr=False)

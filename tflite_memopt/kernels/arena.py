@@ -92,9 +92,9 @@ class _Arena:
         self.temporary = aligned(self.temporary, alignment) + size
         self._note()
 
-    def fill_between(self, size: int) -> None:
-        """Temporaries in what is left between the ends, both aligned (``GetAvailableMemory``)."""
-        self.temporarily(size, ARENA_ALIGNMENT)
+    def offer_the_rest(self, used: int) -> None:
+        """``GetAvailableMemory``: all that is left, aligned at both ends, of which ``used`` bytes are then needed."""
+        self.temporarily(used, ARENA_ALIGNMENT)
         self.peak = max(self.peak, self.temporary + aligned(self.tail))
 
     def set_head(self, size: int) -> None:
@@ -156,10 +156,10 @@ class _Replay:
         self.arena.temporarily(self.pointer * len(self.model.graphs), self.pointer)
         self.arena.temporarily(ALLOCATION_INFO.on(self.abi) * (len(tensors) + self.scratch_count), self.pointer)
         for tensor in tensors:
-            if tensor.is_variable:
+            if tensor.is_variable and not in_head(tensor):
                 self.arena.persistent(tensor.nbytes)
         planned = sum(map(in_head, tensors)) + self.scratch_count
-        self.arena.fill_between(PLANNED_BUFFER.on(self.abi) * planned)
+        self.arena.offer_the_rest(PLANNED_BUFFER.on(self.abi) * planned)
 
     def interface_tensors(self) -> None:
         """The TfLiteTensors of the graph's inputs and outputs."""

@@ -10,18 +10,32 @@ what each needs.
 
 from __future__ import annotations
 
+from ..ir.model import Operator
 from .cmsis_nn.profiles import DSP, MVE, SCALAR
 from .esp_nn.profiles import ESP_NN, ESP_NN_P4, ESP_NN_S3
 from .profile import KernelProfile
 from .reference import REFERENCE
+from .relations.in_place import in_place_reuses
+from .relations.model import KernelReuse
+from .relations.moves import slice_reuses
 from .relations.views import view_reuses
 from .requests.table import requests_of
 
+
+def portable_relations(operator: Operator) -> tuple[KernelReuse, ...]:
+    """Views, and what slice.cc and dynamic_update_slice.cc allow: no library has kernels of its own for these two."""
+    if operator.name == "DYNAMIC_UPDATE_SLICE":
+        return in_place_reuses(operator)
+    if operator.name == "SLICE":
+        return view_reuses(operator) + slice_reuses(operator)
+    return view_reuses(operator)
+
+
 PORTABLE = KernelProfile(
     name="portable",
-    description="any kernel library: only views share bytes; planned with the scratch of TFLM's reference kernels",
+    description="any kernel library: only views and slices share bytes; scratch as of TFLM's reference kernels",
     requests=requests_of,
-    relations=view_reuses,
+    relations=portable_relations,
     measured_at=REFERENCE.measured_at,
     libraries=(REFERENCE, SCALAR, DSP, MVE, ESP_NN, ESP_NN_S3, ESP_NN_P4),
 )

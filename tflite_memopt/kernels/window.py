@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..ir.model import Operator
+from ..ir.model import Operator, Tensor
 
 _VALID = 1
 
@@ -66,6 +67,19 @@ def window_of(operator: Operator) -> KernelWindow:
         reach = (filters.shape[axis] - 1) * dilation + 1
         total = max(0, (output.shape[axis] - 1) * stride + reach - source.shape[axis])
         pads.append(0 if operator.option("padding", 0) == _VALID else total // 2)
+    return window_between(source, filters, output, strides=strides, dilations=dilations, pads=pads)
+
+
+def window_between(
+    source: Tensor,
+    filters: Tensor,
+    output: Tensor,
+    *,
+    strides: Sequence[int],
+    dilations: Sequence[int] = (1, 1),
+    pads: Sequence[int] = (0, 0),
+) -> KernelWindow:
+    """A window by the shapes of its tensors; pairs are of height and width."""
     return KernelWindow(
         batches=source.shape[0],
         in_height=source.shape[1],

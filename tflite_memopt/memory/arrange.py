@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..errors import InfeasibleError
 from ..graph.search_limit import SearchLimit
@@ -11,7 +11,6 @@ from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.profiles import PROFILES
 from ..options import Options
-from ..plan.methods import solve as solve_plan
 from ..plan.problem import Plan
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import Schedule, ScheduleProblem
@@ -20,10 +19,11 @@ from .in_force import offsets_to_write
 from .layout import MemoryLayout, memory_layout
 from .pins import check_pins
 from .schedule_problem import schedule_problem
+from .together import solve_together
 from .usage import memory_use
 
-_OTHER_PROFILES_SECONDS = 0.5
-"""Time for the plan of a profile that was not asked for."""
+_OTHER_PROFILES_WORK = 0.05
+"""Part of a search's limit for the plan of a profile that was not asked for."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ class Arrangement:
     placement: ModelPlacement
 
 
-def arrange(model: Model, profile: KernelProfile, options: Options) -> Arrangement:
-    """Order the operators and place the tensors, each search within the time limit of ``options``."""
-    limit = SearchLimit(options.time_limit, options.seed)
+def arrange(model: Model, profile: KernelProfile, options: Options, work: float = 1.0) -> Arrangement:
+    """Order the operators and place the tensors, each search with that part of its limit of ``work``."""
+    limit = SearchLimit(options.time_limit, options.seed, work)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedule = solve_schedule(problem, options.scheduler, limit)
-    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options))
+    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, work))
 
 
 def place_in_better_order(
-    model: Model, order: Sequence[int], profile: KernelProfile, options: Options
+    model: Model, order: Sequence[int], profile: KernelProfile, options: Options, work: float = 1.0
 ) -> ModelPlacement:
     """The placement of the smaller head: of the model in its own order, or in ``order``.
 
@@ -70,7 +70,8 @@ def place_in_better_order(
     """
     own = tuple(range(len(order)))
     orders = dict.fromkeys((own, tuple(order)))
-    placements = [found for each in orders if (found := place(model, each, profile, options)) is not None]
+    tried = (place(model, each, profile, options, work) for each in orders)
+    placements = [found for found in tried if found is not None]
     if placements:
         return min(placements, key=lambda placement: placement.memory.arena_bytes)
     layout = memory_layout(model, profile, options.pins)
@@ -78,11 +79,14 @@ def place_in_better_order(
     raise InfeasibleError("the pins leave no place for the other tensors")
 
 
-def place(model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options) -> ModelPlacement | None:
+def place(
+    model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, work: float = 1.0
+) -> ModelPlacement | None:
     """The placement in one order; None where its pins collide."""
     layout = memory_layout(model, profile, options.pins, order)
     try:
-        plan = solve_plan(layout.problem, options.planner, SearchLimit(options.time_limit, options.seed))
+        limit = SearchLimit(options.time_limit, options.seed, work)
+        plan = solve_together(layout.problem, layout.groups, options.planner, limit)
     except InfeasibleError:
         if not options.pins:
             raise
@@ -109,5 +113,5 @@ def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
 
 def arena_by_kernels(model: Model, options: Options) -> dict[str, int]:
     """The head in bytes that every kernel profile would allow, each in its own best order."""
-    quick = replace(options, time_limit=min(options.time_limit, _OTHER_PROFILES_SECONDS))
-    return {name: arrange(model, each, quick).placement.memory.arena_bytes for name, each in PROFILES.items()}
+    found = {name: arrange(model, each, options, _OTHER_PROFILES_WORK) for name, each in PROFILES.items()}
+    return {name: arrangement.placement.memory.arena_bytes for name, arrangement in found.items()}

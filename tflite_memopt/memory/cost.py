@@ -16,6 +16,7 @@ from .arrange import arrange
 from .figures import MemoryUse
 from .layout import memory_layout
 from .schedule_problem import schedule_problem
+from .usage import operator_count
 
 
 @dataclass(frozen=True, order=True)
@@ -46,7 +47,7 @@ def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
         problem, options.scheduler, SearchLimit(min(options.time_limit, _SECONDS), options.seed)
     ).peak_bytes
     need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
-    return Cost(need, peak, model_macs(model), len(model.main.operators))
+    return Cost(need, peak, model_macs(model), operator_count(model))
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def footprint(model: Model, profile: KernelProfile) -> Footprint:
     problem = schedule_problem(model.main, memory_layout(model, profile))
     peak = memory_graph(problem).peak(range(len(problem.steps)))
     use = arena_use(model, peak, profile.requests, profile.abi)
-    return Footprint(peak, use.tail, use.temporaries, model_macs(model), len(model.main.operators))
+    return Footprint(peak, use.tail, use.temporaries, model_macs(model), operator_count(model))
 
 
 def needed_bytes(memory: MemoryUse, options: Options) -> int:

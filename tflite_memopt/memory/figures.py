@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -89,3 +90,58 @@ class ReuseInForce:
     input: str
     output: str
     saved_bytes: int
+
+
+Sharing = Literal["none", "view", "in-place", "overlap"]
+
+
+@dataclass(frozen=True)
+class PlacedTensor:
+    """A tensor or a scratch request in the head: bytes ``[offset, offset + bytes)`` in scopes ``[start, end)``.
+
+    ``kind``: "input" and "output" of the model, "inner", or "scratch". ``operator``: position in ``ArenaMap.steps`` of
+    what writes it, None for an input. ``sharing``: how it lies on an input of that operator. ``origin``: the tensor
+    of the original that this one is a piece of, and ``origin_start``, where in it the piece begins, an index per axis.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    bytes: int
+    offset: int
+    start: int
+    end: int
+    kind: Literal["input", "output", "inner", "scratch"]
+    operator: int | None
+    sharing: Sharing
+    origin: str | None
+    origin_start: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OperatorUse:
+    """An operator that runs in scopes ``[start, end)``.
+
+    ``working_set``: bytes alive while it runs; ``reach``: the highest byte of the head in use then, plus one.
+    """
+
+    subgraph: int
+    index: int
+    operator: str
+    output: str
+    macs: int
+    working_set: int
+    reach: int
+    scratch_bytes: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class ArenaMap:
+    """What lies where in the head, and when. Time is counted in scopes, as TFLM does: ``[0, end)``."""
+
+    head: int
+    end: int
+    tensors: tuple[PlacedTensor, ...]
+    steps: tuple[OperatorUse, ...]

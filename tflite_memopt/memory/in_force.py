@@ -17,11 +17,12 @@ def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...
     """The offsets for the file: those of a plan, or none where TFLM does better by itself.
 
     Raises InfeasibleError where TFLM, which places the rest around them, would break a rule.
-    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins are always kept.
+    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins are always kept, and
+    a placeholder that has no offset would be in the tail.
     """
     planned = _plannable(model, layout, offsets)
     check_in_force(layout.problem, offsets_in_force(layout, planned))
-    if any(item.offset is not None for item in layout.items):
+    if any(item.offset is not None for item in layout.items) or any(t.is_placeholder for t in layout.tensors):
         return planned
     return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
 
@@ -47,8 +48,10 @@ def offsets_in_force(layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tup
     """Where TFLM puts each item: what is planned as it says, the rest in its own way around that."""
     places = [planned.get(tensor) for tensor in layout.tensors]
     places += [None] * (len(layout.items) - len(places))
+    lives = [layout.timeline.tensors[tensor] for tensor in layout.tensors]
+    starts = [*(life.start for life in lives), *(item.start for item in layout.items[len(lives) :])]
     items = tuple(
-        Item(item.size, item.start, item.end, item.alignment, place)
-        for item, place in zip(layout.items, places, strict=True)
+        Item(item.size, start, item.end, item.alignment, place)
+        for item, start, place in zip(layout.items, starts, places, strict=True)
     )
     return tflm_greedy(PlanProblem(items, layout.problem.relations), SearchLimit()).offsets

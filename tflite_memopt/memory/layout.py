@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..analysis.lifetimes import Timeline, compute_timeline
+from ..analysis.lifetimes import Lifetime, Timeline, compute_timeline
 from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations.model import KernelReuse
 from ..kernels.requests.model import ILP32
 from ..plan.problem import Item, PlanProblem
+from .loops import LoopLayout, loop_layout
 from .pins import Pins, pinned_offsets
 from .plannable import unplannable_tensors
 from .relations import relations_of, reuses_of
@@ -37,13 +38,22 @@ class MemoryLayout:
     reuses: Mapping[Operator, tuple[KernelReuse, ...]]
     items: tuple[Item, ...]
     returned: tuple[Tensor, ...]
+    loops: LoopLayout
     order: tuple[int, ...] | None = None
 
     @cached_property
     def problem(self) -> PlanProblem:
         """The offset problem. Worked out when asked for: a search for an order does without its relations."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
-        return PlanProblem(self.items, relations_of(self.reuses, self.timeline, numbers, self.returned))
+        reuses = {**self.reuses, **self.loops.reuses}
+        own = relations_of(reuses, self.timeline, numbers, (*self.returned, *self.loops.returned))
+        return PlanProblem(self.items, tuple(dict.fromkeys((*own, *self.loops.relations(numbers)))))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Items by number that lie at one offset: what a loop carries."""
+        numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
+        return tuple(tuple(numbers[tensor] for tensor in each.tensors) for each in self.loops.carried)
 
 
 def memory_layout(
@@ -56,7 +66,8 @@ def memory_layout(
     timeline = compute_timeline(model, order)
     places = pinned_offsets(timeline.tensors, unplannable_tensors(model) if pins else (), pins)
     items = [
-        Item(aligned(t.nbytes), life.start, life.end, offset=places.get(t)) for t, life in timeline.tensors.items()
+        Item(aligned(t.nbytes), _first_need(t, life, timeline), life.end, offset=places.get(t))
+        for t, life in timeline.tensors.items()
     ]
     scratch: dict[Operator, int] = {}
     for operator in _executed(model, timeline):
@@ -67,7 +78,16 @@ def memory_layout(
             scratch[operator] = scratch.get(operator, 0) + aligned(size)
     reuses = reuses_of(model.main, timeline, profile)
     runs_in = None if order is None else tuple(order)
-    return MemoryLayout(timeline, tuple(timeline.tensors), scratch, reuses, tuple(items), model.main.outputs, runs_in)
+    tensors, returned = tuple(timeline.tensors), model.main.outputs
+    loops = loop_layout(model, reuses, timeline, profile)
+    return MemoryLayout(timeline, tensors, scratch, reuses, tuple(items), returned, loops, runs_in)
+
+
+def _first_need(tensor: Tensor, life: Lifetime, timeline: Timeline) -> int:
+    """From when on a tensor needs its bytes. TFLM says of a placeholder: from the start; nobody reads it so early."""
+    if not tensor.is_placeholder:
+        return life.start
+    return min((timeline.spans[use.operator].start for use in tensor.uses), default=life.start)
 
 
 def _executed(model: Model, timeline: Timeline) -> Iterator[Operator]:

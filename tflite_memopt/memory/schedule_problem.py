@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 
 from ..analysis.side_effects import side_effect_order
+from ..graph.alignment import aligned
 from ..ir.control_flow import called_subgraphs
 from ..ir.head import in_head
 from ..ir.model import Graph, Operator, Tensor
+from ..kernels.relations.model import KernelReuse
 from ..plan.bounds import max_breadth
 from ..plan.problem import PlanProblem
+from ..schedule.memory_graph import memory_graph
 from ..schedule.problem import Reuse, ScheduleProblem, Step
 from .byte_ranges import Atoms, cut_into_atoms
 from .layout import MemoryLayout
@@ -24,7 +27,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
     own order.
     """
     inside = _called_bytes(graph, layout)
-    atoms = cut_into_atoms([tensor for tensor in graph.tensors if in_head(tensor)], layout.reuses)
+    atoms = cut_into_atoms(_own_tensors(graph, layout), _views_in(graph, layout))
     positions = {operator: position for position, operator in enumerate(graph.operators)}
     after: dict[int, list[int]] = {}
     for before, later in side_effect_order(graph):
@@ -46,6 +49,40 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
     return ScheduleProblem(atoms.sizes, steps, _given(graph, atoms), pick(graph.outputs))
 
 
+def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
+    """The tensors that take bytes in this graph: of a loop's subgraph, none that lies on one of the main graph."""
+    carried = {tensor for each in layout.loops.carried for tensor in each.tensors}
+    is_inside = any(graph in (loop.condition, loop.body) for loop in layout.loops.loops)
+    elsewhere = carried.difference(_resting_in(graph, layout)) if is_inside else set()
+    found = [t for t in graph.tensors if in_head(t) and not t.is_placeholder and t not in elsewhere]
+    if not layout.loops.loops:
+        return found
+    # By birth: bytes that a result takes over from an image are filled by the image's maker.
+    return sorted(found, key=lambda tensor: layout.timeline.tensors[tensor].start)
+
+
+def _views_in(graph: Graph, layout: MemoryLayout) -> Mapping[Operator, tuple[KernelReuse, ...]]:
+    """The views of a graph; what a loop carries, and what lies on it, counts as views of one storage."""
+    if not layout.loops.loops:
+        return layout.reuses
+    own = set(graph.tensors)
+    born = layout.timeline.tensors
+    carried = [
+        sorted((t for t in each.tensors if t in own and not t.is_placeholder), key=lambda t: born[t].start)
+        for each in layout.loops.carried
+    ]
+    views = [KernelReuse(first, other, 0, "view") for first, *others in filter(None, carried) for other in others]
+    whole = {tensor for each in carried for tensor in each}
+    views += [
+        KernelReuse(each.input, each.output, aligned(each.distance), "view")
+        for each in layout.loops.over
+        if each.input in whole and each.output in whole
+    ]
+    inner = {operator: found for operator, found in layout.loops.reuses.items() if operator in set(graph.operators)}
+    loop = layout.loops.loops[0].operator
+    return {**layout.reuses, **inner, loop: (*layout.reuses.get(loop, ()), *views)}
+
+
 def _given(graph: Graph, atoms: Atoms) -> tuple[int, ...]:
     """Atoms that an input of the graph fills."""
     inputs = set(graph.inputs)
@@ -65,8 +102,12 @@ def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:
     """For each operator the most bytes alive at once, while it runs, of its scratch and its subgraphs' items."""
     own = set(graph.tensors)
     found = {op: layout.scratch[op] for op in graph.operators if op in layout.scratch}
+    loops = {loop.operator: loop for loop in layout.loops.loops}
     for op in graph.operators:
         if op not in layout.timeline.spans or not called_subgraphs(op):
+            continue
+        if op in loops:
+            found[op] = max(_peak_inside(each, layout) for each in (loops[op].condition, loops[op].body))
             continue
         span = layout.timeline.spans[op]
         inner = [
@@ -76,3 +117,18 @@ def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:
         ]
         found[op] = max_breadth(PlanProblem(tuple(inner)))
     return found
+
+
+def _peak_inside(graph: Graph, layout: MemoryLayout) -> int:
+    """The most bytes alive at once in a subgraph of a loop, without those that the main graph's tensors have."""
+    problem = schedule_problem(graph, layout)
+    inside = set(_resting_in(graph, layout)).intersection(graph.inputs)
+    peak = memory_graph(problem).peak(range(len(problem.steps)))
+    return max(0, peak - sum(aligned(tensor.nbytes) for tensor in inside))
+
+
+def _resting_in(graph: Graph, layout: MemoryLayout) -> tuple[Tensor, ...]:
+    """What a body gets and gives back in slots that it has at its disposal in between."""
+    carried = {tensor: number for number, each in enumerate(layout.loops.carried) for tensor in each.tensors}
+    rest = {carried[each.input] for each in layout.loops.resting if each.input in carried}
+    return tuple(tensor for tensor in (*graph.inputs, *graph.outputs) if carried.get(tensor) in rest)

@@ -28,9 +28,9 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     head = head_of(layout, offsets)
     abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
     uses = {name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()}
-    top = peak(_working_sets(model, layout, offsets))
+    top = peak(working_sets_in_arena(model, layout, offsets))
     return MemoryUse(
-        operators=sum(len(graph.operators) for graph in model.graphs),
+        operators=operator_count(model),
         tensors=sum(len(graph.tensors) for graph in model.graphs),
         macs=model_macs(model),
         peak_bytes=top.nbytes if top else 0,
@@ -43,6 +43,11 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
         tflm={"error": "not measured"},
         peak=step_use(top) if top else None,
     )
+
+
+def operator_count(model: Model) -> int:
+    """Operators of all subgraphs."""
+    return sum(len(graph.operators) for graph in model.graphs)
 
 
 def operator_kinds(model: Model) -> frozenset[str]:
@@ -64,11 +69,11 @@ def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
 
 def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:
     """Every operator's working set under the plan in force."""
-    return tuple(map(step_use, _working_sets(model, layout, offsets_in_force(layout, planned))))
+    return tuple(map(step_use, working_sets_in_arena(model, layout, offsets_in_force(layout, planned))))
 
 
-def _working_sets(model: Model, layout: MemoryLayout, offsets: Sequence[int]) -> list[WorkingSet]:
-    """As they lie in the arena: bytes that several tensors share count once."""
+def working_sets_in_arena(model: Model, layout: MemoryLayout, offsets: Sequence[int]) -> list[WorkingSet]:
+    """Working sets as they lie in the arena: bytes that several tensors share count once."""
     ranges = [(offset, offset + item.size) for offset, item in zip(offsets, layout.items, strict=True)]
     places = dict(zip(layout.tensors, ranges, strict=False))
     scratch: dict[int, list[tuple[int, int]]] = {}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import UsageError
+from ..graph.clock import deadline_in
 from ..graph.search_limit import SearchLimit
 from .bounds import section_bound
 from .methods import BEST, solve
@@ -31,20 +32,21 @@ def plan_incrementally(
 ) -> Plan:
     """Plan item i in pass ``passes[i]``, the lowest first; no offset depends on items of later passes.
 
-    The time limit is shared out over the passes; ``lower_bound`` is that of planning all items at once. Raises
-    UsageError unless there is one pass for each item, else as ``solve``.
+    Each pass may do all the work of the limit; ``lower_bound`` is that of planning all items at once. Raises UsageError
+    unless there is one pass for each item, else as ``solve``.
     """
     if len(passes) != len(problem.items):
         raise UsageError(f"{len(passes)} passes are given for {len(problem.items)} items")
     limit, numbers = limit or SearchLimit(), sorted(set(passes))
     placed: dict[int, int] = {}
+    deadline = deadline_in(limit.time_limit)
     seconds, used, stopped = 0.0, method, False
     for number in numbers:
         known = [index for index, first in enumerate(passes) if first <= number]
-        share = replace(limit, time_limit=limit.time_limit / len(numbers))
         positions = {index: position for position, index in enumerate(known)}
         earlier = {positions[index]: offset for index, offset in placed.items()}
-        plan = extend_plan(_restricted(problem, positions), earlier, method, share)
+        left = replace(limit, time_limit=deadline.left())
+        plan = extend_plan(_restricted(problem, positions), earlier, method, left)
         placed = dict(zip(known, plan.offsets, strict=True))
         seconds, used, stopped = seconds + plan.seconds, plan.method, stopped or plan.stopped_by_clock
     offsets = tuple(placed[index] for index in range(len(problem.items)))

@@ -162,7 +162,7 @@ class _Portfolio:
             lower_bound=bound,
             optimal=best.arena_bytes == bound,
             dropped=tuple(self.dropped),
-            stopped_by_clock=self._stopped_by_clock,
+            stopped_by_clock=self._stopped_by_clock and best.arena_bytes > bound,
         )
 
     def _runner(self, name: str) -> OffsetStrategy:

@@ -10,9 +10,10 @@ from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import Arrangement, reuse_in_force
+from ..memory.arena_map import arena_map
+from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
-from ..memory.figures import InterfaceTensor, MemoryUse
+from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse
 from ..memory.layout import memory_layout
 from ..memory.libraries import LibraryNeed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
@@ -21,7 +22,9 @@ from ..options import Options
 from ..schedule.bounds import schedule_lower_bound
 from ..schedule.check import peak_of
 from ..version import __version__
-from .model import Analysis, BindingStep, Report, SearchUse
+from .advice import advice_for
+from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
+from .summary import summary_of, summary_of_analysis
 from .warnings import warnings_for
 
 
@@ -35,14 +38,16 @@ class ModelFacts:
     interface: tuple[InterfaceTensor, ...]
     kinds: frozenset[str]
     libraries: dict[str, LibraryNeed]
+    arena: ArenaMap
 
 
 def facts_of(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> ModelFacts:
     """The facts of a model, its offline plan in force if it has one; ``file_bytes`` is the size of its file."""
     planned = offline_plan.decode(model) or {}
-    memory = memory_use(model, memory_layout(model, profile), planned, profile)
+    layout = memory_layout(model, profile)
+    memory, arena = memory_use(model, layout, planned, profile), arena_map(model, layout, planned)
     needs = needs_by_library(model, planned, profile)
-    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model), needs)
+    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model), needs, arena)
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ def build_report(
     before = replace(original.memory, tflm=proof.tflm_before)
     after = replace(placement.memory, tflm=proof.tflm_after)
     fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
-    order, plan = _searches(arrangement)
+    # The scheduler does not count what overwrites a tensor of several byte ranges: a plan may do better.
+    bounds = bounds_of(model, placement.layout, min(bound, after.arena_bytes))
     report = Report(
         version=__version__,
         model=original.name,
@@ -82,11 +88,10 @@ def build_report(
         binding=_binding(after) if fits is False else None,
         before=before,
         after=after,
-        # The scheduler does not count what overwrites a tensor of several byte ranges: a plan may do better.
-        bounds=bounds_of(model, placement.layout, min(bound, after.arena_bytes)),
+        bounds=replace(bounds, plan=max(bounds.plan, placement.plan.lower_bound)),
         interface={"before": original.interface, "after": interface_of(model)},
-        schedule=order,
-        plan=plan,
+        schedule=_order_use(arrangement),
+        plan=_plan_use(placement),
         rewrites=outcome.rewrites,
         refused=outcome.refused,
         sharing=reuse_in_force(placement),
@@ -95,11 +100,15 @@ def build_report(
         libraries={"before": original.libraries, "after": needs_by_library(model, placement.offsets, profile)},
         equivalence=proof.verdicts,
         basis=proof.basis,
+        runner=proof.runner,
         file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
         seconds=outcome.seconds,
         warnings=(),
+        summary=NO_SUMMARY,
+        arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
     )
-    return replace(report, warnings=warnings_for(report, profile, options))
+    warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
+    return replace(report, warnings=warnings, summary=summary_of(report, advice))
 
 
 def build_analysis(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> Analysis:
@@ -109,21 +118,42 @@ def build_analysis(model: Model, name: str | None, file_bytes: int, profile: Ker
     bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
-    return Analysis(name, profile.target, profile.name, file_bytes, label, memory, needs, bounds, steps)
+    arena = arena_map(model, layout, planned)
+    summary = summary_of_analysis(memory, bounds, needs)
+    return Analysis(name, profile.target, profile.name, file_bytes, label, memory, needs, bounds, steps, summary, arena)
 
 
-def _searches(arrangement: Arrangement) -> tuple[SearchUse, SearchUse]:
-    """What is said of the searches for the order and for the offsets.
+def _order_use(arrangement: Arrangement) -> SearchUse:
+    """What is said of the search for the order; the order in force need not be the one that it found."""
+    schedule = arrangement.schedule
+    gap = peak_of(arrangement.problem, arrangement.placement.order) - schedule.lower_bound
+    ended_by = _end_of(gap, schedule.stopped_by_clock)
+    return SearchUse(schedule.method, gap == 0, round(schedule.seconds, 6), schedule.lower_bound, gap, ended_by)
 
-    The order in force need not be the one that was found, nor the offsets in force those of the plan.
-    """
-    schedule, placement = arrangement.schedule, arrangement.placement
-    plan, arena = placement.plan, placement.memory.arena_bytes
-    is_best_order = peak_of(arrangement.problem, placement.order) == schedule.lower_bound
-    return (
-        SearchUse(schedule.method, is_best_order, round(schedule.seconds, 6)),
-        SearchUse(plan.method, plan.optimal and arena == plan.arena_bytes, round(plan.seconds, 6)),
+
+def _plan_use(placement: ModelPlacement) -> PlanUse:
+    """What is said of the search for the offsets; those in force need not be the plan's."""
+    plan, tensors = placement.plan, placement.layout.tensors
+    gap = placement.memory.arena_bytes - plan.lower_bound
+    why = plan.certificate
+    names = tuple(tensors[item].name for item in why.items if item < len(tensors))
+    return PlanUse(
+        method=plan.method,
+        optimal=gap == 0,
+        seconds=round(plan.seconds, 6),
+        lower_bound=plan.lower_bound,
+        gap_bytes=gap,
+        ended_by=_end_of(gap, plan.stopped_by_clock),
+        bound_by=plan.bound_by,
+        section=SectionUse(why.nbytes, names, len(why.items) - len(names), why.given),
+        dropped=plan.dropped,
     )
+
+
+def _end_of(gap: int, stopped_by_clock: bool) -> EndedBy:
+    if gap == 0:
+        return "proof"
+    return "clock" if stopped_by_clock else "work_limit"
 
 
 def _binding(after: MemoryUse) -> BindingStep | None:

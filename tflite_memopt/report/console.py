@@ -13,14 +13,23 @@ from ..io.plan_label import PlanLabel
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
 from .explanation import render_explanation
-from .model import Analysis, Comparison, MethodUse, Report
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
+from .names import short_name
 
 _MAX_LIVE = 12
+_RUNNER_FACTS = {
+    "head": "arena head, bytes",
+    "tail": "tail, bytes",
+    "smallest_arena": "smallest arena, bytes",
+    "instructions": "instructions, all inputs",
+}
 
 
 def render_report(report: Report, explain: bool = False) -> RenderableType:
     """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
-    parts: list[RenderableType] = [_comparison(report), _proof(report)]
+    parts: list[RenderableType] = [_sentences(report.summary), _comparison(report), _proof(report)]
+    if report.runner is not None:
+        parts.append(_on_runner(report.runner))
     if report.interface["before"] != report.interface["after"]:
         parts.append(_interface(report))
     if explain:
@@ -52,12 +61,25 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
         table.add_row(f"lower bound on the head, {label}", _n(bound))
     table.add_row("file", _n(analysis.file_bytes))
-    parts: list[RenderableType] = [table, _largest_steps(analysis.steps)]
+    parts: list[RenderableType] = [_sentences(analysis.summary), table, _largest_steps(analysis.steps)]
     if analysis.planned_for is not None:
-        parts.insert(1, _planned_for(analysis.planned_for))
+        parts.insert(2, _planned_for(analysis.planned_for))
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
     return Group(*parts)
+
+
+def _sentences(summary: Summary) -> Text:
+    """The headline, and under it what changed, what limits the result and what would help, a line each."""
+    text = Text(summary.headline, style="bold")
+    advice = [f"{each.option}: {each.text}" for each in summary.advice]
+    sections = (("what changed", summary.changes), ("what limits it now", summary.limits), ("what would help", advice))
+    for title, lines in sections:
+        if lines:
+            text.append(f"\n\n{title}", style="not bold underline")
+        for line in lines:
+            text.append(f"\n  - {line}", style="not bold")
+    return text.append("\n")
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
@@ -152,28 +174,53 @@ def _sharing(report: Report) -> Table:
     for column in ("operator", "kind", "input", "output", "shared bytes"):
         table.add_column(column, justify="right" if column == "shared bytes" else "left")
     for use in report.sharing[:_MAX_LIVE]:
-        table.add_row(use.operator, use.kind, Text(use.input), Text(use.output), _n(use.saved_bytes))
+        table.add_row(
+            use.operator, use.kind, Text(short_name(use.input)), Text(short_name(use.output)), _n(use.saved_bytes)
+        )
     if len(report.sharing) > _MAX_LIVE:
         table.add_row(f"... and {len(report.sharing) - _MAX_LIVE} more", "", "", "", "")
     return table
 
 
 def _proof(report: Report) -> RenderableType:
-    optimal = "proved optimal for this order" if report.plan.optimal else "not proved optimal"
     target = f"target: {report.target}; " if report.target else ""
-    how = f"{target}order: {report.schedule.method}; plan: {report.plan.method}, {optimal}; kernels: {report.kernels}"
+    order, plan = report.schedule, report.plan
+    how = f"{target}order: {order.method}, {_end(order, 'order')}; plan: {plan.method}, {_end(plan, 'plan')}"
+    how = f"{how} of this order; kernels: {report.kernels}"
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
     return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report.basis)))
 
 
+def _end(search: SearchUse, noun: str) -> str:
+    """How good the order or plan is known to be, and what ended the search where that is not known."""
+    if search.optimal:
+        return f"proved the best {noun}"
+    share = 100 * search.gap_bytes / max(1, search.lower_bound)
+    end = "time was up" if search.ended_by == "clock" else "its limit of work was reached"
+    return f"{_n(search.gap_bytes)} bytes ({share:.1f} %) above what is proved for any {noun} when {end}"
+
+
 def _basis(basis: Basis) -> str:
     """What the verdicts rest on, in a line or two."""
-    plan = "TFLM executed the plan, every tensor was right at its last use" if basis.plan_executed else None
+    where = "" if basis.executed_by == ("tflm",) else f" ({', '.join(basis.executed_by)})"
+    plan = f"TFLM executed the plan{where}, every tensor was right at its last use" if basis.plan_executed else None
     plan = plan or f"the plan was NOT executed: {basis.reason}"
     if basis.coverage is None or basis.coverage.is_complete:
         return plan
     return f"{plan}\n{basis.coverage.shortfall}"
+
+
+def _on_runner(measured: Mapping[str, Mapping[str, int | str]]) -> Table:
+    before, after = measured["before"], measured["after"]
+    table = Table(title="measured on the runner", title_justify="left")
+    for column in ("", "before", "after", "change"):
+        table.add_column(column, justify="right" if column else "left")
+    for key, label in _RUNNER_FACTS.items():
+        if key in before or key in after:
+            cells = [_n(each.get(key, "-")) for each in (before, after)]
+            table.add_row(label, *cells, _change(*cells))
+    return table
 
 
 def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed]) -> Table:
@@ -208,12 +255,12 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
 
 
 def _peak(step: StepUse, when: str) -> Table:
-    title = f"{when}: operator {step.index} {step.operator} '{step.output}', {_n(step.bytes)} bytes"
+    title = f"{when}: operator {step.index} {step.operator} '{short_name(step.output)}', {_n(step.bytes)} bytes"
     table = Table(title=_text(title), title_justify="left")
     for column in ("live tensor", "shape", "type", "bytes"):
         table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
     for tensor in step.live[:_MAX_LIVE]:
-        table.add_row(_text(tensor.name), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
+        table.add_row(_text(short_name(tensor.name)), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
     rest = step.live[_MAX_LIVE:]
     if rest:
         table.add_row(f"{len(rest)} more", "", "", _n(sum(tensor.bytes for tensor in rest)))
@@ -227,7 +274,7 @@ def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     for column in ("operator", "output", "MACs", "bytes"):
         table.add_column(column, justify="right" if column in ("MACs", "bytes") else "left", overflow="fold")
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
-        table.add_row(f"{step.index} {step.operator}", _text(step.output), _n(step.macs), _n(step.bytes))
+        table.add_row(f"{step.index} {step.operator}", _text(short_name(step.output)), _n(step.macs), _n(step.bytes))
     return table
 
 
@@ -263,7 +310,7 @@ def _what_binds(report: Report) -> str:
     tail = "" if report.objective == "head" else f" (the tail takes {_n(after.tail_bytes['32'])} more)"
     if step is None:
         return f"no step binds: the model has no operator{tail}"
-    name = f"operator {step.index} {step.operator} '{step.output}'"
+    name = f"operator {step.index} {step.operator} '{short_name(step.output)}'"
     return f"the step that binds is {name} with {_n(step.bytes)} of the head's {_n(after.arena_bytes)} bytes{tail}"
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ..ir.change import Refusal, RewriteUse
 from .model import Report
+from .names import LONGEST_LISTED, short_name
 
 _MAX_NAMES = 3
 _NAME = re.compile(r"'[^']*'")
@@ -52,7 +53,7 @@ def _refused(refusals: Sequence[Refusal]) -> Table:
 
 
 def _names(names: Sequence[str]) -> Text:
-    shown = ", ".join(names[:_MAX_NAMES])
+    shown = ", ".join(short_name(name, LONGEST_LISTED) for name in names[:_MAX_NAMES])
     rest = len(names) - _MAX_NAMES
     return _text(f"{shown} and {rest} more" if rest > 0 else shown)
 

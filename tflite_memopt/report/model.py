@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
-from ..memory.figures import Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
+from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.libraries import LibraryNeed
 
 
@@ -24,13 +24,70 @@ class BindingStep:
     bytes: int
 
 
+EndedBy = Literal["proof", "work_limit", "clock"]
+"""What ended a search: nothing smaller exists, the method did all the work that it allows itself, or time was up."""
+
+
 @dataclass(frozen=True)
 class SearchUse:
-    """What a scheduler or planner did."""
+    """What a scheduler did.
+
+    The order in force lies ``gap_bytes`` above ``lower_bound``, that of any order; 0: it is ``optimal``.
+    """
 
     method: str
     optimal: bool
     seconds: float
+    lower_bound: int
+    gap_bytes: int
+    ended_by: EndedBy
+
+
+@dataclass(frozen=True)
+class SectionUse:
+    """Tensors that are alive together with ``scratch_requests`` requests, and so need ``bytes`` in every plan.
+
+    ``pinned``: the only tensor lies where the user put it, and the bytes are those up to its end.
+    """
+
+    bytes: int
+    tensors: tuple[str, ...]
+    scratch_requests: int
+    pinned: bool
+
+
+@dataclass(frozen=True)
+class PlanUse(SearchUse):
+    """What a planner did; ``lower_bound`` is that of any plan of the order in force.
+
+    ``bound_by`` says what proves it: the ``section``, or a search that tried everything below. ``dropped`` names the
+    strategies whose answer broke a rule, with the rule.
+    """
+
+    bound_by: Literal["section", "search"]
+    section: SectionUse
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An option that could lower the result further, and what it would do."""
+
+    option: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The report in sentences, names shortened: one line, what changed, what limits the result, what would help."""
+
+    headline: str
+    changes: tuple[str, ...]
+    limits: tuple[str, ...]
+    advice: tuple[Advice, ...]
+
+
+NO_SUMMARY = Summary("", (), (), ())
 
 
 @dataclass(frozen=True)
@@ -49,6 +106,8 @@ class Analysis:
     libraries: dict[str, LibraryNeed]
     bounds: Bounds
     steps: tuple[StepUse, ...]
+    summary: Summary
+    arena: ArenaMap
 
 
 @dataclass(frozen=True)
@@ -59,7 +118,8 @@ class Report:
     not met.
     ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
-    and "after", under each library that the firmware may link, the plan in force.
+    and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
+    measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
     """
 
     version: str
@@ -75,7 +135,7 @@ class Report:
     bounds: Bounds
     interface: dict[str, tuple[InterfaceTensor, ...]]
     schedule: SearchUse
-    plan: SearchUse
+    plan: PlanUse
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     sharing: tuple[ReuseInForce, ...]
@@ -84,9 +144,12 @@ class Report:
     libraries: dict[str, dict[str, LibraryNeed]]
     equivalence: dict[str, Verdict]
     basis: Basis
+    runner: dict[str, dict[str, int | str]] | None
     file_bytes: dict[str, int]
     seconds: dict[str, float]
     warnings: tuple[str, ...]
+    summary: Summary
+    arena: dict[str, ArenaMap]
 
 
 @dataclass(frozen=True)
@@ -120,9 +183,34 @@ class Comparison:
     shared_objects: tuple[MethodUse, ...]
 
 
-def to_json(record: Report | Analysis | Comparison) -> str:
-    """Indented JSON text of a report, an analysis or a comparison."""
-    return json.dumps(_plain(asdict(record)), indent=2) + "\n"
+@dataclass(frozen=True)
+class Verification:
+    """What ``verify`` found: the verdict of each runtime by name."""
+
+    verdicts: dict[str, Verdict]
+
+
+Record = Report | Analysis | Comparison | Verification
+"""What commands print as JSON."""
+SCHEMA_VERSION = "1.0"
+"""The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
+_KINDS: dict[type[Any], str] = {
+    Report: "report",
+    Analysis: "analysis",
+    Comparison: "comparison",
+    Verification: "verification",
+}
+
+
+def schema_id(kind: str) -> str:
+    """The name of a schema, the same for all versions that differ in new fields only."""
+    return f"urn:tflite-memopt:schema:{kind}:{SCHEMA_VERSION.partition('.')[0]}"
+
+
+def to_json(record: Record) -> str:
+    """Indented JSON text: the record's fields, and ``$schema`` and ``schema_version``, by which it can be read back."""
+    head = {"$schema": schema_id(_KINDS[type(record)]), "schema_version": SCHEMA_VERSION}
+    return json.dumps(head | _plain(asdict(record)), indent=2) + "\n"
 
 
 def _plain(value: Any) -> Any:

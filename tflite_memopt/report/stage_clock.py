@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from ..graph.clock import now
 
 
 class StageClock:
@@ -12,15 +13,15 @@ class StageClock:
 
     def __init__(self) -> None:
         self._stages: dict[str, float] = {}
-        self._started = time.monotonic()
+        self._started = now()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Times what runs inside the ``with`` statement; a stage that runs again adds up."""
-        started = time.monotonic()
+        started = now()
         yield
-        self._stages[name] = round(self._stages.get(name, 0) + time.monotonic() - started, 6)
+        self._stages[name] = round(self._stages.get(name, 0) + now() - started, 6)
 
     def seconds(self) -> dict[str, float]:
         """Seconds by stage so far, and ``total`` since the clock was made."""
-        return {**self._stages, "total": round(time.monotonic() - self._started, 6)}
+        return {**self._stages, "total": round(now() - self._started, 6)}

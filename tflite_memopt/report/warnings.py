@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..kernels.profile import KernelProfile
+from ..kernels.since import needed_since
 from ..memory.libraries import worse_under
 from ..options import Options
 from .model import Report
@@ -19,8 +20,10 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
     return (
         *_of_basis(report),
         *_of_kernels(report, profile, options),
+        *_of_runner(report),
         *_of_values(report),
         *_of_time(report),
+        *_of_searches(report),
         *_of_interface(report, options),
     )
 
@@ -36,7 +39,7 @@ def _of_basis(report: Report) -> Iterator[str]:
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
-    if any(use.kind != "view" for use in report.sharing):
+    if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
         yield f"outputs lie on inputs: right only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
@@ -52,8 +55,24 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
         yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
+        since = needed_since(report.operators_added)
+        if since is not None:
+            yield f"the firmware needs TFLM of {since} or later; --tflm-since leaves out what an older one has not"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
+
+
+def _of_runner(report: Report) -> Iterator[str]:
+    if report.runner is None:
+        return
+    before, after = (report.runner[side].get("smallest_arena") for side in ("before", "after"))
+    if isinstance(after, int) and isinstance(before, int) and after > before:
+        yield f"the runner needs a larger arena than before: {before} -> {after} bytes"
+    promised = report.after.required_for_target
+    if isinstance(after, int) and report.target is None and after > promised:
+        yield f"the runner needs {after} bytes of arena, not {promised}: --target counts for your kernels"
+    if "runner" not in report.basis.executed_by:
+        yield f"on the runner: {report.equivalence['runner'].reason}"
 
 
 def _of_values(report: Report) -> Iterator[str]:
@@ -69,6 +88,14 @@ def _of_values(report: Report) -> Iterator[str]:
 def _of_time(report: Report) -> Iterator[str]:
     for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.reason == OUT_OF_TIME):
         yield f"{rule}: {OUT_OF_TIME}"
+
+
+def _of_searches(report: Report) -> Iterator[str]:
+    for name, search in (("order", report.schedule), ("plan", report.plan)):
+        if search.ended_by == "clock":
+            yield f"time ended the search for the {name}: another run may find another; --time-limit allows more"
+    for reason in report.plan.dropped:
+        yield f"a planner's answer broke a rule and was left out, please report this model: {reason}"
 
 
 def _measured(verdicts: Sequence[Verdict]) -> str:

@@ -14,10 +14,10 @@ saves is then not measured.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..graph.clock import deadline_in
 from ..ir.change import OUT_OF_TIME, Exactness, Refusal
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
@@ -104,7 +104,7 @@ class _Start:
 class _SiteSearch:
     def __init__(self, start: _Start, cost_of: CostOf, limit: SiteLimit) -> None:
         self._start_from, self._model, self._cost_of, self._limit = start, start.model, cost_of, limit
-        self._deadline, self._out_of_time = time.monotonic() + limit.seconds, False
+        self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
         self._names = {at: label(op) for at, op in enumerate(start.model.main.operators) if op.name == "CONCATENATION"}
 
@@ -197,7 +197,7 @@ class _SiteSearch:
     def _may_go_on(self) -> bool:
         if len(self._costs) >= self._limit.costs:
             return False
-        self._out_of_time = self._out_of_time or time.monotonic() >= self._deadline
+        self._out_of_time = self._out_of_time or self._deadline.has_passed()
         return not self._out_of_time
 
     def _no_gain(self, position: int) -> Refusal:

@@ -62,8 +62,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
     )
     if not found.sites:
         return found
-    seconds = options.time_limit / 10
-    costs = [cost_of(each, profile, options, seconds) for each in (model, found.model)]
+    costs = [cost_of(each, profile, options, options.time_limit) for each in (model, found.model)]
     if costs[1] < costs[0]:
         return found
     reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"

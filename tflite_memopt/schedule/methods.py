@@ -48,4 +48,5 @@ def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | 
         raise InfeasibleError(
             f"the scheduler '{method}' says that every order needs {bound} bytes, but its own needs {peak}: report this"
         )
-    return Schedule(answer.order, peak, bound, peak == bound, method, seconds, answer.states)
+    stopped = answer.stopped_by_clock and peak > bound
+    return Schedule(answer.order, peak, bound, peak == bound, method, seconds, answer.states, stopped)

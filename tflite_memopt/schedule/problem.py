@@ -56,6 +56,7 @@ class Schedule:
 
     ``peak_bytes`` is the largest working set; ``lower_bound`` holds for any order (the ``schedule_``
     bound); ``optimal`` says that the two are proved equal. ``states`` counts what the search visited.
+    ``stopped_by_clock`` admits that the time limit ended a search: another machine may find another order.
     """
 
     order: tuple[int, ...]
@@ -65,15 +66,20 @@ class Schedule:
     method: str
     seconds: float
     states: int
+    stopped_by_clock: bool = False
 
 
 @dataclass(frozen=True)
 class ScheduleAnswer:
-    """What a method returns: an order, a bound it proved for any order (0 for none), and its effort."""
+    """What a method returns: an order, a bound it proved for any order (0 for none), and its effort.
+
+    ``stopped_by_clock``: without the time limit it would have gone on.
+    """
 
     order: tuple[int, ...]
     lower_bound: int = 0
     states: int = 0
+    stopped_by_clock: bool = False
 
 
 Method = Callable[[ScheduleProblem, SearchLimit], ScheduleAnswer]

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <csetjmp>
+#include <cstdint>
 
 #ifdef __arm__
 extern "C" jmp_buf fault_recovery;  // startup.c
@@ -10,10 +11,24 @@ extern "C" volatile int fault_recovery_is_set;
 
 inline void CatchFaults() {}
 
+// newlib's setjmp leaves out the registers d8 to d15, which a function must not change either.
+inline uint64_t kept_registers[8];
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+inline void KeepRegisters() { __asm__ volatile("vstmia %0, {d8-d15}" : : "r"(kept_registers) : "memory"); }
+inline void RestoreRegisters() { __asm__ volatile("vldmia %0, {d8-d15}" : : "r"(kept_registers) : "memory"); }
+#else
+inline void KeepRegisters() {}
+inline void RestoreRegisters() {}
+#endif
+
 // Calls `attempt`; false if a fault ended it.
 template <typename Attempt>
 bool ComesBack(Attempt attempt) {
-  if (setjmp(fault_recovery) != 0) return false;
+  KeepRegisters();
+  if (setjmp(fault_recovery) != 0) {
+    RestoreRegisters();
+    return false;
+  }
   fault_recovery_is_set = 1;
   attempt();
   fault_recovery_is_set = 0;

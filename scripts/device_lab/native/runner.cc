@@ -108,11 +108,21 @@ class Session {
 
 Session session;
 
-bool Accepts(const tflite::Model* model, size_t size) {
+bool ReadModel(const char* name) {
+  FILE* file = fopen(name, "rb");
+  if (file == nullptr) return false;
+  const size_t size = fread(model_bytes, 1, sizeof(model_bytes), file);
+  fclose(file);
+  return size > 0 && size < sizeof(model_bytes);
+}
+
+// The model is read anew: a kernel that did not get its memory may have written anywhere.
+bool Accepts(const char* model, size_t size) {
   bool accepted = false;
   lacks_memory = false;
+  if (!ReadModel(model)) return false;
   const bool came_back = ComesBack([&] {
-    accepted = session.Open(model, size);
+    accepted = session.Open(tflite::GetModel(model_bytes), size);
     session.Close();
   });
   if (!came_back) session.Forget();
@@ -121,7 +131,7 @@ bool Accepts(const tflite::Model* model, size_t size) {
 
 // The smallest arena, a multiple of 16 bytes, that AllocateTensors accepts; 0 if none. Nothing below what is in use in
 // the end can do.
-size_t SmallestArena(const tflite::Model* model, size_t used) {
+size_t SmallestArena(const char* model, size_t used) {
   size_t low = (used + 15) / 16 - 1, high = low + 1;
   for (size_t step = 1; !Accepts(model, high * 16); step *= 2) {
     low = high;
@@ -133,14 +143,6 @@ size_t SmallestArena(const tflite::Model* model, size_t used) {
     (Accepts(model, middle * 16) ? high : low) = middle;
   }
   return high * 16;
-}
-
-bool ReadModel(const char* name) {
-  FILE* file = fopen(name, "rb");
-  if (file == nullptr) return false;
-  const size_t size = fread(model_bytes, 1, sizeof(model_bytes), file);
-  fclose(file);
-  return size > 0 && size < sizeof(model_bytes);
 }
 
 // Returns what went wrong, or null.
@@ -202,9 +204,9 @@ const char* RunModel(const Request& request, size_t arena_bytes, size_t* used) {
   return nullptr;
 }
 
-const char* TellSmallestArena(size_t used) {
+const char* TellSmallestArena(const char* model, size_t used) {
   quiet = true;
-  const size_t smallest = SmallestArena(tflite::GetModel(model_bytes), used);
+  const size_t smallest = SmallestArena(model, used);
   quiet = false;
   if (smallest == 0) return "no arena of this runner is large enough";
   Tell("smallest_arena", smallest);
@@ -230,7 +232,7 @@ bool Answer(const Request& request) {
     came_back = ComesBack([&] { problem = RunModel(request, arena_bytes, &used); });
     if (!came_back) problem = "a fault: memory was read or written that may not be";
     if (came_back) session.Close();
-    if (problem == nullptr && request.search != 0) problem = TellSmallestArena(used);
+    if (problem == nullptr && request.search != 0) problem = TellSmallestArena(request.model, used);
   }
   if (problem != nullptr) printf("error %s\n", problem);
   else printf("done\n");

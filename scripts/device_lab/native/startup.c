@@ -31,7 +31,13 @@ static int semihost(int op, void *arg) {
 
 static void SysTick_Handler(void) { ++systick_wraps; }
 
-static void recover(void) { longjmp(fault_recovery, 1); }
+static void recover(void) {
+#if defined(__ARM_FEATURE_MVE)
+  /* A fault in a tail-predicated loop: without this, vector instructions would go on to leave out lanes. */
+  __asm__ volatile("vmsr fpscr, %0\n vmsr vpr, %1" : : "r"(4u << 16), "r"(0) : "memory"); /* LTPSIZE 4: none */
+#endif
+  longjmp(fault_recovery, 1);
+}
 
 /* `frame`: r0-r3, r12, lr, pc, xPSR as they were at the fault. */
 __attribute__((used)) static void handle_fault(uint32_t *frame) {

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from ...ir.check import misfit
 from ...ir.dtype import DType
-from ...ir.model import Operator, Tensor
+from ...ir.model import Operator
 from ..requests.model import Abi, Requests, Size
 from ..requests.slots import IN0, IN1, IN2, OUT0, UNARY, Slot, held, needed
 from ..requests.table import requests_of
-from ..window import KernelWindow, window_of
+from ..window import window_between, window_of
 from . import scratch
 from .paths import Build
 
@@ -29,7 +29,7 @@ _OP_DATA: Mapping[str, Size] = {
     "MAX_POOL_2D": Size(36, 36),
     "SOFTMAX": Size(64, 88),
     "SVDF": Size(40, 48),
-    "TRANSPOSE_CONV": Size(76, 80),
+    "TRANSPOSE_CONV": Size(76, 88),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Size(912, 1008),
 }
 _INT32 = 4
@@ -120,30 +120,9 @@ def _transpose_convolution(operator: Operator, found: Requests, build: Build) ->
     activation, filters, output = needed(operator, IN2), needed(operator, IN1), needed(operator, OUT0)
     if activation.dtype is not DType.INT8:
         return found
-    return replace(
-        found, scratch=scratch.transpose_s8(_transposed_window(operator, activation, filters, output), build)
-    )
-
-
-def _transposed_window(operator: Operator, activation: Tensor, filters: Tensor, output: Tensor) -> KernelWindow:
-    return KernelWindow(
-        batches=activation.shape[0],
-        in_height=activation.shape[1],
-        in_width=activation.shape[2],
-        in_depth=activation.shape[3],
-        out_height=output.shape[1],
-        out_width=output.shape[2],
-        out_depth=output.shape[3],
-        taps_high=filters.shape[1],
-        taps_wide=filters.shape[2],
-        taps_depth=filters.shape[3],
-        stride_high=int(operator.option("strideH", 1)),
-        stride_wide=int(operator.option("strideW", 1)),
-        dilation_high=1,
-        dilation_wide=1,
-        pad_high=0,
-        pad_wide=0,
-    )
+    strides = [int(operator.option(f"stride{letter}", 1)) for letter in "HW"]
+    window = window_between(activation, filters, output, strides=strides)
+    return replace(found, scratch=scratch.transpose_s8(window, build))
 
 
 def _lstm(operator: Operator, found: Requests, build: Build) -> Requests:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...graph.search_limit import WorkAllowance
 from ..compiled import Tables, code_for
 from . import tree
 from .group import TreeGroup
@@ -33,11 +33,13 @@ def run_tree(
     capacity: int,
     ordering: str,
     nodes: int,
-    work: int,
-    is_time_up: Callable[[], bool],
+    allowance: WorkAllowance,
     compiles: bool = True,
 ) -> TreeRun:
-    """Look for offsets within ``capacity`` bytes by one ordering, with at most so many ``nodes`` and ``work``."""
+    """Look for offsets within ``capacity`` bytes by one ordering, with at most so many ``nodes``.
+
+    The work is taken from the allowance.
+    """
     code, pack = code_for(tree, compiles)
     chunk = _PLAIN_CHUNK if code is tree else _COMPILED_CHUNK
     tables = group.tables | {"order": group.orders[ordering]}
@@ -45,13 +47,18 @@ def run_tree(
     data = code.TreeData(pack(tables) | switches)
     state = code.TreeState(pack(_state_tables(len(group.indices), len(tables["row_load"]), switches["reserve"])))
     code.start(data, state, capacity)
-    end = LIMIT
-    while end in (LIMIT, FULL) and state.registers[NODES] < nodes and state.registers[WORK] < work and not is_time_up():
+    end, work = LIMIT, allowance.left
+    while _may_go_on(end, state, nodes, work) and not allowance.is_too_late():
         end = code.run(data, state, min(nodes, state.registers[NODES] + chunk), work)
         if end == FULL:
             _lengthen_trail(state)
     offsets = tuple(state.least[k] for k in range(len(group.indices))) if end == FOUND else ()
+    allowance.left -= state.registers[WORK]
     return TreeRun(LIMIT if end == FULL else end, state.registers[NODES], state.registers[WORK], offsets)
+
+
+def _may_go_on(end: int, state: Any, nodes: int, work: int) -> bool:
+    return end in (LIMIT, FULL) and state.registers[NODES] < nodes and state.registers[WORK] < work
 
 
 def _state_tables(items: int, rows: int, reserve: int) -> Tables:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...graph.clock import deadline_in
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
 from ..greedy_by_size import greedy_by_size
 from ..problem import Candidate, FitResult, PlanProblem
@@ -40,69 +39,50 @@ def improve(
     problem: PlanProblem, known: Sequence[int] | None, limit: SearchLimit, settings: TreeSettings = TreeSettings()
 ) -> Candidate:
     """The best plan that a search finds below ``known`` (offsets in bytes), or that one, and a proved bound."""
-    clock = _Clock(limit.time_limit)
+    allowance = WorkAllowance(settings.work_for(len(problem.items)), limit)
     offsets = list(known if known is not None else greedy_by_size(problem, limit).offsets)
     bound = max_breadth(problem)
     groups = [build(problem, indices, settings) for indices in time_groups(problem.items)]
-    spent = _Spent(settings.work_for(len(problem.items)))
+    nodes = 0
     for group in sorted(groups, key=lambda group: -_top_of(problem, offsets, group.indices)):
         top = _top_of(problem, offsets, group.indices)
         if top <= bound:
             continue
         best = _BestOfGroup((), top, bound)
-        _minimise(group, best, spent, settings, clock)
+        nodes += _minimise(group, best, allowance, settings)
         for index, offset in zip(group.indices, best.offsets, strict=False):
             offsets[index] = offset
         bound = max(bound, best.bound)
-    return Candidate(tuple(offsets), bound, spent.nodes, clock.has_stopped)
+    return Candidate(tuple(offsets), bound, nodes, allowance.stopped_by_clock)
 
 
 def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeSettings = TreeSettings()) -> FitResult:
     """Whether a plan of at most ``capacity`` bytes exists, as a deployment or a search with a cut-off asks."""
-    clock = _Clock(limit.time_limit)
+    allowance = WorkAllowance(settings.work_for(len(problem.items)), limit)
     offsets = [item.offset or 0 for item in problem.items]
     if max_breadth(problem) > capacity:
         return FitResult(None, True, 0, False)
-    spent = _Spent(settings.work_for(len(problem.items)))
+    nodes = 0
     for indices in time_groups(problem.items):
         group = build(problem, indices, settings)
         best = _BestOfGroup((), capacity + 1, capacity)
-        _minimise(group, best, spent, settings, clock)
+        nodes += _minimise(group, best, allowance, settings)
         if not best.offsets:
-            return FitResult(None, best.bound > capacity, spent.nodes, clock.has_stopped)
+            return FitResult(None, best.bound > capacity, nodes, allowance.stopped_by_clock)
         for index, offset in zip(indices, best.offsets, strict=True):
             offsets[index] = offset
-    return FitResult(tuple(offsets), False, spent.nodes, clock.has_stopped)
+    return FitResult(tuple(offsets), False, nodes, allowance.stopped_by_clock)
 
 
-@dataclass
-class _Spent:
-    """Nodes visited, and the work that is left."""
-
-    left: int
-    nodes: int = 0
-
-
-class _Clock:
-    """The emergency stop: whether it was needed is part of the answer."""
-
-    def __init__(self, seconds: float) -> None:
-        self._deadline = deadline_in(seconds)
-        self.has_stopped = False
-
-    def is_time_up(self) -> bool:
-        self.has_stopped = self.has_stopped or self._deadline.has_passed()
-        return self.has_stopped
-
-
-def _minimise(group: TreeGroup, best: _BestOfGroup, spent: _Spent, settings: TreeSettings, clock: _Clock) -> None:
-    """Lower a group's top down to its bound, or raise the bound up to it: rounds of searches that get longer."""
-    nodes = 2 * len(group.indices)
-    while best.top > best.bound and spent.left > 0 and not clock.has_stopped:
-        _search_in_turns(group, best, True, nodes, spent, settings, clock)
+def _minimise(group: TreeGroup, best: _BestOfGroup, allowance: WorkAllowance, settings: TreeSettings) -> int:
+    """Lower a group's top to its bound, or raise the bound to it, in rounds that get longer; nodes visited."""
+    nodes, visited = 2 * len(group.indices), 0
+    while best.top > best.bound and not allowance.is_spent():
+        visited += _search_in_turns(group, best, True, nodes, allowance, settings)
         if settings.halves:
-            _search_in_turns(group, best, False, nodes, spent, settings, clock)
+            visited += _search_in_turns(group, best, False, nodes, allowance, settings)
         nodes *= 2
+    return visited
 
 
 def _search_in_turns(
@@ -110,25 +90,27 @@ def _search_in_turns(
     best: _BestOfGroup,
     at_bound: bool,
     nodes: int,
-    spent: _Spent,
+    allowance: WorkAllowance,
     settings: TreeSettings,
-    clock: _Clock,
-) -> None:
-    """Every ordering once, at the bound or half way to the best plan; from the start again whenever one succeeds."""
-    turn = 0
-    while turn < len(settings.orderings) and best.top > best.bound and spent.left > 0 and not clock.has_stopped:
+) -> int:
+    """Every ordering once, at the bound or half way to the best plan; from the start again whenever one succeeds.
+
+    Returns the nodes visited.
+    """
+    turn = visited = 0
+    while turn < len(settings.orderings) and best.top > best.bound and not allowance.is_spent():
         capacity = best.bound if at_bound else _half_way(best, group.grain)
         if capacity <= best.bound and not at_bound:
-            return
-        ordering = settings.orderings[turn]
-        found = run_tree(group, capacity, ordering, nodes, spent.left, clock.is_time_up, settings.compiles)
-        spent.nodes, spent.left, turn = spent.nodes + found.nodes, spent.left - found.work, turn + 1
+            break
+        found = run_tree(group, capacity, settings.orderings[turn], nodes, allowance, settings.compiles)
+        visited, turn = visited + found.nodes, turn + 1
         if found.end == FOUND:
             best.offsets, turn = found.offsets, 0
             best.top = max(offset + size for offset, size in zip(found.offsets, group.sizes, strict=True))
         elif found.end == NONE:
             # All arenas are multiples of the grain.
             best.bound, turn = capacity - capacity % group.grain + group.grain, 0
+    return visited
 
 
 def _half_way(best: _BestOfGroup, grain: int) -> int:

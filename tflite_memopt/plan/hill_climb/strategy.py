@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
-from ...graph.clock import deadline_in
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
 from ..compiled import Tables, code_for
 from ..conflicts import meetings, neighbours_of
@@ -35,7 +34,7 @@ _CHUNK = 500
 
 def hill_climb(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets in bytes. At most 100,000 moves, and 300 an item or 30,000 without gain."""
-    deadline = deadline_in(limit.time_limit)
+    allowance = WorkAllowance(_MAX_WORK, limit)
     best, bound = greedy_by_size(problem, limit).offsets, max_breadth(problem)
     free = [i for i, item in enumerate(problem.items) if item.offset is None]
     if arena_bytes(problem, best) <= bound or len(free) < 2 or meetings(problem) > _MAX_MEETINGS:
@@ -49,14 +48,14 @@ def hill_climb(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     state = min(states, key=lambda each: each.registers[TOP])
     state.registers[RANDOM] = limit.seed % (1 << 32)
     stall, made = min(_MAX_STALL, _STALL_PER_ITEM * len(free)), -1
-    while made < state.registers[MOVES] and not deadline.has_passed():
+    while made < state.registers[MOVES] and not allowance.is_too_late():
         made = state.registers[MOVES]
-        code.climb(data, state, bound, min(_MAX_MOVES, made + _CHUNK), stall, _MAX_WORK)
+        code.climb(data, state, bound, min(_MAX_MOVES, made + _CHUNK), stall, allowance.left)
     is_better = state.registers[BEST] < arena_bytes(problem, best)
     return Candidate(
         tuple(state.best) if is_better else best,
         steps=state.registers[MOVES],
-        stopped_by_clock=made < state.registers[MOVES],
+        stopped_by_clock=allowance.stopped_by_clock,
     )
 
 

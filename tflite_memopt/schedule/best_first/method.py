@@ -5,16 +5,16 @@ one of them: the state there is the same in all orders, so that the segments bet
 one with the largest certain need first. What is proved of one is a bound for all, and so makes the others easier. A
 segment is searched from both ends in turn, and the end that is done first decides.
 
-Memory: a search keeps at most ``_MEMORY`` bytes of states (1 GiB), and returns its best when it has more.
+Limits count work, so that every machine finds the same order: at most ``_WORK`` turns of the loops, and ``_MEMORY``
+bytes of states (1 GiB) for each segment. Then the best order so far is returned, and the bound that was proved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...graph.clock import Deadline, deadline_in
 from ...graph.dependency_graph import kahn_order, reverse_post_order
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import schedule_lower_bound
 from ..memory_graph import MemoryGraph, memory_graph
 from ..problem import ScheduleAnswer, ScheduleProblem
@@ -27,8 +27,10 @@ from .search import BottleneckSearch, OrderFound
 _MEMORY = 1 << 30
 _BYTES_PER_STATE = 600
 """A cautious estimate of what Python needs for one state, and for each fused operator half a byte more."""
-_SEARCH_SHARE = 0.9
-"""Part of the time limit after which a search stops and finishes what it has."""
+_WORK = 5_000_000
+"""Turns of the loops: some five to ten seconds."""
+_RESERVE = 0.1
+"""Part of the work that is kept for finishing the orders that a search has begun."""
 _TURN = 16
 """States that one direction visits before the other goes on."""
 _LEAD = 5
@@ -36,11 +38,12 @@ _LEAD = 5
 
 
 def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
-    """An order of smallest peak; without time or memory to prove it, the best found and the bound that was proved.
+    """An order of smallest peak; without work or memory to prove it, the best found and the bound that was proved.
 
     The model's own order is the answer where none is better.
     """
-    pause, deadline = deadline_in(_SEARCH_SHARE * limit.time_limit), deadline_in(limit.time_limit)
+    allowance = WorkAllowance(_WORK, limit)
+    reserve = int(_RESERVE * allowance.left)
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     simple: list[tuple[int, ...]] = []
     for order in _simple_orders(graph):
@@ -55,10 +58,11 @@ def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
     visited = 0
     moves: dict[Segment, tuple[int, ...]] = {}
     for segment in sorted(segments, key=lambda segment: -_least_need(small, segment)):
-        moves[segment], floor, count = _search(small, segment, floor, pause, deadline)
+        moves[segment], floor, count = _search(small, segment, floor, allowance, reserve)
         visited += count
     found = tuple(v for segment in segments for b in moves[segment] for v in small.orders[b])
-    return ScheduleAnswer(min((*simple, found), key=graph.peak), floor, visited)
+    best = min((*simple, found), key=graph.peak)
+    return ScheduleAnswer(best, floor, visited, allowance.stopped_by_clock)
 
 
 def _simple_orders(graph: MemoryGraph) -> Iterator[tuple[int, ...]]:
@@ -88,13 +92,13 @@ def _least_need(graph: CompiledGraph, segment: Segment) -> int:
 
 
 def _search(
-    graph: CompiledGraph, segment: Segment, floor: int, pause: Deadline, deadline: Deadline
+    graph: CompiledGraph, segment: Segment, floor: int, allowance: WorkAllowance, reserve: int
 ) -> tuple[tuple[int, ...], int, int]:
     """(fused operators in order, bytes that no order can avoid, states visited) of one segment."""
     searches: list[BottleneckSearch] = []
     best: OrderFound | None = None
     for direction in (forward, backward):
-        searches.append(BottleneckSearch(direction(graph, segment), floor, 0, pause, deadline))
+        searches.append(BottleneckSearch(direction(graph, segment), floor, 0, allowance, reserve))
         quick = searches[-1].greedy()
         best = quick if best is None or quick.peak < best.peak else best
         if best.peak <= floor:
@@ -104,7 +108,7 @@ def _search(
         search.limit = best.peak
     most = _MEMORY // (_BYTES_PER_STATE + len(graph.needs) // 2)
     lead = 1
-    while sum(len(search.visited) for search in searches) < most and not pause.has_passed():
+    while sum(len(search.visited) for search in searches) < most and searches[0].may_search():
         for search, turn in zip(searches, (lead * _TURN, _TURN), strict=True):
             found = search.advance(turn)
             if found or not search.heap:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ...graph.bit_sets import bits
-from ...graph.clock import Deadline
+from ...graph.search_limit import WorkAllowance
 from .directions import Direction
 
 _COMPLETIONS = 32
@@ -23,6 +23,8 @@ _MOST_KNOWN = 1000
 """Costs of one operator that are kept for reuse."""
 _LOOKED_AT = 64
 """Ready operators among which a greedy step chooses."""
+_OPERATORS_PER_TURN = 2000
+"""So many fused operators more, and an operation on sets of them counts as one turn more."""
 
 
 Rule = Callable[[int, int], tuple[int, int]]
@@ -55,15 +57,16 @@ class OrderFound:
 class BottleneckSearch:
     """The search in one direction. ``reached`` is a working set in bytes that no order can avoid.
 
-    ``limit`` is the peak of a known order: only better ones are looked for. The search goes on until ``pause``;
-    after ``deadline`` orders are finished with whatever operator comes next.
+    ``limit`` is the peak of a known order: only better ones are looked for. The search goes on as long as the
+    ``allowance`` lasts, but for ``reserve`` turns to finish orders with. After those, orders are finished with whatever
+    operator comes next.
     """
 
     direction: Direction
     reached: int
     limit: int
-    pause: Deadline
-    deadline: Deadline
+    allowance: WorkAllowance
+    reserve: int = 0
     count: int = 0
     visited: dict[int, int] = field(default_factory=dict)
     heap: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
@@ -74,16 +77,18 @@ class BottleneckSearch:
         self._may_fall, self._touches = self.direction.may_fall, self.direction.graph.touches
         self._unsure = self.direction.graph.unsure
         self._known: list[dict[int, tuple[int, int]]] = [{} for _ in self._unsure]
+        # Sets of many operators are long integers: a turn takes longer.
+        self._turn = 1 + len(self._unsure) // _OPERATORS_PER_TURN
         start, ready = self.direction.start, self.direction.ready()
         self._push(self.reached, -1, [], start, self.direction.alive, ready, ready)
 
     def advance(self, states: int) -> OrderFound | None:
-        """Visit so many more states, while there is time, or stop at the optimum.
+        """Visit so many more states, as the allowance permits, or stop at the optimum.
 
         When ``heap`` has become empty no order is better than ``limit``.
         """
         stop, goal = self.count + states, self._goal
-        while self.heap and self.count < stop and not self.pause.has_passed():
+        while self.heap and self.count < stop and self.may_search():
             peak, _, here, state, alive, ready = heapq.heappop(self.heap)
             if self.visited[state] < peak:
                 continue
@@ -93,6 +98,10 @@ class BottleneckSearch:
                 return OrderFound(self._moves_to(here), peak)
             self._expand(peak, here, state, alive, ready)
         return None
+
+    def may_search(self) -> bool:
+        """Whether there is work left for more than finishing orders."""
+        return self.allowance.left > self.reserve and not self.allowance.is_too_late()
 
     def raise_floor(self, floor: int) -> None:
         """Raise the bound to ``floor`` bytes, which every order reaches: smaller needs are no longer told apart."""
@@ -106,7 +115,7 @@ class BottleneckSearch:
     def best_so_far(self, best: OrderFound) -> OrderFound:
         """Finish the most promising states greedily; the best of these and ``best``."""
         for peak, _, here, state, alive, ready in heapq.nsmallest(_COMPLETIONS, self.heap):
-            if self.deadline.has_passed():
+            if self.allowance.is_spent():
                 break
             for rule in RULES:
                 moves, top = self._finish(rule, peak, state, alive, ready)
@@ -127,6 +136,7 @@ class BottleneckSearch:
     def _expand(self, peak: int, here: int, state: int, alive: int, ready: int) -> None:
         """Push what follows from running each ready operator."""
         unsure, known, visited, limit = self._unsure, self._known, self.visited, self.limit
+        self.allowance.left -= self._turn * ready.bit_count()
         for b in bits(ready):
             need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
             reached = max(peak, alive + need)
@@ -155,9 +165,10 @@ class BottleneckSearch:
 
         ``fresh`` are the ready operators that may be free.
         """
-        unsure, known = self._unsure, self._known
+        unsure, known, turns = self._unsure, self._known, 1
         fresh &= self._may_fall
         while fresh:
+            turns += 1
             b = (fresh & -fresh).bit_length() - 1
             fresh &= fresh - 1
             need, change = known[b].get(state & unsure[b]) or self._cost(state, b)
@@ -170,6 +181,7 @@ class BottleneckSearch:
             fresh |= ready_then if change else ready_then & (~ready | self._touches[b])
             fresh &= self._may_fall
             ready = ready_then
+        self.allowance.left -= self._turn * turns
         return state, alive, ready
 
     def _cost(self, state: int, b: int) -> tuple[int, int]:
@@ -193,11 +205,12 @@ class BottleneckSearch:
         moves: list[int] = []
         while ready:
             looked_at = 1
-            if not self.deadline.has_passed():
+            if not self.allowance.is_spent():
                 looked_at = _LOOKED_AT
                 state, alive, ready = self._free_moves(peak, moves, state, alive, ready, ready)
             if not ready:
                 break
+            self.allowance.left -= self._turn * looked_at
             b = min(islice(bits(ready), looked_at), key=lambda b: rule(*self._cost(state, b)))
             need, change = self._cost(state, b)
             peak = max(peak, alive + need)

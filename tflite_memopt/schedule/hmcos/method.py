@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 
 from ...graph.bit_sets import bits, set_of
-from ...graph.clock import deadline_in
 from ...graph.dependency_graph import kahn_order, reverse_post_order
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import schedule_lower_bound
 from ..memory_graph import MemoryGraph, memory_graph
 from ..problem import ScheduleAnswer, ScheduleProblem
 from ..serenity import dynamic_programming as dp
 from ..serenity.divide import divide
 from .hierarchy import Hierarchy, build_hierarchy
+
+_WORK = 2_500_000
+"""Runs of a sequence or group of operators: some ten to twenty seconds."""
 
 
 def hmcos(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
@@ -29,12 +31,13 @@ def hmcos(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
 def hmcos_with(problem: ScheduleProblem, limit: SearchLimit, states: int) -> ScheduleAnswer:
     """HMCOS with at most ``states`` partial schedules held by each of its two nested searches.
 
-    Out of time or states, the best order so far. A bound only comes out where the last iteration scheduled single
+    Out of work or states, the best order so far. A bound only comes out where the last iteration scheduled single
     operators without any group, which is an exact search.
     """
+    limits = dp.ProgramLimits(states=states, allowance=WorkAllowance(_WORK, limit))
 
-    def solve(part: ScheduleProblem, share: SearchLimit) -> ScheduleAnswer:
-        return _Iterations(part, dp.ProgramLimits(states=states, deadline=deadline_in(share.time_limit))).run()
+    def solve(part: ScheduleProblem, _: SearchLimit) -> ScheduleAnswer:
+        return _Iterations(part, limits).run()
 
     return divide(problem, limit, solve)
 
@@ -71,8 +74,8 @@ class _SequenceGroup:
         return self._best[context].run(before, limit)
 
     def _solve(self, context: tuple[bool, ...], before: dp.PartialSchedule, limit: float) -> bool:
-        """Find and remember the best order of a context. Out of time or states it is reverse post-order."""
-        limits = dp.ProgramLimits(limit, states=self._limits.states, deadline=self._limits.deadline)
+        """Find and remember the best order of a context. Out of work or states it is reverse post-order."""
+        limits = dp.ProgramLimits(limit, states=self._limits.states, allowance=self._limits.allowance)
         found = dp.DynamicProgram(self._sequences, limits).search(dp.PartialSchedule(before.executed, before.alive, 0))
         self.states += found.states
         if found.outcome is dp.SearchOutcome.NO_SOLUTION:
@@ -109,7 +112,7 @@ class _Iterations:
                 bound = peak
             if peak == floor or not self._take_apart(order, peak):
                 break
-        return ScheduleAnswer(self._best, bound, self._states)
+        return ScheduleAnswer(self._best, bound, self._states, self._limits.allowance.stopped_by_clock)
 
     def _group(self, group: int) -> _SequenceGroup:
         return _SequenceGroup(self._graph, tuple(self._hierarchy.sequences[s] for s in bits(group)), self._limits)
@@ -125,13 +128,13 @@ class _Iterations:
     def _schedule(self, peak: int) -> tuple[int, ...]:
         """The best order of the coarse graph, whose peak may be above the one given only where it has to.
 
-        Empty when out of time or states.
+        Empty when out of work or states.
         """
         found = self._search(peak)
         return self._search(math.inf).order if found.outcome is dp.SearchOutcome.NO_SOLUTION else found.order
 
     def _search(self, peak: float) -> dp.ProgramResult:
-        limits = dp.ProgramLimits(peak, states=self._limits.states, deadline=self._limits.deadline)
+        limits = dp.ProgramLimits(peak, states=self._limits.states, allowance=self._limits.allowance)
         before = sum(group.states for group in self._groups.values())
         found = dp.DynamicProgram(self._units(), limits).search(dp.PartialSchedule(0, self._graph.alive_at_start, 0))
         self._states += found.states + sum(group.states for group in self._groups.values()) - before

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ...graph.clock import Deadline, deadline_in
 from ...graph.closure import transitive_closure
 from ...graph.cuts import forced_cuts, sets_at
 from ...graph.dependency_graph import reverse_post_order
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import schedule_lower_bound
 from ..check import peak_of
 from ..memory_graph import MemoryGraph, memory_graph
@@ -27,6 +26,9 @@ from .windows import improve_in_windows
 
 PART_SIZE = 24
 """Operators after fusion that HiGHS orders in seconds; larger graphs are cut into parts of about this size."""
+
+_WORK = 1_000_000
+"""Columns times linear programs, of all programs together: some ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -62,27 +64,27 @@ def ilp(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
 def ilp_with(problem: ScheduleProblem, limit: SearchLimit, parts: IlpParts) -> IlpAnswer:
     """Order by integer programming with chosen parts of the method.
 
-    With one partition the bound is HiGHS' own, and the optimum if time suffices. With more it is that of the parts
-    that start and end where every order must pass. When time is up, parts keep their reverse post-order. With
-    ``partitions=None`` the time that is left goes to windows around the peak.
+    With one partition the bound is HiGHS' own, and the optimum if the limit suffices. With more it is that of the parts
+    that start and end where every order must pass. When the work is done, parts keep their reverse post-order. With
+    ``partitions=None`` the work that is left goes to windows around the peak.
     """
     if not problem.steps:
         return IlpAnswer(ScheduleAnswer(()), 0, ())
-    deadline = deadline_in(limit.time_limit)
+    allowance = WorkAllowance(_WORK, limit)
     fused = fuse(problem) if parts.fusion else unfused(problem)
     graph = _without_unread_inputs(fused)
     cuts = [0, len(graph.needs)] if parts.partitions is not None else forced_cuts(transitive_closure(graph))
     found = _ordered_parts(graph, cuts, parts.partitions)
-    _solve_peaks(found, limit, deadline, parts.pruning)
+    _solve_peaks(found, limit.seed, allowance, parts.pruning)
     order = tuple(v for part in found for v in part.order)
     if parts.partitions is None:
         bound = max(_bound(found), schedule_lower_bound(fused.problem))
-        rest = replace(limit, time_limit=deadline.left())
-        order, windows = improve_in_windows(graph, order, cuts, PART_SIZE, bound, rest, parts.pruning)
+        order, windows = improve_in_windows(graph, order, cuts, PART_SIZE, bound, limit.seed, allowance, parts.pruning)
         found += windows
     known = fused.expand(order), reverse_post_order(memory_graph(problem))
     best = min(known, key=lambda candidate: peak_of(problem, candidate))
-    answer = ScheduleAnswer(best, _bound(found), sum(part.nodes for part in found))
+    nodes = sum(part.nodes for part in found)
+    answer = ScheduleAnswer(best, _bound(found), nodes, allowance.stopped_by_clock)
     return IlpAnswer(answer, len(fused.members), tuple(part.variables for part in found if part.variables))
 
 
@@ -109,16 +111,16 @@ def _ordered_parts(graph: MemoryGraph, cuts: Sequence[int], partitions: int | No
     return found
 
 
-def _solve_peaks(parts: Sequence[OrderedPart], limit: SearchLimit, deadline: Deadline, pruning: bool) -> None:
-    """Solve the part with the peak, until the peak is in a part that is solved (Algorithm 2) or time is up.
+def _solve_peaks(parts: Sequence[OrderedPart], seed: int, allowance: WorkAllowance, pruning: bool) -> None:
+    """Solve the part with the peak, until the peak is in a part that is solved (Algorithm 2) or the work is done.
 
-    The parts that may still hold the peak share the time that is left.
+    The parts that may still hold the peak share the work that is left.
     """
     while True:
         settled = max((part.peak for part in parts if part.solved), default=0)
         higher = [part for part in parts if not part.solved and part.peak > settled]
-        left = deadline.left()
-        if not higher or not left:
+        if not higher or allowance.is_spent():
             return
         worst = max(higher, key=lambda part: part.peak)
-        worst.solve(replace(limit, time_limit=left / len(higher)), pruning)
+        with allowance.part_of(len(higher)):
+            worst.solve(seed, allowance, pruning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...graph.dependency_graph import reverse_post_order
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import WorkAllowance
 from ..bounds import schedule_lower_bound
 from ..check import peak_of
 from ..memory_graph import memory_graph
@@ -38,10 +38,10 @@ class OrderedPart:
         """The part's operators, in the numbers of the whole."""
         return self._part.in_whole(self._order)
 
-    def solve(self, limit: SearchLimit, pruning: bool) -> None:
+    def solve(self, seed: int, allowance: WorkAllowance, pruning: bool) -> None:
         """Run the integer program once; a better order replaces the known one."""
         program = formulate(self._part.problem, pruning)
-        found = solve_program(self._part.problem, program, self._order, limit)
+        found = solve_program(self._part.problem, program, self._order, seed, allowance)
         self._order, self.lower_bound, self.nodes = found.order, found.lower_bound, found.nodes
         self.peak = peak_of(self._part.problem, self._order)
         self.variables, self.solved = program.variables, True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any
 
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import WorkAllowance
 from ..bounds import schedule_lower_bound
 from ..check import peak_of
 from ..problem import ScheduleProblem
@@ -27,17 +27,27 @@ class ProgramSolution:
 
 
 def solve_program(
-    problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int], limit: SearchLimit
+    problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int], seed: int, allowance: WorkAllowance
 ) -> ProgramSolution:
-    """Minimise the peak, from the order ``start`` on, for ``limit.time_limit`` seconds at most.
+    """Minimise the peak, from the order ``start`` on, as long as the allowance lasts.
 
-    Deterministic but for the time limit: one thread, the limit's seed.
+    The work is columns, times the linear programs after which the solver looks at its limits. Deterministic but for the
+    emergency stop: one thread, a ``seed``.
     """
-    highs = _highs(limit)
+    highs = _highs(seed, allowance.seconds_left())
+
+    def look(event: Any) -> None:
+        allowance.left -= program.columns
+        if allowance.is_spent():
+            event.interrupt()
+
+    highs.cbMipInterrupt += look
     highs.passModel(_linear_program(problem, program, start))
     known = dict(_columns_of(program, start))
     highs.setSolution(len(known), list(known), list(known.values()))
     highs.run()
+    if highs.modelStatusToString(highs.getModelStatus()) == "Time limit reached":
+        allowance.stopped_by_clock = True
     info, values = highs.getInfo(), highs.getSolution().col_value
     found = [tuple(start), *([_order_of(program, values)] if values else [])]
     bound = info.mip_dual_bound
@@ -46,7 +56,7 @@ def solve_program(
     return ProgramSolution(best, max(proved, schedule_lower_bound(problem)), max(info.mip_node_count, 0))
 
 
-def _highs(limit: SearchLimit) -> Any:
+def _highs(seed: int, seconds: float) -> Any:
     """A silent solver. Imported here: highspy loads numpy, which the rest of the package starts without."""
     import highspy
 
@@ -55,8 +65,8 @@ def _highs(limit: SearchLimit) -> Any:
         "output_flag": False,
         "threads": 1,
         "parallel": "off",
-        "random_seed": limit.seed % 2**31,
-        "time_limit": max(limit.time_limit, 0.0),
+        "random_seed": seed % 2**31,
+        "time_limit": seconds,
         "mip_rel_gap": 0.0,
         # Peaks are whole units, so a smaller gap is a proof.
         "mip_abs_gap": 1 - 1.2 * ROUNDING,

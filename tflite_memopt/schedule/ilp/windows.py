@@ -7,11 +7,9 @@ the cuts between parts; windows lie where the peak is, whatever the cuts were.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ...graph.bit_sets import set_of
-from ...graph.clock import deadline_in
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import WorkAllowance
 from ..memory_graph import MemoryGraph
 from ..sub_problem import sub_problems
 from .ordered_part import OrderedPart
@@ -26,26 +24,26 @@ def improve_in_windows(
     cuts: Sequence[int],
     width: int,
     bound: int,
-    limit: SearchLimit,
+    seed: int,
+    allowance: WorkAllowance,
     pruning: bool,
 ) -> tuple[tuple[int, ...], list[OrderedPart]]:
-    """Start with windows of ``width`` steps, until the peak is ``bound``, nothing helps, or time is up.
+    """Start with windows of ``width`` steps, until the peak is ``bound``, nothing helps, or the allowance is spent.
 
     ``cuts`` are the steps, from 0 to the end, at which every order has run the same operators; no window needs to
     reach beyond them, and one between two of them proves a bound. Returns the order, and the windows solved on the way.
     """
-    deadline = deadline_in(limit.time_limit)
     order, size, solved = tuple(order), width, list[OrderedPart]()
     while True:
         needs = graph.needs_along(order)
-        peak, left = max(needs), deadline.left()
-        if peak <= bound or not left:
+        peak = max(needs)
+        if peak <= bound or allowance.is_spent():
             break
         low, high = _between(cuts, needs.index(peak))
         start, end = _window(low, high, needs.index(peak), size)
         part = _part(graph, order, start, end, exact=(start, end) == (low, high))
         if not part.solved:
-            part.solve(replace(limit, time_limit=left), pruning)
+            part.solve(seed, allowance, pruning)
             solved.append(part)
         if part.exact:
             bound = max(bound, part.lower_bound)

@@ -6,9 +6,6 @@ parts are independent, whatever is alive at the cut: no optimum is lost.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ...graph.clock import deadline_in
 from ...graph.closure import transitive_closure
 from ...graph.cuts import sets_at, single_vertex_cuts
 from ...graph.search_limit import SearchLimit
@@ -23,9 +20,9 @@ def divide(problem: ScheduleProblem, limit: SearchLimit, method: Method) -> Sche
     """Any method, part by part. Bounds of parts are bounds of the whole: their states are states of every order.
 
     The peak of the whole is the largest of its parts, so a part whose Kahn's order needs no more than another part
-    keeps that order: parts come in the order of that need, with equal shares of the time that is left.
+    keeps that order: parts come in the order of that need.
     """
-    parts, deadline = split(problem), deadline_in(limit.time_limit)
+    parts = split(problem)
     graphs = [memory_graph(part.problem) for part in parts]
     answers = [ScheduleAnswer(kahn(part.problem, limit).order, schedule_lower_bound(part.problem)) for part in parts]
     peaks = [graph.peak(answer.order) for graph, answer in zip(graphs, answers, strict=True)]
@@ -33,14 +30,14 @@ def divide(problem: ScheduleProblem, limit: SearchLimit, method: Method) -> Sche
     for number in sorted(range(len(parts)), key=lambda number: -peaks[number]):
         if peaks[number] <= reached:
             break
-        share = deadline.left() / sum(peak > reached for peak in peaks)
-        answers[number] = method(parts[number].problem, replace(limit, time_limit=share))
+        answers[number] = method(parts[number].problem, limit)
         peaks[number] = graphs[number].peak(answers[number].order)
         reached = max(reached, peaks[number])
     return ScheduleAnswer(
         tuple(v for part, answer in zip(parts, answers, strict=True) for v in part.in_whole(answer.order)),
         max((bound, *(answer.lower_bound for answer in answers))),
         sum(answer.states for answer in answers),
+        any(answer.stopped_by_clock for answer in answers),
     )
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from ...graph.bit_sets import bits, set_of, union
-from ...graph.clock import NO_DEADLINE, Deadline
 from ...graph.dependency_graph import DependencyGraph, dependency_graph
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..memory_graph import MemoryGraph
 
 MOST_STATES = 500_000
@@ -95,18 +95,19 @@ def operator_sequence(graph: MemoryGraph, order: tuple[int, ...]) -> OperatorSeq
 class ProgramLimits:
     """``peak`` in bytes prunes (the soft budget). ``width`` is the most states in a level, the paper's limit T.
 
-    ``states`` is the most in two levels, ``visited`` in all.
+    ``states`` is the most in two levels, ``visited`` in all. The ``allowance`` counts runs of a unit, in all
+    searches that share it.
     """
 
     peak: float = math.inf
     width: float = math.inf
     states: int = MOST_STATES
     visited: int = MOST_VISITED
-    deadline: Deadline = NO_DEADLINE
+    allowance: WorkAllowance = field(default_factory=lambda: WorkAllowance(1 << 60, SearchLimit(math.inf)))
 
 
 class SearchOutcome(Enum):
-    """The paper's three flags, and EXHAUSTED: out of time or states."""
+    """The paper's three flags, and EXHAUSTED: out of work or states."""
 
     SOLUTION = "solution"
     NO_SOLUTION = "no solution"
@@ -165,10 +166,11 @@ class DynamicProgram:
         if width > limits.width:
             return SearchOutcome.TIMEOUT
         full = len(self._level) + width > limits.states or self._visited + width > limits.visited
-        return SearchOutcome.EXHAUSTED if full or limits.deadline.has_passed() else SearchOutcome.SOLUTION
+        return SearchOutcome.EXHAUSTED if full or limits.allowance.is_spent() else SearchOutcome.SOLUTION
 
     def _expand(self, state: PartialSchedule, level: dict[int, PartialSchedule]) -> None:
         """Put every successor of a state into the level, unless the same signature is there with no higher peak."""
+        self._limits.allowance.left -= state.ready.bit_count()
         for u in bits(state.ready):
             unit = self._units[u]
             executed = state.executed | unit.members

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...graph.clock import Deadline, deadline_in
 from ...graph.dependency_graph import kahn_order
-from ...graph.search_limit import SearchLimit
+from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import schedule_lower_bound
 from ..memory_graph import MemoryGraph, memory_graph
 from ..problem import ScheduleAnswer, ScheduleProblem
 from . import dynamic_programming as dp
 from .divide import divide
 
+_WORK = 10_000_000
+"""Runs of an operator: some ten to twenty seconds."""
 _RESOLUTION = 64
 """Soft budgets closer to each other than this part of the hard one are not worth a search of their own."""
 
@@ -43,12 +44,13 @@ def serenity(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
 def serenity_with(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityParts) -> ScheduleAnswer:
     """An optimal order with its peak as the bound.
 
-    Out of time or states the parts not finished keep Kahn's order, or the model's own where that needs less. Peaks
+    Out of work or states the parts not finished keep Kahn's order, or the model's own where that needs less. Peaks
     that were proved out of reach before that still count for the bound.
     """
+    allowance = WorkAllowance(_WORK, limit)
 
-    def solve(part: ScheduleProblem, share: SearchLimit) -> ScheduleAnswer:
-        search = _BudgetedSearch(part, deadline_in(share.time_limit), parts)
+    def solve(part: ScheduleProblem, _: SearchLimit) -> ScheduleAnswer:
+        search = _BudgetedSearch(part, allowance, parts)
         return search.with_budgets() if parts.budgeting else search.at_once()
 
     return divide(problem, limit, solve) if parts.divide else solve(problem, limit)
@@ -57,17 +59,17 @@ def serenity_with(problem: ScheduleProblem, limit: SearchLimit, parts: SerenityP
 class _BudgetedSearch:
     """The problem of one part, the order to fall back on, and the states visited so far."""
 
-    def __init__(self, problem: ScheduleProblem, deadline: Deadline, parts: SerenityParts) -> None:
+    def __init__(self, problem: ScheduleProblem, allowance: WorkAllowance, parts: SerenityParts) -> None:
         self._problem = problem
         self._graph = memory_graph(problem)
-        self._deadline = deadline
+        self._allowance = allowance
         self._parts = parts
         self._kahn = kahn_order(self._graph)
         self._states = 0
 
     def at_once(self) -> ScheduleAnswer:
         """Algorithm 1 alone."""
-        found = self._program(dp.ProgramLimits(states=self._parts.states, deadline=self._deadline))
+        found = self._program(dp.ProgramLimits(states=self._parts.states, allowance=self._allowance))
         return self._proved(found) if found.outcome is dp.SearchOutcome.SOLUTION else self._given_up(0)
 
     def with_budgets(self) -> ScheduleAnswer:
@@ -82,7 +84,7 @@ class _BudgetedSearch:
         below, above, width = schedule_lower_bound(self._problem) - 1, hard, self._parts.width
         soft = hard
         while below + 1 < hard:
-            found = self._program(dp.ProgramLimits(soft, width, self._parts.states, deadline=self._deadline))
+            found = self._program(dp.ProgramLimits(soft, width, self._parts.states, allowance=self._allowance))
             if found.outcome is dp.SearchOutcome.SOLUTION:
                 return self._proved(found)
             if found.outcome is dp.SearchOutcome.EXHAUSTED:
@@ -108,7 +110,8 @@ class _BudgetedSearch:
 
     def _given_up(self, lower_bound: int) -> ScheduleAnswer:
         own = (tuple(range(len(self._kahn))),) if self._graph.runs_as_numbered else ()
-        return ScheduleAnswer(min((self._kahn, *own), key=self._graph.peak), lower_bound, self._states)
+        best = min((self._kahn, *own), key=self._graph.peak)
+        return ScheduleAnswer(best, lower_bound, self._states, self._allowance.stopped_by_clock)
 
 
 def _operators(graph: MemoryGraph) -> tuple[dp.OperatorSequence, ...]:

@@ -1,0 +1,51 @@
+"""Loops compute the same bytes as the whole, on TFLM and on LiteRT."""
+
+from __future__ import annotations
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.cascade.networks import TYPES, random_network, regions
+from tests.cascade.test_lower import assert_equal
+from tflite_memopt.cascade.loop.lower import lower_loop, turns_of
+from tflite_memopt.cascade.region import Region, region_of
+from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
+from tflite_memopt.ir.check import check_model
+from tflite_memopt.ir.copying import copy_model
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model
+
+
+def as_loop(model: Model, region: Region, rows: int, form: LoopMode) -> Model | str:
+    """A copy of the model with the region as a loop, or the reason why it cannot be."""
+    copied = copy_model(model)
+    at = model.main.operators.index(region.operators[0])
+    twin = region_of(copied.main, copied.main.operators[at : at + len(region.operators)])
+    assert isinstance(twin, Region)
+    halo, edges, kind = form
+    turns = turns_of(twin, rows, kind, halo, edges)
+    if isinstance(turns, str):
+        return turns
+    lower_loop(copied, copied.main, twin, turns)
+    check_model(copied)
+    return copied
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    dtype=st.sampled_from(TYPES),
+    layers=st.integers(1, 7),
+    rows=st.integers(1, 4),
+    longest=st.booleans(),
+)
+@example(seed=3931, dtype=DType.INT8, layers=1, rows=1, longest=False)  # a window higher than the image
+def test_any_region_as_a_loop_computes_the_same(seed: int, dtype: DType, layers: int, rows: int, longest: bool) -> None:
+    model = random_network(seed, dtype, layers, height=24 if longest else 0)
+    found = sorted(regions(model), key=lambda region: -len(region.operators))
+    found = [region for region in found if region.exit.shape[1] > 1]
+    if not found:
+        return
+    region = found[0] if longest else found[seed % len(found)]
+    looped = [as_loop(model, region, rows, form) for form in LOOP_MODES]
+    assert_equal(model, *(each for each in looped if isinstance(each, Model)))

@@ -1,0 +1,106 @@
+"""Which rows a loop makes where, and which variables may be overlaid: what a proof and a reader rely on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.cascade.networks import TYPES, random_network, regions
+from tests.memory.loops import looped, placement_of, plain
+from tflite_memopt import analyze
+from tflite_memopt.analysis.loops import loops_of
+from tflite_memopt.analysis.placeholders import mark_placeholders
+from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
+from tflite_memopt.cascade.receptive_field import Rows
+from tflite_memopt.cascade.region import Region
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.making import add_buffer
+
+FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
+
+
+def rows_read(region: Region) -> dict[str, set[int]]:
+    """By tensor: the rows that all rows of the exit depend on."""
+    found: dict[str, set[int]] = {operator.outputs[0].name: set() for operator in region.operators}
+    found[region.exit.name] = set(range(region.exit.shape[1]))
+    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            if tensor is not None and tensor.name in found:
+                for row in found[operator.outputs[0].name]:
+                    rows = way.rows.reads(Rows(row, row + 1))
+                    found[tensor.name].update(range(rows.start, rows.end))
+    return found
+
+
+@pytest.mark.parametrize("form", ["clamped", "masked"])
+@pytest.mark.parametrize("seed", range(12))
+def test_every_row_that_is_read_is_made_in_some_turn(form: LoopForm, seed: int) -> None:
+    model = random_network(seed, TYPES[seed % 3], 5, height=24)
+    region = max(regions(model), key=lambda each: len(each.operators))
+    turns = turns_of(region, 1, form, "rolling", "pad")
+    if isinstance(turns, str):
+        return
+    read = rows_read(region)
+    made = lower_loop(model, model.main, region, turns)
+    assert {each.of for each in made} == set(read)
+    for each in made:
+        rows = {row for first in each.first for row in range(first, first + each.count)}
+        assert rows >= read[each.of], each
+        (tensor,) = [t for t in model.graphs[each.body].tensors if t.name == each.name]
+        assert tensor.shape[1] == each.count
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_written_loop_is_known_again(form: LoopForm) -> None:
+    model = looped(form)
+    placement = placement_of(model)
+    offline_plan.attach(model, placement.offsets)
+    written = write_model(model)
+    found = analyze(written).memory
+    assert found.arena_bytes == placement.memory.arena_bytes
+    assert found.tail_bytes == placement.memory.tail_bytes
+    assert found.required_bytes == placement.memory.required_bytes
+
+
+def test_a_variable_that_is_not_overwritten_in_full_is_left_alone() -> None:
+    model = looped("clamped")
+    (loop,) = loops_of(model)
+    end = loop.condition.operators[0].inputs[1]
+    assert end is not None
+    end.buffer = add_buffer(model, np.asarray([4 * 11], np.int32))  # the last turn is missing
+    read = read_model(write_model(model))
+    (variable,) = [tensor for tensor in read.main.tensors if tensor.is_variable]
+    mark_placeholders(read, {variable: 0})
+    assert not variable.is_placeholder
+
+
+def test_a_variable_without_an_offset_stays_in_the_tail() -> None:
+    read = read_model(write_model(looped("clamped")))
+    mark_placeholders(read, {})
+    assert not any(tensor.is_placeholder for tensor in read.main.tensors)
+
+
+def test_a_variable_that_something_else_reads_is_left_alone() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 4, 4, 2))
+    state, whole = b.tensor("state", (1, 4, 4, 2)), b.tensor("whole", (1, 4, 4, 2))
+    state.is_variable = True
+    begin = b.constant("begin", np.zeros(4, np.int32))
+    b.operator("DYNAMIC_UPDATE_SLICE", (state, x, begin), (whole,))
+    model = b.finish(b.add(whole, state))
+    mark_placeholders(model, {state: 0})
+    assert not state.is_placeholder
+
+
+def test_a_looped_model_can_be_optimised_again() -> None:
+    model = looped("masked")
+    assert plain().main.outputs[0].name == model.main.outputs[0].name
+    placement = placement_of(model)
+    offline_plan.attach(model, placement.offsets)
+    again = read_model(write_model(model))
+    mark_placeholders(again, offline_plan.decode(again) or {})
+    assert placement_of(again).memory.arena_bytes == placement.memory.arena_bytes

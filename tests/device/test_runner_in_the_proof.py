@@ -1,0 +1,168 @@
+"""``--runner``: the proof on a runner beside the wheel, with the wheel in the place of a board."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.device.runners import runner as built
+from tests.models import mobile_chain
+from tflite_memopt import EquivalenceError, Options, UsageError, optimize, verify
+from tflite_memopt.equivalence.failure import Promise, Subject
+from tflite_memopt.equivalence.proof import prove
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.report.model import to_json
+
+ROOT = Path(__file__).parents[2]
+MODEL = write_model(mobile_chain())
+OPTIONS = Options(samples=3, runtimes=("tflm",), cascade=False)
+WHEEL = f"{sys.executable} {Path(__file__).with_name('wheel_runner.py')}"
+ON_WHEEL = Options(**{**vars(OPTIONS), "runner": WHEEL})
+
+
+@pytest.fixture(autouse=True)
+def _find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def wheel_that(folder: Path, change: str) -> str:
+    """A runner over the wheel whose ``run_tflm`` is ``changed(job)``, a function that ``change`` defines."""
+    path = folder / "changed_runner.py"
+    lines = ("import sys", "from tests.device import wheel_runner", "run = wheel_runner.run_tflm", change)
+    path.write_text("\n".join((*lines, "wheel_runner.run_tflm = changed", "wheel_runner.main(sys.argv[1])")))
+    return f"{sys.executable} {path}"
+
+
+WRONG_WHEN_PLANNED = """
+def changed(job):
+    found = run(job)
+    if b"tflite_memopt.plan" in job.model:
+        for array in found.arrays.values():
+            array.flat[0] ^= 1
+    return found
+"""
+SMALL_ARENA = """
+def changed(job):
+    if len(job.model) > LIMIT:
+        raise RuntimeError("Failed to allocate")
+    return run(job)
+"""
+REFUSES = """
+def changed(job):
+    raise RuntimeError("no such operator")
+"""
+
+
+def test_the_report_has_the_runners_verdict_and_figures() -> None:
+    report = optimize(MODEL, ON_WHEEL).report
+    verdict = report.equivalence["runner"]
+    assert (verdict.equal, verdict.kernels) == (True, "reference at wheel")
+    assert verdict.inner_tensors == report.equivalence["tflm"].inner_tensors > 0
+    assert report.basis.executed_by == ("tflm", "runner")
+    assert report.runner is not None
+    for side, use in (("before", report.before), ("after", report.after)):
+        assert (report.runner[side]["head"], report.runner[side]["tail"]) == (use.tflm["head"], use.tflm["tail"])
+        assert report.runner[side]["smallest_arena"] == 4096
+    jsonschema.validate(json.loads(to_json(report)), json.loads((ROOT / "schema" / "report.schema.json").read_text()))
+    assert optimize(MODEL, OPTIONS).report.runner is None
+
+
+def test_a_runner_is_enough_where_the_wheel_has_no_word() -> None:
+    report = optimize(MODEL, Options(**{**vars(ON_WHEEL), "runtimes": ("litert",), "require": ("tflm",)})).report
+    assert report.basis.executed_by == ("runner",)
+
+
+def test_what_differs_on_the_runner_alone_is_not_written(tmp_path: Path) -> None:
+    """The wheel finds it equal; order and plan are dropped for the runner's sake, and then it is TFLM's own plan."""
+    options = Options(**{**vars(ON_WHEEL), "runner": wheel_that(tmp_path, WRONG_WHEN_PLANNED)})
+    result = optimize(MODEL, options)
+    assert b"tflite_memopt.plan" not in result.model
+    assert any("order and plan left out" in text and "not equal on runner" in text for text in result.report.warnings)
+    planned = optimize(MODEL, OPTIONS).model
+    verdicts = verify(MODEL, planned, options)
+    assert (verdicts["tflm"].equal, verdicts["runner"].equal) == (True, False)
+
+
+def test_an_arena_without_room_for_inner_tensors_shows_outputs_only(tmp_path: Path) -> None:
+    planned = optimize(MODEL, OPTIONS).model
+    change = SMALL_ARENA.replace("LIMIT", str(len(planned)))
+    verdicts = verify(MODEL, planned, Options(**{**vars(ON_WHEEL), "runner": wheel_that(tmp_path, change)}))
+    assert (verdicts["runner"].equal, verdicts["runner"].inner_tensors) == (True, 0)
+    assert "outputs only" in str(verdicts["runner"].reason)
+
+
+def test_a_runner_that_refuses_the_model_is_an_error_before_any_search(tmp_path: Path) -> None:
+    said: list[str] = []
+    options = Options(**{**vars(ON_WHEEL), "runner": wheel_that(tmp_path, REFUSES)})
+    with pytest.raises(EquivalenceError, match=r"the runner does not run the original, .*: no such operator"):
+        optimize(MODEL, options, said.append)
+    assert len(said) == 2  # reading, looking at the original
+
+
+def test_the_promised_arena_and_head_are_held_against_the_runner() -> None:
+    for promise, message in (
+        (Promise(required_bytes=4_096), "not equal on runner: .* 4096 bytes of arena that the report says are enough"),
+        (Promise(head=160), "not equal on runner: TFLM's head is .* bytes, and the plan says 160"),
+    ):
+        with pytest.raises(EquivalenceError, match=message):
+            prove(Subject(MODEL, MODEL, MODEL, runner_promise=promise), ON_WHEEL, lambda _: None)
+
+
+def test_a_runner_without_a_proof_or_without_a_file_is_refused() -> None:
+    with pytest.raises(UsageError, match="the proof, which is switched off"):
+        Options(runner=WHEEL, verify=False)
+    with pytest.raises(UsageError, match="is not an executable file"):
+        optimize(MODEL, Options(runner="no/such/runner"))
+
+
+def cli(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tflite_memopt", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_exit_codes_of_the_command(tmp_path: Path) -> None:
+    source, planned = tmp_path / "in.tflite", tmp_path / "out.tflite"
+    source.write_bytes(MODEL)
+    done = cli("optimize", source, "-o", planned, "--samples", 2, "--no-cascade", "--runner", WHEEL)
+    assert done.returncode == 0, done.stderr
+    assert "measured on the runner" in done.stdout
+    assert "TFLM executed the plan (tflm, runner)" in done.stdout
+    common = ("verify", source, planned, "--samples", 2, "--runtime", "tflm", "--runner")
+    assert cli(*common, WHEEL).returncode == 0
+    different = cli(*common, wheel_that(tmp_path, WRONG_WHEN_PLANNED))
+    assert (different.returncode, "runner: " in different.stderr) == (1, True)
+    silent = cli(*common, wheel_that(tmp_path, REFUSES))
+    assert (silent.returncode, "runner: no verdict" in silent.stderr) == (1, True)
+    assert cli(*common, tmp_path / "absent").returncode == 2
+
+
+def test_a_plan_for_other_kernels_is_seen_on_the_runner_alone() -> None:
+    """CMSIS-NN's 1x1 convolution writes ahead of what it reads: a plan for the reference kernels is wrong there."""
+    command = built("host-cmsis-nn")[0]
+    planned = optimize(MODEL, Options(**{**vars(OPTIONS), "kernels": "reference"})).model
+    found = verify(MODEL, planned, Options(**{**vars(OPTIONS), "runner": command}))
+    assert (found["tflm"].equal, found["runner"].equal) == (True, False)
+    assert "the plan changes values" in str(found["runner"].reason)
+
+
+@pytest.mark.parametrize("name", ["host-cmsis-nn", "cortex-m7-cmsis-nn"])
+def test_a_plan_for_the_target_is_proved_in_the_promised_arena(name: str) -> None:
+    target = {"host-cmsis-nn": "host", "cortex-m7-cmsis-nn": "cortex-m7"}[name]
+    kernels = "cmsis-nn" if target == "host" else "portable"
+    named = {"runner": built(name)[0], "target": target, "kernels": kernels}
+    report = optimize(MODEL, Options(**{**vars(OPTIONS), **named})).report
+    assert report.basis.executed_by == ("tflm", "runner")
+    assert report.runner is not None
+    assert report.runner["after"]["head"] == report.after.arena_bytes
+    assert report.runner["after"]["smallest_arena"] == report.after.required_bytes["target"]
+    assert int(report.runner["after"]["smallest_arena"]) < int(report.runner["before"]["smallest_arena"])
+
+
+def test_a_runner_of_another_pointer_width_than_the_target_is_refused() -> None:
+    with pytest.raises(UsageError, match="pointers of 64 bits, target cortex-m7 has 32"):
+        optimize(MODEL, Options(**{**vars(OPTIONS), "runner": built("host-reference")[0], "target": "cortex-m7"}))

@@ -1,0 +1,36 @@
+"""A small model as a loop, and its plan."""
+
+from __future__ import annotations
+
+from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
+from tflite_memopt.cascade.region import Region, region_of
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.model import Model
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.arrange import ModelPlacement, arrange
+from tflite_memopt.options import Options
+
+
+def plain() -> Model:
+    """Two SAME convolutions with many channels in between."""
+    b = ModelBuilder()
+    return b.finish(b.conv(b.conv(b.input("image", (1, 12, 8, 4)), 24, kernel=3, seed=1), 4, kernel=3, seed=2))
+
+
+def looped(form: LoopForm, rows: int = 1) -> Model:
+    """The same as one loop."""
+    model = plain()
+    region = region_of(model.main, model.main.operators)
+    assert isinstance(region, Region)
+    turns = turns_of(region, rows, form, "rolling", "pad")
+    assert not isinstance(turns, str)
+    lower_loop(model, model.main, region, turns)
+    return model
+
+
+def placement_of(model: Model, kernels: str = "portable") -> ModelPlacement:
+    """The plan of a model, whose operators are put in its order."""
+    options = Options(kernels=kernels, planner="greedy_by_size", time_limit=5)
+    placement = arrange(model, PROFILES[kernels], options).placement
+    model.main.reorder(placement.order)
+    return placement

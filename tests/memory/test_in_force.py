@@ -1,0 +1,123 @@
+"""What is written is checked as TFLM completes it: with scratch, and with the tensors that no plan reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.graph.interval import intersect
+from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.ir.builder import per_tensor
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.kernels.portable import PORTABLE
+from tflite_memopt.kernels.reference import REFERENCE
+from tflite_memopt.memory.in_force import head_in_force, offsets_in_force, offsets_to_write
+from tflite_memopt.memory.layout import MemoryLayout, memory_layout
+from tflite_memopt.memory.plannable import unplannable_tensors
+from tflite_memopt.plan.check import check_in_force, check_plan
+from tflite_memopt.plan.methods import solve
+from tflite_memopt.plan.problem import Candidate, Item, PlanProblem
+from tflite_memopt.plan.tflm_greedy import tflm_greedy
+
+TWO = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)))
+
+
+def partly_plannable() -> Model:
+    """A stateful model in which the place of ``y`` is TFLM's to choose: a variable of another subgraph shadows it."""
+    model = streaming_model()
+    at = next(index for index, tensor in enumerate(model.main.tensors) if tensor is model.main.outputs[0])
+    inner = model.graphs[1].tensors
+    inner.extend(Tensor(f"filler{i}", (0,), DType.INT8, model.buffers[0]) for i in range(at - len(inner)))
+    inner.insert(at, Tensor("variable", (1, 8), DType.INT8, model.buffers[0], per_tensor(0.05, 0), is_variable=True))
+    return model
+
+
+def test_the_error_says_that_the_runtime_completed_the_plan() -> None:
+    check_in_force(TWO, (0, 64))
+    with pytest.raises(InfeasibleError, match=r"the plan as the runtime completes it: items 0 and 1 .* share bytes"):
+        check_in_force(TWO, (0, 32))
+
+
+@pytest.mark.parametrize(
+    "build", [mobile_chain, irregular_model, split_model, transpose_conv_model, streaming_model, partly_plannable]
+)
+def test_tflm_keeps_what_is_written_and_its_own_part_breaks_no_rule(build: Callable[[], Model]) -> None:
+    model = build()
+    layout = memory_layout(model, REFERENCE)
+    plan = solve(layout.problem)
+    written = offsets_to_write(model, layout, plan.offsets)
+    assert not written.keys() & unplannable_tensors(model)
+    ended = offsets_in_force(layout, written)
+    check_plan(layout.problem, ended)
+    assert all(ended[layout.tensors.index(tensor)] == offset for tensor, offset in written.items())
+    assert head_in_force(layout, written) <= head_in_force(layout, {})
+
+
+def test_scratch_and_an_unplannable_tensor_are_left_to_tflm() -> None:
+    model = partly_plannable()
+    layout = memory_layout(model, REFERENCE)
+    (kept_back,) = unplannable_tensors(model)
+    assert kept_back in layout.tensors
+    assert kept_back not in _everything_planned(model, layout)
+    layout = memory_layout(transpose_conv_model(), REFERENCE)
+    assert len(layout.items) == len(layout.tensors) + 1
+
+
+@pytest.mark.parametrize("build", [transpose_conv_model, partly_plannable])
+def test_what_tflm_places_wrongly_is_never_written(build: Callable[[], Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan keeps every rule; only what comes of it once the rest is placed does not."""
+    model = build()
+    layout = memory_layout(model, PORTABLE)
+    plan = solve(layout.problem)
+    check_plan(layout.problem, plan.offsets)
+
+    def onto_another(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+        offsets = list(tflm_greedy(problem, limit).offsets)
+        item = next(index for index, item in enumerate(problem.items) if item.offset is None)
+        offsets[item] = offsets[_stranger_of(layout, item)]
+        return Candidate(tuple(offsets))
+
+    offsets_to_write(model, layout, plan.offsets)
+    monkeypatch.setattr("tflite_memopt.memory.in_force.tflm_greedy", onto_another)
+    with pytest.raises(InfeasibleError, match=r"the plan as the runtime completes it: .* share bytes"):
+        offsets_to_write(model, layout, plan.offsets)
+
+
+def test_a_plan_that_breaks_a_rule_is_never_written() -> None:
+    model = irregular_model()
+    layout = memory_layout(model, REFERENCE)
+    with pytest.raises(InfeasibleError, match="the plan as the runtime completes it"):
+        offsets_to_write(model, layout, (0,) * len(layout.items))
+
+
+def test_nothing_is_written_where_tflm_does_better_by_itself() -> None:
+    model = irregular_model()
+    layout = memory_layout(model, REFERENCE)
+    wasteful = solve(layout.problem, "naive").offsets
+    assert offsets_to_write(model, layout, wasteful) == {}
+    pinned = replace(layout, items=(replace(layout.items[0], offset=wasteful[0]), *layout.items[1:]))
+    assert offsets_to_write(model, pinned, wasteful) == dict(zip(layout.tensors, wasteful, strict=True))
+
+
+def _everything_planned(model: Model, layout: MemoryLayout) -> dict[Tensor, int]:
+    items = (replace(layout.items[0], offset=0), *layout.items[1:])
+    pinned = replace(layout, items=items)
+    return offsets_to_write(model, pinned, solve(pinned.problem).offsets)
+
+
+def _stranger_of(layout: MemoryLayout, item: int) -> int:
+    """An item that is alive with this one and has no relation to it."""
+    problem = layout.problem
+    return next(
+        other
+        for other, each in enumerate(problem.items)
+        if other != item
+        and each.size
+        and intersect(each, problem.items[item])
+        and not any({item, other} == {relation.first, relation.second} for relation in problem.relations)
+    )

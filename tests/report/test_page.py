@@ -1,0 +1,178 @@
+"""The page in a real browser: it draws, says nothing on the console, asks for nothing, and works with the keyboard."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import tflite_memopt
+from tests.models import mobile_chain
+from tests.report.browser import MARKS, installed_chromium, opened
+from tflite_memopt import Options, Report, UsageError
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.model import Model
+from tflite_memopt.report.pictures.pages import analysis_page, comparison_page, report_page
+from tflite_memopt.report.pictures.plot import plot_of
+
+OPTIONS = Options(verify=False, kernels="reference", objective="head", max_extra_macs=1.0, effort="quick")
+WIDTHS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
+_ROWS = r"rows (\d+) to (\d+) of the (\d+) of (\S+)"
+in_chromium = pytest.mark.skipif(installed_chromium() is None, reason="no Chromium is installed")
+
+
+def striped() -> Model:
+    """Large inside and small at both ends, so that stripes save most of the head."""
+    b = ModelBuilder()
+    y = b.conv(b.input("</script><b>x", (1, 32, 32, 2)), 16, kernel=3, seed=1)
+    y = b.conv(b.depthwise(y, seed=2), 2, seed=3)
+    return b.finish(b.average_pool(y, y.shape[1]))
+
+
+def long_chain(operators: int) -> Model:
+    """As many operators as asked for, of three kinds."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 8, 8, 4))
+    for number in range(operators // 3):
+        y = b.add(b.depthwise(b.conv(y, 4, seed=number), seed=number), y)
+    return b.finish(y)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return replace(tflite_memopt.optimize(write_model(striped()), OPTIONS).report, model="</title>&<script>.tflite")
+
+
+@pytest.fixture(scope="module")
+def pages(report: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, data = tmp_path_factory.mktemp("pages"), write_model(mobile_chain())
+    made = {
+        "report": report_page(report),
+        "analysis": analysis_page(tflite_memopt.analyze(data)),
+        "comparison": comparison_page(tflite_memopt.compare(data, ("rpo", "best_first"), ("naive",))),
+        "600": analysis_page(tflite_memopt.analyze(write_model(long_chain(600)))),
+    }
+    for name, text in made.items():
+        (folder / f"{name}.html").write_bytes(text)
+    return {name: folder / f"{name}.html" for name in made}
+
+
+def marks(page: Any, chart: str) -> list[str]:
+    found: list[str] = page.eval_on_selector_all(
+        ", ".join(f"#{chart} {mark}" for mark in MARKS.split(", ")),
+        "marks => marks.map(mark => mark.getAttribute('aria-label'))",
+    )
+    return found
+
+
+@in_chromium
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "600"])
+def test_it_draws_without_a_word_and_without_a_network(pages: dict[str, Path], name: str, width: str) -> None:
+    with opened(pages[name], viewport=WIDTHS[width]) as found:
+        charts = found.page.query_selector_all(".chart")
+        assert charts
+        assert all(chart.query_selector(MARKS) for chart in charts)
+        assert found.page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]["width"]
+        assert found.said == []
+        assert found.requests == [pages[name].as_uri()]
+        assert found.page.query_selector("b") is None
+
+
+@in_chromium
+def test_every_tensor_and_operator_is_there_in_words(pages: dict[str, Path], report: Report) -> None:
+    with opened(pages["report"]) as found:
+        for side, arena in report.arena.items():
+            said = marks(found.page, f"arena-{side}")
+            assert len(said) == len(arena.tensors)
+            for tensor in arena.tensors:
+                assert any(f"{tensor.bytes:,} bytes at {tensor.offset:,}" in each for each in said), tensor
+            assert [each.split(":")[0] for each in marks(found.page, f"time-{side}")] == [
+                f"operator {number}, {step.operator} {step.output}" for number, step in enumerate(arena.steps)
+            ]
+        rows = [each for each in marks(found.page, "stripes") if each.startswith("rows ")]
+        made: dict[str, set[int]] = {}
+        for row in rows:
+            first, last, height, name = re.fullmatch(_ROWS, row.split(", ")[0]).groups()  # type: ignore[union-attr]
+            assert int(height) == 32
+            made.setdefault(name, set()).update(range(int(first), int(last)))
+        assert set(made) == {"conv0", "depthwise1", "conv2"}
+        assert all(each == set(range(32)) for each in made.values())
+        assert found.page.title().startswith("</title>&<script>.tflite")
+
+
+@in_chromium
+def test_the_keyboard_goes_through_every_part(pages: dict[str, Path]) -> None:
+    with opened(pages["analysis"]) as found:
+        said = marks(found.page, "arena-now")
+        found.page.focus("#arena-now")
+
+        def after(key: str) -> str:
+            found.page.keyboard.press(key)
+            return str(found.page.inner_text("output[for='arena-now']"))
+
+        assert [after("ArrowRight") for _ in said] == said
+        assert after("ArrowRight") == said[-1]
+        assert (after("Home"), after("End"), after("ArrowLeft")) == (said[0], said[-1], said[-2])
+        assert len(found.page.query_selector_all("#arena-now .here")) == 1
+        found.page.focus("#time-now")
+        found.page.keyboard.press("Tab")
+        assert found.page.evaluate("document.activeElement.id") == "arena-now"
+
+
+@in_chromium
+def test_the_mouse_shows_what_it_points_at(pages: dict[str, Path]) -> None:
+    with opened(pages["analysis"]) as found:
+        found.page.hover(f"#time-now {MARKS.split(', ')[0]} >> nth=2")
+        said = marks(found.page, "time-now")[2]
+        assert found.page.inner_text("output[for='time-now']") == said
+        shown = found.page.inner_text("#vg-tooltip-element")
+        assert "operator" in shown
+        assert "macs" in shown
+
+
+@in_chromium
+def test_dark_mode_and_paper_have_ink_that_can_be_read(pages: dict[str, Path]) -> None:
+    def ink_and_paper(page: Any) -> tuple[float, float]:
+        text = page.evaluate("getComputedStyle(document.querySelector('#time-now svg text')).fill")
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) / 3 for colour in (text, paper)]
+        return brightness[0], brightness[1]
+
+    for scheme in ("light", "dark"):
+        with opened(pages["analysis"], color_scheme=scheme) as found:
+            ink, paper = ink_and_paper(found.page)
+            assert (ink > paper) == (scheme == "dark")
+            assert abs(ink - paper) > 150
+            found.page.emulate_media(media="print", color_scheme="light")
+            ink, paper = ink_and_paper(found.page)
+            assert (ink, paper) == (0, 255)
+
+
+def test_a_page_of_600_operators_is_below_5_mb(pages: dict[str, Path]) -> None:
+    assert pages["600"].stat().st_size < 5_000_000
+
+
+def test_pictures_as_files(report: Report) -> None:
+    svg = ElementTree.fromstring(plot_of("x.svg", report.arena))
+    words = {node.text for node in svg.iter() if node.text}
+    assert {"before", "after", f"head: {report.after.arena_bytes:,} bytes"} <= words
+    assert plot_of("x.png", {"now": report.arena["after"]}).startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match=r"must end with \.svg or \.png"):
+        plot_of("x.jpg", report.arena)
+
+
+def test_names_that_are_no_text_are_drawn_all_the_same() -> None:
+    model = mobile_chain()
+    for tensor in model.main.tensors:
+        tensor.name = "\udcff" + tensor.name
+    analysis = replace(tflite_memopt.analyze(write_model(model)), model="\udcff.tflite")
+    text = analysis_page(analysis).decode("utf-8")
+    assert "?.tflite: memory" in text
+    assert json.dumps("?image") in text

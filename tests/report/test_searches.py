@@ -1,0 +1,88 @@
+"""What the report says of the searches for the order and the offsets: bound, gap, what ended them, what was dropped."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+import tflite_memopt
+from tests.models import irregular_model
+from tflite_memopt import Options
+from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.plan.methods import STRATEGIES
+from tflite_memopt.plan.problem import Candidate, PlanProblem
+from tflite_memopt.report.console import render_report
+from tflite_memopt.report.model import Report, to_json
+
+OPTIONS = Options(verify=False, rewrite=False, cascade=False, kernels="reference")
+SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json").read_text())
+
+
+def report_of(options: Options) -> Report:
+    report = tflite_memopt.optimize(write_model(irregular_model()), options).report
+    jsonschema.validate(json.loads(to_json(report)), SCHEMA)
+    return report
+
+
+def shown(report: Report) -> str:
+    console = Console(file=io.StringIO(), width=400)
+    console.print(render_report(report))
+    text = console.file
+    assert isinstance(text, io.StringIO)
+    return text.getvalue()
+
+
+def test_a_proof_comes_with_its_bound_and_the_tensors_that_bind() -> None:
+    report = report_of(OPTIONS)
+    plan = report.plan
+    assert (plan.optimal, plan.gap_bytes, plan.ended_by, plan.dropped) == (True, 0, "proof", ())
+    assert plan.lower_bound == report.bounds.plan == report.after.arena_bytes
+    assert plan.bound_by == ("section" if plan.section.bytes == plan.lower_bound else "search")
+    assert plan.section.tensors
+    order = report.schedule
+    assert (order.optimal, order.gap_bytes, order.ended_by) == (True, 0, "proof")
+    assert order.lower_bound == report.bounds.schedule
+    assert "proved the best order" in shown(report)
+    assert "proved the best plan" in shown(report)
+
+
+def test_a_poor_planner_shows_its_gap_and_that_it_did_all_its_work() -> None:
+    report = report_of(replace(OPTIONS, planner="naive"))
+    plan = report.plan
+    assert (plan.optimal, plan.ended_by) == (False, "work_limit")
+    assert plan.gap_bytes == report.after.arena_bytes - plan.lower_bound > 0
+    assert "above what is proved for any plan when its limit of work was reached" in shown(report)
+
+
+def test_an_order_that_is_not_the_best_shows_its_gap() -> None:
+    report = report_of(replace(OPTIONS, scheduler="as_is"))
+    assert (report.schedule.optimal, report.schedule.ended_by) == (False, "work_limit")
+    assert report.schedule.gap_bytes == report.after.peak_bytes - report.schedule.lower_bound > 0
+
+
+def test_a_plan_that_the_clock_ended_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+        return replace(STRATEGIES["naive"](problem, limit), stopped_by_clock=True)
+
+    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {"naive": hasty})
+    report = report_of(replace(OPTIONS, planner="naive"))
+    assert report.plan.ended_by == "clock"
+    assert any("time ended the search for the plan" in warning for warning in report.warnings)
+    assert "when time was up" in shown(report)
+
+
+def test_a_strategy_that_broke_a_rule_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+        return Candidate((0,) * len(problem.items))
+
+    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", {**STRATEGIES, "greedy_by_size": broken})
+    report = report_of(OPTIONS)
+    assert [reason.split(":")[0] for reason in report.plan.dropped] == ["greedy_by_size"]
+    assert any("please report this model: greedy_by_size" in warning for warning in report.warnings)

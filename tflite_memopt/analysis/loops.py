@@ -1,0 +1,166 @@
+"""What a WHILE does turn by turn, where that does not depend on data.
+
+Integers that are computed from constants alone are followed through the turns: the counter, and with it where every
+SLICE and DYNAMIC_UPDATE_SLICE of the body begins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..ir.constants import integers
+from ..ir.control_flow import called_subgraphs
+from ..ir.model import Graph, Model, Operator, Tensor
+
+MAX_TURNS = 100_000
+"""Loops with more turns are not followed."""
+Values = dict[Tensor, tuple[int, ...]]
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+"""Begin and size of a part of a tensor, by dimension."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A WHILE of the main graph whose subgraphs nothing else calls.
+
+    ``turns``: how many there are, None when it depends on data. ``begins[o][t]``: where operator o of the body, a SLICE
+    or a DYNAMIC_UPDATE_SLICE, begins in turn t; only operators of which that is known.
+    """
+
+    operator: Operator
+    condition: Graph
+    body: Graph
+    turns: int | None
+    begins: Mapping[Operator, tuple[tuple[int, ...], ...]]
+
+    @property
+    def slots(self) -> range:
+        """The numbers of what is carried from turn to turn."""
+        return range(len(self.operator.outputs))
+
+
+def loops_of(model: Model) -> tuple[Loop, ...]:
+    """The loops of the main graph, in order."""
+    whiles = [operator for operator in model.main.operators if operator.name == "WHILE"]
+    if not whiles:
+        return ()
+    calls = Counter(called for graph in model.graphs for op in graph.operators for called in called_subgraphs(op))
+    found = []
+    for operator in whiles:
+        condition, body = called_subgraphs(operator)
+        if calls[condition] == calls[body] == 1 and _fits(operator, model.graphs[condition], model.graphs[body]):
+            found.append(_followed(operator, model.graphs[condition], model.graphs[body]))
+    return tuple(found)
+
+
+def box_of(operator: Operator, begin: Sequence[int] | None = None) -> Box | None:
+    """The part of its first input that a SLICE reads, or of its output that a DYNAMIC_UPDATE_SLICE writes.
+
+    ``begin`` is given where it is not a constant. None when it is not known.
+    """
+    whole = operator.inputs[0]
+    found = integers(operator.inputs[1 if operator.name == "SLICE" else 2]) if begin is None else begin
+    if whole is None or found is None or len(found) != len(whole.shape):
+        return None
+    if operator.name == "DYNAMIC_UPDATE_SLICE":
+        size = operator.inputs[1].shape if operator.inputs[1] is not None else ()
+        # The kernel moves a part that would reach beyond the end inwards.
+        start = tuple(max(0, min(int(b), w - s)) for b, w, s in zip(found, whole.shape, size, strict=True))
+        return start, size
+    return tuple(int(each) for each in found), operator.outputs[0].shape
+
+
+def bytes_of(box: Box, tensor: Tensor) -> tuple[int, int]:
+    """First byte of a part, and the one after its last, in the tensor that it is a part of."""
+    first = last = 0
+    for begin, size, whole in zip(*box, tensor.shape, strict=True):
+        first, last = first * whole + begin, last * whole + begin + size - 1
+    return first * tensor.dtype.arena_bytes, (last + 1) * tensor.dtype.arena_bytes
+
+
+def is_one_run(box: Box, tensor: Tensor) -> bool:
+    """Whether a part is consecutive bytes."""
+    low, high = bytes_of(box, tensor)
+    return high - low == prod(box[1]) * tensor.dtype.arena_bytes
+
+
+def _fits(operator: Operator, condition: Graph, body: Graph) -> bool:
+    count = len(operator.inputs)
+    lengths = {len(operator.outputs), len(condition.inputs), len(body.inputs), len(body.outputs)}
+    return lengths == {count} and len(condition.outputs) == 1 and all(each is not None for each in operator.inputs)
+
+
+def _followed(operator: Operator, condition: Graph, body: Graph) -> Loop:
+    carried = [None if tensor is None else _constant(tensor) for tensor in operator.inputs]
+    begins: dict[Operator, list[tuple[int, ...]]] = {op: [] for op in body.operators if op.name in _PARTS}
+    asks, works = _Followed(condition), _Followed(body)
+    for turn in range(MAX_TURNS):
+        asked = asks.run(carried).get(condition.outputs[0])
+        if asked is None:
+            break
+        if not asked[0]:
+            known = {op: tuple(found) for op, found in begins.items() if len(found) == turn}
+            return Loop(operator, condition, body, turn, known)
+        values = works.run(carried)
+        for op, found in begins.items():
+            begin = op.inputs[_PARTS[op.name]]
+            at = None if begin is None else values.get(begin)
+            if at is not None:
+                found.append(at)
+        carried = [values.get(tensor) for tensor in body.outputs]
+    return Loop(operator, condition, body, None, {})
+
+
+_PARTS = {"SLICE": 1, "DYNAMIC_UPDATE_SLICE": 2}
+"""Operators that read or write a part of a tensor, with the input that says where."""
+
+
+class _Followed:
+    """A subgraph whose integers are followed: those of its constants, which stay, and the operators with a rule."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._inputs = graph.inputs
+        self._operators = [operator for operator in graph.operators if operator.name in _RULES]
+        read = {tensor for operator in graph.operators for tensor in operator.present_inputs()}
+        constants = ((tensor, _constant(tensor)) for tensor in (*read, *graph.outputs) if _is_counter(tensor))
+        self._constants = {tensor: each for tensor, each in constants if each is not None}
+
+    def run(self, carried: Sequence[tuple[int, ...] | None]) -> Values:
+        """The integers that are known after one run."""
+        values = dict(self._constants)
+        values.update((t, each) for t, each in zip(self._inputs, carried, strict=True) if each is not None)
+        for operator in self._operators:
+            inputs = [None if tensor is None else values.get(tensor) for tensor in operator.inputs]
+            if all(each is not None for each in inputs):
+                rule = _RULES[operator.name]
+                values[operator.outputs[0]] = rule(operator, [each for each in inputs if each is not None])
+        return values
+
+
+def _is_counter(tensor: Tensor) -> bool:
+    """Whether a tensor has integers that may say where, or when, a turn works."""
+    return tensor.is_constant and len(tensor.shape) <= 1
+
+
+def _constant(tensor: Tensor) -> tuple[int, ...] | None:
+    found = integers(tensor) if tensor.is_constant else None
+    return None if found is None else tuple(found.tolist())
+
+
+def _add(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(*inputs, strict=True))
+
+
+def _less(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(int(a < b) for a, b in zip(*inputs, strict=True))
+
+
+def _slice(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    values, begin, _ = inputs
+    return values[begin[0] : begin[0] + operator.outputs[0].elements]
+
+
+_RULES = {"ADD": _add, "LESS": _less, "SLICE": _slice}

@@ -1,0 +1,112 @@
+"""Variables whose first value nobody reads: the place where a loop's result grows.
+
+Such a variable goes from one DYNAMIC_UPDATE_SLICE, or WHILE that does the same in every turn, to the next; nothing else
+reads what they make until every byte has been written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..ir.model import Model, Operator, Tensor
+from .loops import Loop, box_of, bytes_of, is_one_run, loops_of
+
+Written = Iterable[tuple[int, int]]
+
+
+def mark_placeholders(model: Model, planned: Mapping[Tensor, int]) -> None:
+    """Mark the variables of the main graph that have an offset and whose first value nobody reads.
+
+    TFLM has a variable in the head only where the plan says so; what other variables hold is never given up.
+    """
+    loops = {loop.operator: loop for loop in loops_of(model)}
+    for tensor in model.main.tensors:
+        if tensor.is_variable and tensor in planned and tensor.producer is None and loops:
+            tensor.is_placeholder = _is_overwritten(tensor, loops, model.main.outputs)
+
+
+def partial_in(model: Model) -> frozenset[Tensor]:
+    """Tensors of the main graph of which some bytes are undefined where they are read: no two runs need agree on them.
+
+    What is made of a variable whose first value nobody reads, as long as not all of it has been written. And what a
+    loop reads in rows: a result may have taken the place of rows that the first stripe, or the loop, has read before.
+    """
+    loops = {loop.operator: loop for loop in loops_of(model)}
+    found: set[Tensor] = set()
+    for tensor in model.main.tensors if loops else ():
+        if tensor.is_variable and tensor.producer is None:
+            chain = _until_whole(tensor, loops, model.main.outputs)
+            found.update(chain or ())
+    for loop in loops.values():
+        for slot in loop.slots:
+            given, output = loop.operator.inputs[slot], loop.operator.outputs[slot]
+            if loop.body.inputs[slot] is loop.body.outputs[slot] and _is_read_in_rows(loop, slot):
+                found.add(output)
+                if given is not None and len(given.uses) > 1:
+                    found.add(given)
+    return frozenset(found)
+
+
+def _is_read_in_rows(loop: Loop, slot: int) -> bool:
+    """Whether the turns read parts alone of what they get in a slot."""
+    uses = loop.body.inputs[slot].uses
+    return bool(uses) and all(use.operator in loop.begins and use.slot == 0 for use in uses)
+
+
+def _is_overwritten(variable: Tensor, loops: Mapping[Operator, Loop], returned: Iterable[Tensor]) -> bool:
+    """Whether all bytes are written before anything but the next writer reads them."""
+    return _until_whole(variable, loops, returned) is not None
+
+
+def _until_whole(variable: Tensor, loops: Mapping[Operator, Loop], returned: Iterable[Tensor]) -> list[Tensor] | None:
+    """The variable and what is made of it, up to where all bytes have been written; None where that is never so."""
+    written: list[tuple[int, int]] = []
+    chain = [variable]
+    outputs = set(returned)
+    while len(chain[-1].uses) == 1 and chain[-1] not in outputs:
+        operator, slot = chain[-1].uses[0]
+        made = _written_by(operator, slot, loops)
+        if made is None:
+            return None
+        tensor, ranges = made
+        written += ranges
+        if _covers(written, tensor.nbytes):
+            return chain
+        chain.append(tensor)
+    return None
+
+
+def _written_by(operator: Operator, slot: int, loops: Mapping[Operator, Loop]) -> tuple[Tensor, Written] | None:
+    """What an operator makes of the tensor in this slot, and the bytes that it has written there."""
+    if operator.name == "DYNAMIC_UPDATE_SLICE" and slot == 0:
+        box = box_of(operator)
+        output = operator.outputs[0]
+        return None if box is None or not is_one_run(box, output) else (output, [bytes_of(box, output)])
+    if operator not in loops:
+        return None
+    loop = loops[operator]
+    ranges = list(_in_turns(loop, slot))
+    return (operator.outputs[slot], ranges) if ranges else None
+
+
+def _in_turns(loop: Loop, slot: int) -> Iterator[tuple[int, int]]:
+    """The bytes that the turns write, if a turn does nothing with the tensor but write into it."""
+    read, made = loop.body.inputs[slot], loop.body.outputs[slot]
+    update = made.producer
+    if update is None or [use.operator for use in read.uses] != [update] or read is not update.inputs[0]:
+        return
+    if loop.condition.inputs[slot].uses or made.uses or update not in loop.begins:
+        return
+    for begin in loop.begins[update]:
+        box = box_of(update, begin)
+        if box is not None and is_one_run(box, made):
+            yield bytes_of(box, made)
+
+
+def _covers(written: Iterable[tuple[int, int]], size: int) -> bool:
+    reached = 0
+    for start, end in sorted(written):
+        if start > reached:
+            return False
+        reached = max(reached, end)
+    return reached >= size

@@ -1,0 +1,199 @@
+"""What a turn does, written into the body of its loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...ir.making import Array
+from ...ir.model import Model, Operator, Tensor
+from ..lower import Held, StripeWriter, rows_of
+from ..receptive_field import Rows
+from ..region import Region, region_of
+from ..stripes import Stripe
+from .clamped import Clamped
+from .masked import Masked
+from .peeled import Peeled
+from .turn_graph import Subgraphs, TurnGraph, last_part
+
+
+def clamped_body(model: Model, region: Region, turns: Clamped) -> Subgraphs:
+    """The subgraphs of a clamped loop."""
+    turn = TurnGraph(model, region, len(turns.writes))
+    have: dict[Tensor, Tensor] = dict(turn.twins)
+    cuts: dict[tuple[Tensor, tuple[int, ...], int], Tensor] = {}
+
+    def part(tensor: Tensor, count: int, starts: tuple[int, ...], name: str) -> Tensor:
+        if (tensor, starts, count) not in cuts:
+            cuts[tensor, starts, count] = turn.cut(tensor, starts, count, name)
+        return cuts[tensor, starts, count]
+
+    for operator in region.operators:
+        inputs = [None if tensor is None else have[tensor] for tensor in operator.inputs]
+        for slot, tensor in enumerate(inputs):
+            read = turns.reads.get((operator, slot))
+            if read is not None and tensor is not None and not read.is_whole:
+                inputs[slot] = part(tensor, read.count, read.starts, "turn")
+        output, makes = operator.outputs[0], turns.makes[operator]
+        made = turn.rows_like(output, makes.of, "turn")
+        turn.edit.twin(operator, inputs, (made,))
+        have[output] = made if makes.is_whole else turn.cut(made, makes.starts, makes.count, "counted")
+        turn.note(have[output], output, turns.holds[output])
+    return turn.finish(have[region.exit], turns.writes, ())
+
+
+def rolling_body(model: Model, region: Region, turns: Peeled | Masked) -> Subgraphs:
+    """The subgraphs of a peeled or of a masked loop."""
+    return _RollingBody(model, region, turns).write()
+
+
+class _RollingBody:
+    """Writes the operators of an interior stripe by way of a copy of the region inside the body."""
+
+    def __init__(self, model: Model, region: Region, turns: Peeled | Masked) -> None:
+        self._turns = turns
+        self._turn = TurnGraph(model, region, len(turns.writes))
+        self._twins, self._region = _copied_region(self._turn, region)
+        operators = dict(zip(region.operators, self._region.operators, strict=True))
+        self._stripe = Stripe(
+            {operators[operator]: job for operator, job in turns.turn.jobs.items()},
+            {self._twins[tensor]: window for tensor, window in turns.turn.windows.items()},
+        )
+        masks = turns.masks if isinstance(turns, Masked) else {}
+        wide = turns.wide if isinstance(turns, Masked) else {}
+        self._wide = {self._twins[tensor]: sides for tensor, sides in wide.items()}
+        self._masks = {self._twins[tensor]: starts for tensor, starts in masks.items()}
+        self._original = {twin: tensor for tensor, twin in self._twins.items()}
+        self._shifts = {self._twins[x]: shifts for x, shifts in turns.shifts.items()}
+        self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
+        self._kept_next: dict[Tensor, Tensor] = {}
+
+    def write(self) -> Subgraphs:
+        """The whole body."""
+        turn = self._turn
+        kept = {self._twins[tensor]: rows for tensor, rows in self._turns.kept().items()}
+        given = {tensor: self._rows_like(tensor, rows.count, "kept") for tensor, rows in kept.items()}
+        held: dict[Tensor, Held] = {tensor: (k, kept[tensor]) for tensor, k in given.items()}
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join)
+        made = writer.write(self._stripe, "turn")
+        turn.note(made, self._original[self._region.exit], self._turns.writes)
+        done = turn.finish(made, self._turns.writes, [(given[tensor], self._kept_next[tensor]) for tensor in kept])
+        turn.graph.remove_tensors([operator.outputs[0] for operator in self._region.operators])
+        return done
+
+    def _keep(self, tensor: Tensor, held: Held) -> None:
+        """The rows of a tensor that the next turn needs, as soon as this one is done with it."""
+        window = self._stripe.windows.get(tensor)
+        if window is not None and window.kept.count:
+            whole, rows = held
+            end = window.needed.end
+            last = Rows(end - window.kept.count, end)
+            self._kept_next[tensor] = rows_of(self._turn.edit, whole, rows, last, f"{last_part(tensor)}/turn/kept")
+
+    def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
+        """Rows of an input that every turn reads elsewhere, cut out where they are needed first."""
+        if (tensor, rows) not in self._slices:
+            starts = tuple(rows.start + shift for shift in self._shifts[tensor])
+            self._slices[tensor, rows] = self._rows_or_zero(tensor, starts, rows.count)
+        return self._slices[tensor, rows]
+
+    def _rows_or_zero(self, tensor: Tensor, starts: tuple[int, ...], count: int) -> Tensor:
+        """Rows of the image in every turn; the zero point for those above and below it.
+
+        image rows      | 5 6 7 |  zero point          cut out of the rows that are next to them, with rows of
+                           |_______|                   the zero point on both sides
+        """
+        height = tensor.shape[1]
+        inside = tuple(max(0, min(start, height - count)) for start in starts)
+        rows = self._turn.cut(tensor, inside, count, "turn")
+        if inside == starts:
+            return self._padded(rows, 0, 0, self._wide.get(tensor, (0, 0)))
+        above = min(count, max(0, -min(starts)))
+        below = min(count, max(0, max(starts) + count - height))
+        padded = self._padded(rows, above, below, self._wide.get(tensor, (0, 0)))
+        moved = tuple(min(max(above + s - i, 0), above + below) for s, i in zip(starts, inside, strict=True))
+        return self._turn.cut(padded, moved, count, "rows")
+
+    def _join(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
+        """Kept and new rows; where some of the new ones are no rows, the zero point is written over them."""
+        self._note_new(like, parts[-1])
+        turn, starts = self._turn, self._masks.get(like)
+        if parts[-1].shape[2] == like.shape[2]:
+            parts = [*parts[:-1], self._padded(parts[-1], 0, 0, self._wide.get(like, (0, 0)))]
+        zeros = None if starts is None else self._zeros(like, parts[-1].shape[1])
+        if zeros is None:
+            if len(parts) == 1:
+                return parts[0], rows
+            joined = self._rows_like(like, rows.count, f"{suffix}/window")
+            turn.edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+            return joined, rows
+        assert starts is not None
+        spare = zeros.shape[1]
+        joined = self._rows_like(like, rows.count + spare, f"{suffix}/window_and_spare")
+        turn.edit.operator("CONCATENATION", (*parts, zeros), (joined,), "ConcatenationOptions", axis=1)
+        masked = self._rows_like(like, rows.count + spare, f"{suffix}/masked")
+        begin = turn.begin(starts)
+        turn.edit.update_slice(joined, zeros, begin, masked)
+        return masked, Rows(rows.start, rows.end + spare)
+
+    def _note_new(self, like: Tensor, made: Tensor) -> None:
+        new, step = self._stripe.windows[like].made, self._turns.steps[self._original[like]]
+        if new.count:
+            first = self._turns.first_turn
+            starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
+            self._turn.note(made, self._original[like], starts)
+
+    def _padded(self, rows: Tensor, above: int, below: int, sides: tuple[int, int]) -> Tensor:
+        """Rows and columns of the zero point around what is there."""
+        if not above + below + sum(sides):
+            return rows
+        edit, (_, height, width, depth) = self._turn.edit, rows.shape
+        shape = (1, height + above + below, width + sum(sides), depth)
+        padded = edit.activation(f"{last_part(rows)}/padded", shape, rows)
+        amounts = np.asarray([[0, 0], [above, below], sides, [0, 0]], np.int32)
+        edit.operator("PAD", (rows, edit.constant(f"{padded.name}/paddings", amounts)), (padded,), "PadOptions")
+        return padded
+
+    def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
+        """A new activation of so many rows, with the columns of padding that all readers want."""
+        shape = (1, count, *wide_shape(like, self._wide.get(like, (0, 0))))
+        return self._turn.edit.activation(f"{last_part(like)}/{name}", shape, like)
+
+    def _zeros(self, like: Tensor, count: int) -> Tensor | None:
+        """So many rows of the zero point of a tensor; None for none."""
+        if not count:
+            return None
+        zeros = zero_rows(like, count, self._wide.get(like, (0, 0)))
+        return self._turn.edit.constant(f"{last_part(like)}/zero", zeros, like.quantization)
+
+
+def wide_shape(like: Tensor, sides: tuple[int, int]) -> tuple[int, int]:
+    """Columns, those of padding among them, and channels."""
+    return like.shape[2] + sum(sides), like.shape[3]
+
+
+def zero_rows(like: Tensor, count: int, sides: tuple[int, int] = (0, 0)) -> Array:
+    """``count`` rows of the zero point of a tensor, which is what padding looks like."""
+    quantization = like.quantization
+    zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
+    return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)
+
+
+def _copied_region(turn: TurnGraph, region: Region) -> tuple[dict[Tensor, Tensor], Region]:
+    """The region over tensors of the body, without its operators being in there; weights share the buffers."""
+    twins = dict(turn.twins)
+    for operator in region.operators:
+        twins[operator.outputs[0]] = turn.graph.add_tensor(
+            replace(operator.outputs[0], name=last_part(operator.outputs[0]))
+        )
+    copies: list[Operator] = []
+    for operator in region.operators:
+        inputs = tuple(None if tensor is None else twins[tensor] for tensor in operator.inputs)
+        copies.append(turn.graph.add_operator(replace(operator, inputs=inputs, outputs=(twins[operator.outputs[0]],))))
+    inside = region_of(turn.graph, copies)
+    assert isinstance(inside, Region)
+    for operator in copies:
+        turn.graph.remove_operator(operator)
+    return twins, inside

@@ -1,0 +1,194 @@
+"""Masked loops: rows are kept from turn to turn, and everything is in the loop.
+
+All tensors go through the image in step. A tensor that is read with a window must be ahead of its reader, so that the
+first turns only fill what is kept, and that in the last turns some tensors are past the end of the image:
+
+    turn            0    1    2    3    4
+    image rows      0    1    2    3    -          -: not a row of the tensor (*no row*)
+    A  3x3          -    0    1    2    3
+    B  3x3          -    -    0    1    2  ...     what is written in the first turns is written again
+
+Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
+below the image: new rows that are no rows are overwritten by it, and what is kept at the start is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...ir.model import Operator, Tensor
+from ..receptive_field import POOLS, RowByRow, Rows
+from ..region import Region
+from ..stripes import Job, Stripe, Window
+
+Starts = tuple[int, ...]
+"""A row for each turn."""
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A region as a loop whose turns write ``rows`` rows of the exit each, the first one being ``writes[t]``.
+
+    ``turn`` is what a turn does, in rows of the turn that writes the exit's first ones; rows may be outside the image.
+    ``shifts[x][t]``: rows by which turn t reads further down in the input x. ``masks[k][t]``: in the rows that turn t
+    has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be behind the
+    new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of tensor k, where
+    all that read it want them: they are put around new rows once. ``steps[k]``: rows of tensor k from turn to turn;
+    ``first_turn``: minus the turns that only fill what is kept.
+    """
+
+    rows: int
+    turn: Stripe
+    shifts: Mapping[Tensor, Starts]
+    writes: Starts
+    masks: Mapping[Tensor, Starts]
+    wide: Mapping[Tensor, tuple[int, int]]
+    steps: Mapping[Tensor, int]
+    first_turn: int
+
+    def kept(self) -> dict[Tensor, Rows]:
+        """The rows that a turn gets from the one before, of every tensor that has such rows."""
+        return {tensor: window.kept for tensor, window in self.turn.windows.items() if window.kept.count}
+
+
+def masked(region: Region, rows: int) -> Masked | str:
+    """Turns of so many rows; or why there are none."""
+    height = region.exit.shape[1]
+    if height % rows or rows >= height:
+        return f"{rows} rows a turn are no part of {height}"
+    strides = strides_of(region)
+    if isinstance(strides, str):
+        return strides
+    wide = _wide(region)
+    turn = _turn(region, rows, strides, wide)
+    if isinstance(turn, str):
+        return turn
+    if _is_wasteful(turn, wide):
+        wide = {tensor: sides for tensor, sides in wide.items() if tensor in region.inputs}
+        turn = _turn(region, rows, strides, wide)
+        assert not isinstance(turn, str)
+    low = _lower_than_a_turn(region, turn)
+    if low is not None:
+        return f"'{low.name}' has fewer rows than a turn reads or makes"
+    ahead = max((-(-window.needed.end // (rows * strides[t])) for t, window in turn.windows.items()), default=1)
+    early = max(0, ahead - 1)
+    count = height // rows + early
+    shifts = {x: tuple((t - early) * rows * strides[x] for t in range(count)) for x in region.inputs}
+    masks = {}
+    for tensor in _padded(region):
+        if tensor in turn.windows:
+            new = turn.windows[tensor].made
+            kept = turn.windows[tensor].kept.count
+            step = rows * strides[tensor]
+            firsts = [new.start + (t - early) * step for t in range(count)]
+            masks[tensor] = tuple(kept + _mask(first, new.count, tensor.shape[1]) for first in firsts)
+            if min(masks[tensor]) < 0:
+                return f"too few rows of '{tensor.name}' are kept"
+    masks = {
+        tensor: starts for tensor, starts in masks.items() if any(s < turn.windows[tensor].needed.count for s in starts)
+    }
+    writes = tuple(max(0, (t - early) * rows) for t in range(count))
+    steps = {tensor: rows * stride for tensor, stride in strides.items()}
+    return Masked(rows, turn, shifts, writes, masks, wide, steps, -early)
+
+
+def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
+    """A tensor of fewer rows than a turn reads of an input, or makes; None when there is none."""
+    for operator, way in zip(region.operators, region.ways, strict=True):
+        job = turn.jobs[operator]
+        if job.computed.count > operator.outputs[0].shape[1]:
+            return operator.outputs[0]
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            if tensor is not None and tensor in region.inputs and job.read.count > tensor.shape[1]:
+                return tensor
+    return None
+
+
+def strides_of(region: Region) -> dict[Tensor, int] | str:
+    """For every tensor with rows: how many of its rows one row of the exit stands for."""
+    strides = {region.exit: 1}
+    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+        stride = strides[operator.outputs[0]] * way.rows.stride
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            if tensor is not None and strides.setdefault(tensor, stride) != stride:
+                return f"'{tensor.name}' is read at two strides"
+    return strides
+
+
+def _wide(region: Region) -> dict[Tensor, tuple[int, int]]:
+    """The columns of padding of tensors that are read by windows with the same padding, and by nothing else."""
+    inside = (operator.outputs[0] for operator in region.operators)
+    found: dict[Tensor, set[tuple[int, int]]] = {tensor: set() for tensor in (*region.inputs, *inside)}
+    for operator, way in zip(region.operators, region.ways, strict=True):
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            if tensor in found and tensor is not None:
+                found[tensor].add((way.columns.before, way.columns.after) if way.is_window else (0, 0))
+    return {tensor: next(iter(sides)) for tensor, sides in found.items() if len(sides) == 1 and any(next(iter(sides)))}
+
+
+def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, tuple[int, int]]) -> bool:
+    """Whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a tensor.
+
+    That copy is what each window gets otherwise, one after the other.
+    """
+    added, largest = 0, 0
+    for tensor, window in turn.windows.items():
+        if tensor in wide:
+            column = window.needed.count * tensor.shape[3]
+            added += column * sum(wide[tensor])
+            largest = max(largest, column * (tensor.shape[2] + sum(wide[tensor])))
+    return added > largest
+
+
+def _turn(
+    region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mapping[Tensor, tuple[int, int]]
+) -> Stripe | str:
+    """The jobs and windows of the turn that writes the exit's first rows, without regard to the image's edges."""
+    needed = {region.exit: Rows(0, rows)}
+    jobs: dict[Operator, Job] = {}
+    windows: dict[Tensor, Window] = {}
+    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+        output, axis = operator.outputs[0], way.rows
+        end = needed[output].end
+        made = Rows(end - rows * strides[output], end)
+        if made.start < needed[output].start:
+            needed[output] = made
+        windows[output] = Window(needed[output], Rows(needed[output].start, made.start), made)
+        if _has_other_padding(operator, way):
+            return f"'{output.name}' is padded by something else than the zero point"
+        read = Rows(made.start * axis.stride - axis.before, (made.end - 1) * axis.stride - axis.before + axis.reach)
+        is_padded = way.is_window or operator.name == "PAD"
+        sides = (0, 0) if operator.inputs[0] in wide else (way.columns.before, way.columns.after)
+        jobs[operator] = Job(made, made, read, (0, 0, *sides) if is_padded else None)
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            if tensor is not None:
+                needed[tensor] = read if tensor not in needed else needed[tensor].hull(read)
+    return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
+
+
+def _has_other_padding(operator: Operator, way: RowByRow) -> bool:
+    """Whether what lies outside the image does not count, or has a value of its own."""
+    sides = (way.rows.before, way.rows.after, way.columns.before, way.columns.after)
+    return any(sides) and (operator.name in POOLS or operator.name == "PADV2")
+
+
+def _padded(region: Region) -> set[Tensor]:
+    """Tensors that some operator reads with padding above or below."""
+    return {
+        tensor
+        for operator, way in zip(region.operators, region.ways, strict=True)
+        for slot in way.sliced
+        if (way.rows.before or way.rows.after) and (tensor := operator.inputs[slot]) is not None
+    }
+
+
+def _mask(first: int, count: int, height: int) -> int:
+    """Where to write ``count`` rows of the zero point, from the new rows on, the first of which is row ``first``."""
+    if first >= 0:
+        return max(0, min(count, height - first))
+    return max(-count, -first - count) if first > -count else 0

@@ -1,0 +1,144 @@
+"""Peeled loops: which rows every turn reads and writes. Integers only, no graph is touched.
+
+    first stripe | turn | turn | turn | last stripe
+
+Interior stripes are alike but for the rows at which they start; what differs at the edges of the image is before and
+after the loop. Both ways to treat the halo work: rows that a stripe keeps for the next one are carried along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from ...ir.model import Operator, Tensor
+from ..receptive_field import RowByRow, Rows
+from ..region import Region
+from ..stripes import Edges, Halo, Stripe, stripes_of
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """A region as a loop whose turns write ``rows`` rows of the exit each.
+
+    ``turn`` is what a turn does, at the rows of the first turn. ``shifts[x][t]``: rows by which turn t reads further
+    down in the region's input x. ``writes[t]``: the first row of the exit that turn t writes. ``first`` and ``last``:
+    the stripes before and after the loop; None where there is none. ``kept_after[k]``: the rows of k that are kept when
+    the loop has ended. ``steps[k]``: rows of tensor k from turn to turn.
+    """
+
+    rows: int
+    turn: Stripe
+    shifts: Mapping[Tensor, tuple[int, ...]]
+    writes: tuple[int, ...]
+    first: Stripe | None
+    last: Stripe | None
+    kept_after: Mapping[Tensor, Rows]
+    steps: Mapping[Tensor, int]
+    first_turn: int = 0
+
+    def kept(self) -> dict[Tensor, Rows]:
+        """The rows that the first turn gets from the stripe before it, of every tensor that has such rows."""
+        return {tensor: window.kept for tensor, window in self.turn.windows.items() if window.kept.count}
+
+
+def peeled(region: Region, rows: int, halo: Halo, edges: Edges) -> Peeled | str:
+    """Turns of so many rows between a first and a last stripe that are as small as can be; or why there are none."""
+    height = region.exit.shape[1]
+    for start in range(height - 2 * rows + 1):
+        found = _peeled_from(region, start, rows, halo, edges)
+        if found is not None:
+            return found
+    return f"no two stripes of {rows} rows are alike"
+
+
+def _peeled_from(region: Region, start: int, rows: int, halo: Halo, edges: Edges) -> Peeled | None:
+    """The loop after a first stripe of ``start`` rows; None when its first two turns are not alike."""
+    height = region.exit.shape[1]
+    head = [Rows(0, start)] if start else []
+    stripes_at = partial(stripes_of, region, halo=halo, edges=edges)
+    probe = stripes_at([*head, Rows(start, start + rows), Rows(start + rows, start + 2 * rows)])
+    if isinstance(probe, str) or not _alike(region, probe[-2], probe[-1]):
+        return None
+    cuts = [Rows(row, row + rows) for row in range(start, height - rows + 1, rows)]
+    stripes = stripes_at([*head, *cuts])
+    if isinstance(stripes, str):
+        return None
+    turns = stripes[len(head) :]
+    count = 1
+    while count < len(turns) and _alike(region, turns[count - 1], turns[count]):
+        count += 1
+    end = start + count * rows
+    tail = [Rows(end, height)] if end < height else []
+    whole = stripes_at([*head, *cuts[:count], *tail])
+    if isinstance(whole, str):
+        return None
+    shifts = {x: tuple(step * t for t in range(count)) for x, step in _steps(region, turns[0], turns[1]).items()}
+    after = {
+        tensor: _moved(window.kept, count * (turns[1].windows[tensor].needed.start - window.needed.start))
+        for tensor, window in turns[0].windows.items()
+        if window.kept.count
+    }
+    steps = {t: turns[1].windows[t].needed.start - window.needed.start for t, window in turns[0].windows.items()}
+    first, last = whole[0] if head else None, whole[-1] if tail else None
+    return Peeled(rows, turns[0], shifts, tuple(range(start, end, rows)), first, last, after, steps)
+
+
+def _moved(rows: Rows, by: int) -> Rows:
+    return Rows(rows.start + by, rows.end + by)
+
+
+def _alike(region: Region, one: Stripe, other: Stripe) -> bool:
+    """Whether two stripes do the same but for the rows at which they start."""
+    same = _shape(region, one) == _shape(region, other)
+    kept = all(
+        other.windows[tensor].kept.start - window.needed.start
+        == other.windows[tensor].needed.start - window.needed.start
+        for tensor, window in one.windows.items()
+    )
+    return same and kept and _has_one_step_each(region, one, other)
+
+
+def _shape(region: Region, stripe: Stripe) -> tuple[object, ...]:
+    """What a stripe does, with all rows counted from where the rows of their tensor start."""
+    found: list[object] = []
+    for operator, way in zip(region.operators, region.ways, strict=True):
+        job = stripe.jobs.get(operator)
+        if job is not None:
+            skipped = job.wanted.start - job.computed.start
+            found.append((job.wanted.count, job.computed.count, skipped, job.read.count, job.padding))
+            found += [job.read.start - at for at in _starts_of_windows(operator, way, stripe)]
+        window = stripe.windows.get(operator.outputs[0])
+        found.append(None if window is None else (window.needed.count, window.kept.count, window.made.count))
+    return tuple(found)
+
+
+def _starts_of_windows(operator: Operator, way: RowByRow, stripe: Stripe) -> Iterable[int]:
+    for slot in way.sliced:
+        tensor = operator.inputs[slot]
+        if tensor is not None and tensor in stripe.windows:
+            yield stripe.windows[tensor].needed.start
+
+
+def _reads(region: Region, stripe: Stripe) -> Iterable[tuple[Tensor, Rows]]:
+    """The region's inputs with the rows of them that the stripe's jobs read, in order."""
+    for operator, way in zip(region.operators, region.ways, strict=True):
+        job = stripe.jobs.get(operator)
+        for slot in way.sliced if job else ():
+            tensor = operator.inputs[slot]
+            if job is not None and tensor is not None and tensor in region.inputs:
+                yield tensor, job.read
+
+
+def _has_one_step_each(region: Region, one: Stripe, other: Stripe) -> bool:
+    """Whether all reads of an input move on by the same number of rows."""
+    steps: dict[Tensor, set[int]] = {}
+    for (tensor, before), (_, after) in zip(_reads(region, one), _reads(region, other), strict=True):
+        steps.setdefault(tensor, set()).add(after.start - before.start)
+    return all(len(found) == 1 for found in steps.values())
+
+
+def _steps(region: Region, one: Stripe, other: Stripe) -> dict[Tensor, int]:
+    pairs = zip(_reads(region, one), _reads(region, other), strict=True)
+    return {tensor: after.start - before.start for (tensor, before), (_, after) in pairs}

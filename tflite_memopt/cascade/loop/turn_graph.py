@@ -1,0 +1,142 @@
+"""The two subgraphs of a loop: what is common to all loops.
+
+    body    at = SLICE(table, counter)      rows = SLICE(image, at)      operators over these rows
+            result' = DYNAMIC_UPDATE_SLICE(result, made, at)             counter' = counter + 4
+    cond    counter < 4 * turns
+
+Where each turn reads and writes is in tables of four integers a turn: the begin of a slice in NHWC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...ir.dtype import DType
+from ...ir.editor import Editor
+from ...ir.model import Graph, Model, Tensor
+from ...ir.names import stem
+from ..region import Region
+
+NHWC = 4
+"""Integers that say where a slice begins."""
+
+
+@dataclass(frozen=True)
+class RowsMade:
+    """Which rows of a tensor of the original a loop makes in which turn, so that a proof can look at them.
+
+    In turn t the tensor ``name`` of subgraph ``body`` holds ``count`` rows of the tensor ``of``, from row ``first[t]``
+    on. Rows below 0 and from the tensor's height on are no rows of it.
+    """
+
+    body: int
+    name: str
+    of: str
+    first: tuple[int, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Subgraphs:
+    """A loop's subgraphs by index, and what every turn reads of the main graph and none changes."""
+
+    condition: int
+    body: int
+    carried: tuple[Tensor, ...]
+    made: tuple[RowsMade, ...]
+
+
+class TurnGraph:
+    """The body of a loop while it is written.
+
+    ``twins`` gives the body's tensor for a tensor of the region: an input, or a constant. ``result`` has the rows that
+    the turns before have written.
+    """
+
+    def __init__(self, model: Model, region: Region, turns: int) -> None:
+        exit_ = region.exit
+        self._model, self._turns = model, turns
+        self.graph = Graph(f"{stem(exit_)}/turn")
+        self.edit = Editor(model, self.graph, 0)
+        self._counter = self.edit.integers("counter", (1,))
+        self.carried = _read_from_outside(region)
+        constants = (t for op in region.operators for t in op.present_inputs() if t.is_constant)
+        read = dict.fromkeys((*self.carried, *constants))
+        self.twins = {tensor: self.graph.add_tensor(replace(tensor, name=last_part(tensor))) for tensor in read}
+        self.result = self.edit.activation(f"{last_part(exit_)}/rows_so_far", exit_.shape, exit_)
+        self._begins: dict[tuple[int, ...], Tensor] = {}
+        self._made: list[RowsMade] = []
+
+    def rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
+        """A new activation of so many rows."""
+        return self.edit.activation(f"{last_part(like)}/{name}", (1, count, *like.shape[2:]), like)
+
+    def cut(self, tensor: Tensor, starts: tuple[int, ...], count: int, name: str) -> Tensor:
+        """``count`` rows of a tensor, from row ``starts[t]`` on in turn t."""
+        return self._slice(tensor, self.begin(starts), self.rows_like(tensor, count, name))
+
+    def begin(self, rows: tuple[int, ...]) -> Tensor:
+        """Where a slice begins: in turn t at row ``rows[t]``."""
+        if rows not in self._begins:
+            table = np.zeros((len(rows), NHWC), np.int32)
+            table[:, 1] = rows
+            begin = self.edit.integers("begin", (NHWC,))
+            self._begins[rows] = self._slice(self.edit.constant("begins", table.ravel()), self._counter, begin)
+        return self._begins[rows]
+
+    def note(self, made: Tensor, of: Tensor, first: tuple[int, ...]) -> None:
+        """Say which rows of an original tensor a tensor of the body holds in each turn."""
+        self._made.append(RowsMade(len(self._model.graphs) + 1, made.name, of.name, first, made.shape[1]))
+
+    def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> Subgraphs:
+        """Write the rows into the result and add both subgraphs to the model.
+
+        ``kept``: what else is carried, as it is at the start of a turn and at its end.
+        """
+        grown = self.edit.activation(f"{last_part(self.result)}/and_these", self.result.shape, self.result)
+        begin = self.begin(writes)
+        self.edit.update_slice(self.result, made, begin, grown)
+        unchanged = [self.twins[tensor] for tensor in self.carried]
+        self.graph.inputs = (self._counter, *unchanged, self.result, *(before for before, _ in kept))
+        self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
+        self._model.graphs += [self._condition(), self.graph]
+        return Subgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried, tuple(self._made))
+
+    def _slice(self, tensor: Tensor, begin: Tensor, output: Tensor) -> Tensor:
+        size = self.edit.constant(f"{output.name}/size", np.asarray(output.shape, np.int32))
+        self.edit.operator("SLICE", (tensor, begin, size), (output,), "SliceOptions")
+        return output
+
+    def _next(self) -> Tensor:
+        """The counter of the next turn."""
+        more = self.edit.integers("counter_next", (1,))
+        step = self.edit.constant("step", np.asarray([NHWC], np.int32))
+        self.edit.operator("ADD", (self._counter, step), (more,), "AddOptions")
+        return more
+
+    def _condition(self) -> Graph:
+        """The subgraph that says whether there is another turn. TFLM gives it all that is carried."""
+        graph = Graph(f"{self.graph.name}/condition")
+        edit = Editor(self._model, graph, 0)
+        twins = [graph.add_tensor(replace(tensor)) for tensor in self.graph.inputs]
+        more = edit.integers("more", (1,), DType.BOOL)
+        end = edit.constant("end", np.asarray([NHWC * self._turns], np.int32))
+        edit.operator("LESS", (twins[0], end), (more,))
+        graph.inputs, graph.outputs = tuple(twins), (more,)
+        return graph
+
+
+def last_part(tensor: Tensor) -> str:
+    """A short name: subgraphs have names of their own, and every byte of a name is in the file."""
+    return stem(tensor).rsplit("/", 1)[-1]
+
+
+def _read_from_outside(region: Region) -> tuple[Tensor, ...]:
+    """What the region reads and does not make, without constants: inputs by rows, then what is read whole."""
+    inside = {operator.outputs[0] for operator in region.operators}
+    read = (tensor for operator in region.operators for tensor in operator.present_inputs())
+    whole = (tensor for tensor in read if not tensor.is_constant and tensor not in inside)
+    return tuple(dict.fromkeys((*region.inputs, *whole)))

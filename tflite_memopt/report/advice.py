@@ -1,0 +1,85 @@
+"""Options that could lower the result further. Each says whether its gain was worked out or may exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.change import OUT_OF_TIME
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..kernels.profiles import PROFILES
+from ..options import Options
+from .model import Advice, Report
+
+_NEEDS_APPROXIMATION = "--allow-approximate"
+"""The rewriter's reason names the option that would permit what it left alone."""
+
+
+def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
+    """What to try next, the surest first. ``model`` is the result."""
+    return (
+        *_of_kernels(report, profile),
+        *_of_interface(model, options),
+        *_of_stages(report, options),
+        *_of_search(report, options),
+    )
+
+
+def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
+    """The head under each profile is that of the result as it is, planned anew: a figure, not a guess."""
+    now = report.after.arena_bytes
+    if not profile.is_portable or report.target is not None:
+        return
+    smaller = {name: head for name, head in report.arena_by_kernels.items() if head < now and name in PROFILES}
+    if smaller:
+        heads = ", ".join(f"{head:,} with {name}" for name, head in smaller.items())
+        yield Advice(
+            "--target",
+            f"name your chip or core: its kernels may write outputs over inputs. The head, now {now:,} bytes, "
+            f"would be {heads} kernels",
+        )
+
+
+def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
+    boundary = {
+        operator.opcode.label
+        for operator in model.main.operators
+        for tensor in (*operator.present_inputs(), *operator.outputs)
+        if tensor in (*model.main.inputs, *model.main.outputs)
+    }
+    if options.io == "keep" and boundary & {"QUANTIZE", "DEQUANTIZE"}:
+        yield Advice(
+            "--io int8",
+            "the model takes or gives floats and quantises them itself: without that it takes integers of a quarter "
+            "of the size, and your code has to give them",
+        )
+
+
+def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
+    if not options.cascade:
+        yield Advice("without --no-cascade", "layers that run a few rows at a time may need far less")
+    if not options.rewrite:
+        yield Advice("without --no-rewrite", "concatenations that are taken apart may need less")
+    if any(_NEEDS_APPROXIMATION in refusal.reason for refusal in report.refused):
+        yield Advice(
+            "--allow-approximate",
+            "some concatenations can be taken apart only if integers are rounded once more; outputs then differ",
+        )
+
+
+def _of_search(report: Report, options: Options) -> Iterator[Advice]:
+    if any(refusal.reason == OUT_OF_TIME for refusal in report.refused):
+        yield Advice("--time-limit", f"a search ended after {options.time_limit:g} seconds; a longer one may find more")
+    if options.cascade and options.effort != "thorough" and not _is_at_inputs_and_outputs(report):
+        higher = "normal or thorough" if options.effort == "quick" else "thorough"
+        yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")
+    if options.cascade and options.max_extra_macs < 1 and not _is_at_inputs_and_outputs(report):
+        yield Advice(
+            "--max-extra-macs",
+            f"stripes may add {100 * options.max_extra_macs:g} % of computation now; more may save memory",
+        )
+
+
+def _is_at_inputs_and_outputs(report: Report) -> bool:
+    """Whether the head is as small as the inputs or outputs themselves."""
+    return report.after.arena_bytes <= report.bounds.io

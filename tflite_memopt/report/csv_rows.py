@@ -1,0 +1,36 @@
+"""A row an operator, or a row a method, as CSV (RFC 4180)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from io import StringIO
+
+from ..memory.figures import ArenaMap, OperatorUse
+from .model import Comparison, MethodUse
+
+
+def operators_csv(arena: ArenaMap) -> str:
+    """Operators in the order in which they run: MACs, bytes alive, and the highest byte of the head in use."""
+    columns = [each.name for each in fields(OperatorUse)]
+    return _csv(columns, (asdict(step) for step in arena.steps))
+
+
+def methods_csv(comparison: Comparison) -> str:
+    """Schedulers, planners and shared objects, a row each."""
+    kinds = (
+        ("scheduler", comparison.schedulers),
+        ("planner", comparison.planners),
+        ("shared objects", comparison.shared_objects),
+    )
+    columns = ["kind", *(each.name for each in fields(MethodUse))]
+    return _csv(columns, ({"kind": kind, **asdict(use)} for kind, uses in kinds for use in uses))
+
+
+def _csv(columns: Sequence[str], rows: Iterable[dict[str, object]]) -> str:
+    stream = StringIO()
+    writer = csv.DictWriter(stream, columns)
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue().encode("utf-8", "replace").decode("utf-8")

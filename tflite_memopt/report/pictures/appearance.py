@@ -1,0 +1,39 @@
+"""Colours and type of the charts: for a page, where they follow light and dark mode, and for a file of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+ROLES = ("input", "output", "inner", "view", "in-place", "overlap", "scratch")
+"""What a rectangle of the arena map can be; each has a colour, and says what it is in words as well."""
+_OKABE_ITO = ("#e69f00", "#009e73", "#56b4e9", "#f0e442", "#cc79a7", "#d55e00", "#999999")
+"""Eight colours that people with any colour vision tell apart (Okabe and Ito, 2008), without black."""
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """``ink`` of words and lines, ``quiet`` of axes, ``paper`` behind them; ``roles`` in the order of ``ROLES``."""
+
+    ink: str
+    quiet: str
+    paper: str
+    bar: str
+    roles: tuple[str, ...]
+
+    def config(self) -> dict[str, Any]:
+        """The configuration of a Vega-Lite chart."""
+        words = {"labelColor": self.ink, "titleColor": self.ink, "labelFontSize": 11, "titleFontSize": 11}
+        return {
+            "background": self.paper,
+            "font": "system-ui, sans-serif",
+            "view": {"stroke": self.quiet},
+            "axis": {**words, "gridColor": self.quiet, "domainColor": self.quiet, "tickColor": self.quiet},
+            "legend": words,
+            "title": {"color": self.ink, "fontSize": 13, "anchor": "start"},
+            "text": {"color": self.ink, "fontSize": 11},
+        }
+
+
+PAGE = Appearance("var(--ink)", "var(--quiet)", "transparent", "var(--bar)", tuple(f"var(--{role})" for role in ROLES))
+FILE = Appearance("#1a1a1a", "#d0d0d0", "#ffffff", "#0072b2", _OKABE_ITO)

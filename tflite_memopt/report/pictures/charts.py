@@ -1,0 +1,202 @@
+"""Charts as Vega-Lite specifications, drawn with altair: memory over time, the arena, operators, stripes, methods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ...memory.figures import ArenaMap
+from ..extras import need
+from ..model import Comparison, MethodUse
+from .appearance import ROLES, Appearance
+from .rows import Row, layer_rows, step_rows, stripe_rows, tensor_rows
+
+Chart = Any
+"""An altair chart; the package is loaded on first use."""
+_HEIGHTS = {"time": 200, "arena": 320, "macs": 140}
+
+
+def arena_charts(arena: ArenaMap, top: int, look: Appearance) -> dict[str, Chart]:
+    """The charts of one model by name: ``time``, ``arena``, ``macs``; the axis of bytes goes up to ``top``."""
+    return {
+        "time": memory_over_time(arena, top, look),
+        "arena": arena_map_chart(arena, top, look),
+        "macs": macs_chart(arena, look),
+    }
+
+
+def memory_over_time(arena: ArenaMap, top: int, look: Appearance) -> Chart:
+    """A bar an operator: bytes alive. A line over it: the highest byte of the arena in use. A dashed one: the head."""
+    alt = need("altair")
+    bars = (
+        _chart(step_rows(arena))
+        .mark_rect(fill=look.bar, stroke=None)
+        .encode(
+            x=_time(alt, arena),
+            x2="end:Q",
+            y=_bytes(alt, "bytes", top, "bytes in use"),
+            y2=alt.datum(0),
+            **_said(alt, _STEP),
+        )
+    )
+    reach = (
+        _chart(step_rows(arena))
+        .mark_rule(stroke=look.ink, strokeWidth=1.5, aria=False)
+        .encode(x="start:Q", x2="end:Q", y="reach:Q")
+    )
+    return (bars + reach + _head_line(alt, arena, look)).properties(height=_HEIGHTS["time"])
+
+
+def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
+    """A rectangle a tensor: the steps in which it is alive, and its bytes of the arena."""
+    alt = need("altair")
+    colour = alt.Color(
+        "role:N",
+        scale=alt.Scale(domain=list(ROLES), range=list(look.roles)),
+        legend=alt.Legend(title=None, orient="bottom", columns=4),
+    )
+    boxes = (
+        _chart(tensor_rows(arena))
+        .mark_rect(stroke=look.ink, strokeWidth=0.5, fillOpacity=0.75)
+        .encode(
+            x=_time(alt, arena),
+            x2="end:Q",
+            y=_bytes(alt, "offset", top, "address in the arena"),
+            y2="top:Q",
+            color=colour,
+            **_said(alt, _TENSOR),
+        )
+    )
+    return (boxes + _head_line(alt, arena, look)).properties(height=_HEIGHTS["arena"])
+
+
+def macs_chart(arena: ArenaMap, look: Appearance) -> Chart:
+    """A bar an operator: its multiply-accumulates."""
+    alt = need("altair")
+    return (
+        _chart(step_rows(arena))
+        .mark_rect(fill=look.bar, stroke=None)
+        .encode(
+            x=_time(alt, arena),
+            x2="end:Q",
+            y=alt.Y("macs:Q", axis=alt.Axis(title="multiply-accumulates", format="~s", tickCount=4)),
+            y2=alt.datum(0),
+            **_said(alt, _STEP),
+        )
+        .properties(height=_HEIGHTS["macs"])
+    )
+
+
+def stripes_chart(before: ArenaMap, after: ArenaMap, look: Appearance) -> Chart | None:
+    """What the original makes whole, as a frame; over it the stripes, at their rows and steps. None without stripes."""
+    alt, stripes = need("altair"), stripe_rows(before, after)
+    if not stripes:
+        return None
+    layers = layer_rows(stripes)
+    names = json.dumps([layer["name"] for layer in layers])
+    axis = alt.Axis(
+        title=None,
+        values=[number + 0.5 for number in range(len(layers))],
+        labelExpr=f"{names}[floor(datum.value)]",
+        labelLimit=160,
+        grid=False,
+        ticks=False,
+    )
+    side = alt.Y("low:Q", scale=alt.Scale(domain=[len(layers), 0]), axis=axis)
+    frames = (
+        _chart(layers)
+        .mark_rect(fill=None, stroke=look.ink, strokeDash=[3, 2])
+        .encode(
+            x=alt.X("start:Q", axis=alt.Axis(title="step", format="d"), scale=alt.Scale(zero=False)),
+            x2="end:Q",
+            y=side,
+            y2="high:Q",
+            **_said(alt, ("name",)),
+        )
+    )
+    boxes = (
+        _chart(stripes)
+        .mark_rect(fill=look.bar, fillOpacity=0.75, stroke=look.ink, strokeWidth=0.5)
+        .encode(x="start:Q", x2="end:Q", y=side, y2="high:Q", **_said(alt, _STRIPE))
+    )
+    return (frames + boxes).properties(height=max(60, 44 * len(layers)))
+
+
+def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Chart:
+    """A bar a method, and a line at the lower bound."""
+    alt = need("altair")
+    rows = [
+        {
+            "method": use.method,
+            "bytes": use.bytes,
+            "bound": use.lower_bound,
+            "said": f"{use.method}: {use.bytes:,} bytes, at least {use.lower_bound:,}, {use.seconds:.3f} seconds",
+        }
+        for use in uses
+    ]
+    order = alt.Y("method:N", sort=None, axis=alt.Axis(title=None))
+    bars = (
+        _chart(rows)
+        .mark_bar(fill=look.bar)
+        .encode(
+            x=alt.X("bytes:Q", axis=alt.Axis(title=title, format=",d", tickCount=5)),
+            y=order,
+            **_said(alt, ("method", "bytes", "bound")),
+        )
+    )
+    bounds = _chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="bound:Q", y=order)
+    return (bars + bounds).properties(height=24 * len(rows) + 10)
+
+
+def comparison_charts(comparison: Comparison, look: Appearance) -> dict[str, Chart]:
+    """The charts of ``compare`` by name, of what was asked for."""
+    kinds = {
+        "schedulers": (comparison.schedulers, "peak in bytes"),
+        "planners": (comparison.planners, "arena in bytes"),
+        "objects": (comparison.shared_objects, "shared objects in bytes"),
+    }
+    return {name: methods_chart(uses, title, look) for name, (uses, title) in kinds.items() if uses}
+
+
+def specification(chart: Chart, look: Appearance, width: int | str) -> dict[str, Any]:
+    """The Vega-Lite specification of a chart, ``width`` in pixels or "container"."""
+    made: dict[str, Any] = chart.properties(width=width, autosize=_FIT).configure(**look.config()).to_dict()
+    return made
+
+
+_FIT = {"type": "fit-x", "contains": "padding"}
+_STEP = ("number", "operator", "output", "bytes", "reach", "macs")
+_TENSOR = ("name", "shape", "type", "operator", "bytes", "offset", "role")
+_STRIPE = ("name", "operator", "first", "last", "bytes")
+_NUMBERS = frozenset({"number", "bytes", "reach", "macs", "offset", "first", "last", "bound"})
+
+
+def _chart(rows: Sequence[Row]) -> Chart:
+    alt = need("altair")
+    return alt.Chart(alt.InlineData(values=list(rows)))
+
+
+def _time(alt: Any, arena: ArenaMap) -> Any:
+    axis = alt.Axis(title="step", format="d", tickMinStep=1, grid=False)
+    return alt.X("start:Q", axis=axis, scale=alt.Scale(domain=[-1, max(1, arena.end - 1)], nice=False))
+
+
+def _bytes(alt: Any, field: str, top: int, title: str) -> Any:
+    axis = alt.Axis(title=title, format=",d", tickCount=6)
+    return alt.Y(f"{field}:Q", axis=axis, scale=alt.Scale(domain=[0, max(1, top)], nice=False))
+
+
+def _head_line(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
+    rows = [{"head": arena.head, "said": f"head: {arena.head:,} bytes"}]
+    line = _chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="head:Q")
+    label = _chart(rows).mark_text(align="right", dy=-6, fill=look.ink, aria=False)
+    return line + label.encode(x=alt.datum(max(1, arena.end - 1)), y="head:Q", text="said:N")
+
+
+def _said(alt: Any, fields: Sequence[str]) -> dict[str, Any]:
+    """Tooltip for the mouse, and a sentence for keyboard and screen reader."""
+    shown = [
+        alt.Tooltip(f"{field}:Q", format=",") if field in _NUMBERS else alt.Tooltip(f"{field}:N") for field in fields
+    ]
+    return {"tooltip": shown, "description": alt.Description("said:N")}

@@ -1,0 +1,178 @@
+"""What the page of each command shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...equivalence.verdict import Verdict
+from ...memory.figures import ArenaMap, MemoryUse
+from ..model import Analysis, Comparison, Report, Summary
+from ..names import short_name
+from .appearance import PAGE
+from .charts import arena_charts, comparison_charts, stripes_chart
+from .page import Column, Lines, Page, PageTable, Picture, Side, html_of
+
+_ROOM = 1.08
+"""Over the highest bar, so that the line of the head and its words are inside."""
+_TEXTS = {
+    "time": (
+        "Memory over time",
+        "A bar an operator, in the order in which they run: the bytes that are in use while it runs. The line above a "
+        "bar is the highest byte of the arena in use then: what lies between the two are gaps. The dashed line is the "
+        "head, the memory that all operators share.",
+    ),
+    "arena": (
+        "The arena",
+        "Each rectangle is a tensor: from left to right the steps in which it is needed, from bottom to top its bytes "
+        "of memory. Rectangles that lie on each other are bytes used twice: a view holds the same values as what it "
+        "lies on; in-place and overlap are outputs written over an input that is no longer needed.",
+    ),
+    "macs": ("Computation", "Multiply-accumulates of each operator, in the order in which they run."),
+}
+
+
+def report_page(report: Report) -> bytes:
+    """The page of ``optimize``."""
+    before, after = report.arena["before"], report.arena["after"]
+    pictures = [*_pairs({"before": before, "after": after}), *_stripes(before, after)]
+    tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_proof(report))
+    lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
+    title = f"{report.model or 'model'}: before and after"
+    return html_of(Page(title, report.summary.headline, lists, pictures, (*tables, _operators(after))))
+
+
+def analysis_page(analysis: Analysis) -> bytes:
+    """The page of ``analyze``."""
+    arena, sizes = analysis.arena, {"now": analysis.file_bytes}
+    title = f"{analysis.model or 'model'}: memory"
+    tables = (_figures({"now": analysis.memory}, sizes), _operators(arena))
+    return html_of(Page(title, analysis.summary.headline, _lists(analysis.summary), _pairs({"now": arena}), tables))
+
+
+def comparison_page(comparison: Comparison) -> bytes:
+    """The page of ``compare``."""
+    texts = {
+        "schedulers": ("Orders of operators", "The peak of the order that each method finds."),
+        "planners": ("Places of tensors", f"The arena of each method, in the order of {comparison.planned_order}."),
+        "objects": ("Shared objects", "For runtimes that cannot place tensors at offsets: bytes of all objects."),
+    }
+    ends = " A bar is what the method needs, the line on it what none can go below."
+    pictures = [
+        Picture(texts[name][0], texts[name][1] + ends, (Side(name, "", chart),))
+        for name, chart in comparison_charts(comparison, PAGE).items()
+    ]
+    columns = (
+        Column("method"),
+        Column("bytes", True),
+        Column("lower bound", True),
+        Column("proved"),
+        Column("s", True),
+    )
+    rows = [
+        (use.method, f"{use.bytes:,}", f"{use.lower_bound:,}", "optimal" if use.optimal else "no", f"{use.seconds:.3f}")
+        for uses in (comparison.schedulers, comparison.planners, comparison.shared_objects)
+        for use in uses
+    ]
+    title = f"{comparison.model or 'model'}: methods side by side"
+    headline = f"{comparison.operators} operators, {comparison.kernels} kernels"
+    return html_of(Page(title, headline, (), pictures, (PageTable("In figures", columns, rows),)))
+
+
+def _lists(summary: Summary) -> tuple[Lines, ...]:
+    advice = [f"{each.option}: {each.text}" for each in summary.advice]
+    return (
+        Lines("What changed", summary.changes),
+        Lines("What limits it now", summary.limits),
+        Lines("What would help", advice),
+    )
+
+
+def _pairs(arenas: Mapping[str, ArenaMap]) -> list[Picture]:
+    """Each kind of chart, of every model, on one scale of bytes."""
+    top = round(_ROOM * max(arena.head for arena in arenas.values()))
+    charts = {side: arena_charts(arena, top, PAGE) for side, arena in arenas.items()}
+    return [
+        Picture(
+            title,
+            text,
+            [Side(f"{kind}-{side}", side if len(arenas) > 1 else "", charts[side][kind]) for side in arenas],
+        )
+        for kind, (title, text) in _TEXTS.items()
+    ]
+
+
+def _stripes(before: ArenaMap, after: ArenaMap) -> Iterator[Picture]:
+    chart = stripes_chart(before, after, PAGE)
+    if chart is not None:
+        text = (
+            "Layers that run a few rows at a time. The dashed frame is what the original makes at once, from its first "
+            "row at the top to its last; the boxes in it are the rows that are made in each step now."
+        )
+        yield Picture("Stripes", text, (Side("stripes", "", chart),))
+
+
+def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> PageTable:
+    columns = (Column("bytes"), *(Column(side, True) for side in sides))
+    rows: list[tuple[str, list[int | str | None]]] = [
+        ("arena to reserve, target", [use.required_bytes.get("target") for use in sides.values()]),
+        ("arena to reserve, 32-bit", [use.required_bytes["32"] for use in sides.values()]),
+        ("arena to reserve, 64-bit", [use.required_bytes["64"] for use in sides.values()]),
+        ("head: tensors and scratch", [use.arena_bytes for use in sides.values()]),
+        ("largest working set", [use.peak_bytes for use in sides.values()]),
+        *((f"TFLM measured {part} (64-bit)", [use.tflm.get(part) for use in sides.values()]) for part in _PARTS),
+        ("operators", [use.operators for use in sides.values()]),
+        ("multiply-accumulates", [use.macs for use in sides.values()]),
+        ("file", [file_bytes[side] for side in sides]),
+    ]
+    known = [(label, *(_figure(value) for value in values)) for label, values in rows if any(values)]
+    return PageTable("In figures", columns, known)
+
+
+_PARTS = ("head", "tail", "total")
+
+
+def _figure(value: int | str | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else value or "-"
+
+
+def _proof(report: Report) -> Iterator[PageTable]:
+    columns = tuple(map(Column, ("runtime", "verdict", "samples", "largest difference", "reason")))
+    rows = [(name, *_verdict(verdict)) for name, verdict in report.equivalence.items()]
+    said = (
+        "TFLM itself ran the plan." if report.basis.plan_executed else f"The plan was not run: {report.basis.reason}."
+    )
+    if report.basis.coverage is not None and not report.basis.coverage.is_complete:
+        said += f" Of the original, {report.basis.coverage.shortfall}."
+    if not rows:
+        said = "Equality was not proved (--no-verify)."
+    yield PageTable("Does it compute the same?", columns, rows, said)
+
+
+def _verdict(verdict: Verdict) -> tuple[str, ...]:
+    word = {True: "equal", False: "DIFFERENT", None: "no verdict"}[verdict.equal]
+    gap = "-" if verdict.equal is None else f"{verdict.max_abs_diff:g}"
+    exactness = "" if verdict.exactness == "exact" or not verdict.equal else f" ({verdict.exactness})"
+    return word + exactness, str(verdict.samples), gap, verdict.reason or ""
+
+
+def _operators(arena: ArenaMap) -> PageTable:
+    columns = (
+        Column("", True),
+        Column("operator"),
+        Column("output"),
+        Column("bytes in use", True),
+        Column("scratch", True),
+        Column("multiply-accumulates", True),
+    )
+    rows = [
+        (
+            str(number),
+            step.operator,
+            short_name(step.output),
+            f"{step.working_set:,}",
+            f"{step.scratch_bytes:,}",
+            f"{step.macs:,}",
+        )
+        for number, step in enumerate(arena.steps)
+    ]
+    return PageTable("All operators", columns, rows, folded=True)

@@ -1,0 +1,146 @@
+"""A report in sentences: one line first, then what changed and why, what limits the result, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..equivalence.verdict import Verdict
+from ..ir.change import RewriteUse
+from ..memory.figures import Bounds, MemoryUse
+from ..memory.libraries import LibraryNeed
+from .model import Advice, Report, Summary
+from .names import short_name
+from .sizes import in_words, smallest_fitting
+
+_RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "tensorflow": "TensorFlow", "runner": "your runner"}
+_MOST_CHANGES = 6
+_MOST_NAMES = 3
+
+
+def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
+    """The sentences of an ``optimize`` report, the advice worked out before."""
+    limits = limits_of(report.after, report.bounds, report.objective == "head")
+    return Summary(headline(report), tuple(_changes(report)), limits, tuple(advice))
+
+
+def summary_of_analysis(memory: MemoryUse, bounds: Bounds, libraries: Mapping[str, LibraryNeed]) -> Summary:
+    """The sentences of an ``analyze`` report."""
+    need = memory.required_for_target
+    first = f"RAM {need:,} bytes; {_fit(need, libraries)}"
+    advice = Advice("tflite-memopt optimize", "makes a model that needs less, and proves that it computes the same")
+    return Summary(first, (), limits_of(memory, bounds, False), (advice,))
+
+
+def headline(report: Report) -> str:
+    """One line: RAM before and after, what is proved and where, and which common size it fits."""
+    is_head = report.objective == "head"
+    before, after = (
+        memory.arena_bytes if is_head else memory.required_for_target for memory in (report.before, report.after)
+    )
+    change = f" ({100 * (after - before) / before:+.0f} %)" if before and after != before else " (no change)"
+    what = "head of the arena" if is_head else "RAM"
+    return f"{what} {before:,} -> {after:,} bytes{change}, {_proved(report)}; {_fit_of(report, after)}"
+
+
+def _proved(report: Report) -> str:
+    if not report.equivalence:
+        return "equality NOT proved (--no-verify)"
+    agreeing = [name for name, verdict in report.equivalence.items() if verdict.equal]
+    where = " and ".join(_RUNTIMES.get(name, name) for name in sorted(agreeing, reverse=True))
+    word = _word(report.equivalence)
+    plan = "" if report.basis.plan_executed else ", the plan itself was not run"
+    return f"{word}, checked on {where}{plan}" if agreeing else "equality NOT proved: no runtime could judge"
+
+
+def _word(verdicts: Mapping[str, Verdict]) -> str:
+    exactness = {verdict.exactness for verdict in verdicts.values() if verdict.equal}
+    if "approximates" in exactness:
+        return "outputs APPROXIMATE"
+    return "outputs equal within a stated tolerance" if "reassociates" in exactness else "outputs equal"
+
+
+def _fit_of(report: Report, need: int) -> str:
+    if report.budget is None:
+        return _fit(need, {} if report.objective == "head" else report.libraries["after"])
+    size = in_words(report.budget)
+    return f"fits {size}" if report.within_budget else f"DOES NOT FIT {size}: {need - report.budget:,} bytes too many"
+
+
+def _fit(need: int, libraries: Mapping[str, LibraryNeed]) -> str:
+    """The common size that holds ``need``, and the one that holds what any measured library would need instead."""
+    size = smallest_fitting(need)
+    if size is None:
+        return "fits no common size"
+    most = max((each.required for each in libraries.values() if each.measured), default=need)
+    if most <= size:
+        return f"fits {in_words(size)}"
+    larger = smallest_fitting(most)
+    other = f"up to {most:,} bytes" if larger is None else in_words(larger)
+    return f"fits {in_words(size)} with TFLM's own kernels, {other} with other measured ones (name a --target)"
+
+
+def _changes(report: Report) -> Iterator[str]:
+    if not report.rewrites:
+        yield "the operators are the same as before"
+    for use in report.rewrites[:_MOST_CHANGES]:
+        yield _rewrite(use)
+    if len(report.rewrites) > _MOST_CHANGES:
+        yield f"{len(report.rewrites) - _MOST_CHANGES} more rewrites: --explain shows them"
+    yield "every tensor has its place in memory written into the file, where TFLM reads it"
+    if report.sharing:
+        views = sum(use.kind == "view" for use in report.sharing)
+        over = len(report.sharing) - views
+        parts = [f"{views} outputs are a part of their input or the reverse"] if views else []
+        parts += [f"{over} are written over an input that is no longer needed"] if over else []
+        yield f"bytes used twice: {', '.join(parts)}"
+    yield _price(report)
+
+
+def _rewrite(use: RewriteUse) -> str:
+    names = [short_name(name) for name in use.operators]
+    saved = f", saves {use.saved_bytes:,} bytes" if use.saved_bytes else ""
+    if use.rule.startswith("cascade in ") and len(names) > 1:
+        return f"{use.rule}: {len(names)} operators, {names[0]} to {names[-1]}{saved}"
+    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}{saved}"
+
+
+def _price(report: Report) -> str:
+    before, after, sizes = report.before, report.after, report.file_bytes
+    macs = 100 * (after.macs - before.macs) / max(1, before.macs)
+    return (
+        f"the price: {after.operators - before.operators:+,} operators, {macs:+.1f} % multiply-accumulates, "
+        f"{sizes['after'] - sizes['before']:+,} bytes of file"
+    )
+
+
+def _share(memory: MemoryUse, is_head: bool) -> str:
+    tail = memory.required_for_target - max(memory.arena_bytes, _temporaries(memory))
+    head = f"{memory.arena_bytes:,} for tensors (the head)"
+    return head if is_head else f"{head} and {tail:,} for TFLM's own structures (the tail)"
+
+
+def _temporaries(memory: MemoryUse) -> int:
+    return memory.planner_temporary_bytes.get("target", memory.planner_temporary_bytes["32"])
+
+
+def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ...]:
+    """What would have to get smaller for the model to need less."""
+    found = [f"{_share(memory, is_head)}"]
+    if not is_head and _temporaries(memory) > memory.arena_bytes:
+        found.append(
+            f"while it loads the model, TFLM's planner needs {_temporaries(memory):,} bytes for its "
+            f"{memory.tensors} tensors: more than the head; only fewer tensors help"
+        )
+        return tuple(found)
+    if memory.arena_bytes <= bounds.io:
+        found.append("the head is as small as the inputs or outputs: only a smaller interface helps")
+    elif memory.peak is not None:
+        step = memory.peak
+        found.append(
+            f"the head is set by operator {step.index} {step.operator} '{short_name(step.output)}', which needs "
+            f"{step.bytes:,} bytes at once; inputs and outputs alone need {bounds.io:,}"
+        )
+        if memory.arena_bytes > step.bytes:
+            found.append(f"{memory.arena_bytes - step.bytes:,} bytes of the head are gaps between tensors")
+    return tuple(found)
