@@ -82,9 +82,8 @@ def _jobs(tiny: bool, int8: bool) -> list[Job]:
 def _people_jobs() -> list[Job]:
     from scripts.zoo_networks.people.build import build_people
     from scripts.zoo_networks.people.catalogue import PEOPLE
-    from scripts.zoo_networks.people.convert import NUMBERS
 
-    every = ((name, numbers) for name in PEOPLE for numbers in NUMBERS)
+    every = ((name, numbers) for name, each in PEOPLE.items() for numbers in each.numbers)
     return [
         Job(name, f"people_{name}_{numbers}", partial(build_people, name, numbers, SEED)) for name, numbers in every
     ]

@@ -7,6 +7,7 @@ from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
 from .rules.folded_bias import FOLDED_BIAS
+from .rules.folded_shapes import FOLDED_SHAPES
 from .rules.identity import IDENTITY
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
@@ -20,6 +21,7 @@ from .rules.subsampled_slice import SUBSAMPLED_SLICE
 
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
+    FOLDED_SHAPES,
     IDENTITY,
     SUBSAMPLED_SLICE,
     SLICE_OF_PADDING,

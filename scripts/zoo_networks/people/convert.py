@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Iterator
 from typing import Any, Literal, cast
 
@@ -32,7 +34,8 @@ def convert(model: keras.Model, data: Data, numbers: Numbers) -> bytes:
         kind = tf.int8 if numbers == "int8" else tf.int16
         converter.inference_input_type = converter.inference_output_type = kind
     try:
-        return cast(bytes, converter.convert())
+        with contextlib.redirect_stdout(io.StringIO()):  # Keras tells where it puts a copy in between.
+            return cast(bytes, converter.convert())
     except RuntimeError as error:
         raise NoConversionError(str(error).splitlines()[0]) from error
 

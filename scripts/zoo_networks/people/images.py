@@ -84,7 +84,9 @@ def ssd(size: int = 96) -> keras.Model:
         x = _conv(_depthwise(_conv(_depthwise(x, 3, stride), channels, 1), 3), channels, 1)
         scales.append(x)
     boxes, scores = ([_head(x, 3 * wide, wide) for x in scales[1:]] for wide in (4, 4))
-    return keras.Model(inputs, [layers.Concatenate(axis=1)(boxes), layers.Softmax()(layers.Concatenate(axis=1)(scores))])
+    return keras.Model(
+        inputs, [layers.Concatenate(axis=1)(boxes), layers.Softmax()(layers.Concatenate(axis=1)(scores))]
+    )
 
 
 def yolo_tiny(size: int = 96) -> keras.Model:

@@ -19,7 +19,7 @@ class Data:
     def __init__(self, model: keras.Model, seed: int) -> None:
         self._random = np.random.default_rng(seed)
         self._pictures = [self._smooth(tensor.shape[1:]) for tensor in model.inputs]
-        self._answers = [self._answer(tensor.shape[1:], _is_softmax(model, at)) for at, tensor in enumerate(model.outputs)]
+        self._answers = [self._answer(tensor.shape[1:]) for tensor in model.outputs]
 
     def batch(self, count: int) -> tuple[list[Array], list[Array]]:
         """Inputs and outputs of ``count`` samples."""
@@ -35,16 +35,17 @@ class Data:
         smooth: Array = values / values.std()
         return smooth
 
-    def _answer(self, shape: tuple[int, ...], is_softmax: bool) -> Array:
+    def _answer(self, shape: tuple[int, ...]) -> Array:
+        """One class of several for scores, numbers between 0 and 1 for all else."""
         values = self._random.uniform(0, 1, (KINDS, *shape)).astype(np.float32)
-        if not is_softmax:
+        if len(shape) > 1:
             return values
         chosen: Array = np.eye(shape[-1], dtype=np.float32)[values.argmax(-1)]
         return chosen
 
 
-def train(model: keras.Model, seed: int) -> Data:
-    """Train the model for a few steps; the data, for calibration."""
+def train(model: keras.Model, seed: int) -> None:
+    """Train the model for a few steps."""
     data = Data(model, seed)
     random = np.random.default_rng(seed)
     for layer in model.layers:
@@ -56,9 +57,3 @@ def train(model: keras.Model, seed: int) -> Data:
     for _ in range(STEPS):
         inputs, answers = data.batch(BATCH)
         model.train_on_batch(inputs, answers)
-    return data
-
-
-def _is_softmax(model: keras.Model, output: int) -> bool:
-    name = model.outputs[output].name
-    return "softmax" in name.lower() or getattr(getattr(model.layers[-1], "activation", None), "__name__", "") == "softmax"
