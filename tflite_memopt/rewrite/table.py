@@ -13,6 +13,7 @@ from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .rules.restored_dilation import RESTORED_DILATION
+from .rules.same_padding import SAME_PADDING
 from .rules.slice_of_padding import SLICE_OF_PADDING
 from .rules.split_channelwise import SPLIT_CHANNELWISE
 from .rules.split_depthwise import SPLIT_DEPTHWISE
@@ -29,6 +30,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     CONSTANT_FOLDING,
     *RESTORED_DILATION,
     *FOLDED_BIAS,
+    SAME_PADDING,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
