@@ -10,7 +10,11 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-SOURCES = (Path("tflite_memopt/plan/exact/tree.py"), Path("tflite_memopt/plan/hill_climb/moves.py"))
+SOURCES = (
+    Path("tflite_memopt/plan/exact/tree.py"),
+    Path("tflite_memopt/plan/exact/disjunctive.py"),
+    Path("tflite_memopt/plan/hill_climb/moves.py"),
+)
 COPIES = Path("build/cython")
 
 

@@ -32,12 +32,7 @@ def main(operators: int) -> None:
     data = write_model(long_chain(operators))
     report = tflite_memopt.optimize(data, Options(verify=False, cascade=False)).report
     pages = {"analyze": analysis_page(tflite_memopt.analyze(data)), "optimize": report_page(report)}
-    print(
-        *table(
-            "page | operators | bytes | ms until it can be used | ms until all is drawn | requests | console messages"
-        ),
-        sep="\n",
-    )
+    print(*table(_COLUMNS), sep="\n")
     for name, page in pages.items():
         print(row(f"`{name} --html`", operators, len(page), *measured(page)))
 

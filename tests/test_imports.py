@@ -16,10 +16,10 @@ LEVELS = (
     ("analysis", "io", "kernels"),
     ("options",),
     ("memory", "equivalence"),
-    ("cascade", "report", "rewrite"),
+    ("cascade", "firmware", "report", "rewrite"),
     ("pipeline",),
-    ("cli", "__init__"),
-    ("__main__",),
+    ("cli", "keras_model"),
+    ("__init__", "__main__"),
 )
 """The top of the package, lowest first. A part imports from lower levels, and always from the next one."""
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}

@@ -11,11 +11,14 @@ import pytest
 import tflite_memopt
 from tests.models import mobile_chain
 from tflite_memopt import EquivalenceError, Options, pipeline
+from tflite_memopt.cascade.judge import StripeJudge
 from tflite_memopt.equivalence.inputs import inputs_from_npz
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.rewrite.search import _SiteSearch
 
 OPTIONS = Options(samples=2, time_limit=2, objective="head", kernels="reference")
 DATA = write_model(mobile_chain(48))
@@ -115,6 +118,63 @@ def test_the_first_interruption_ends_the_search_and_the_second_the_run(
     monkeypatch.setattr(pipeline, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "keep_best": True}))
+
+
+def interrupting(owner: type, name: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C at the call of a method that follows so many others."""
+    real, calls = getattr(owner, name), []
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        calls.append(name)
+        if len(calls) == after + 1:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    monkeypatch.setattr(owner, name, counted)
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_an_interrupted_search_for_stripes_hands_over_the_best_it_had(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unstriped = tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "cascade": False})).report
+    interrupting(StripeJudge, "draft", after, monkeypatch)
+    report = tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "keep_best": True})).report
+    assert report.warnings[0].startswith("interrupted in the search for stripes")
+    assert any(use.rule.startswith("cascade in") for use in report.rewrites)
+    assert report.after.arena_bytes < unstriped.after.arena_bytes
+    assert report.equivalence["tflm"].equal
+
+
+def joined_twice() -> bytes:
+    """Two wide concatenations in a row, each read by a depthwise convolution: in parts they need less."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 16, 16, 4))
+    for _ in range(2):
+        y = b.conv(b.depthwise(b.concat([b.conv(y, 16, seed=seed) for seed in (1, 2)])), 4, seed=3)
+    return write_model(b.finish(y))
+
+
+def test_an_interrupted_search_for_concatenations_hands_over_the_best_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, options = joined_twice(), Options(**{**vars(OPTIONS), "cascade": False})
+    rules = [use.rule for use in tflite_memopt.optimize(data, options).report.rewrites]
+    assert rules
+    interrupting(_SiteSearch, "_toggled", 0, monkeypatch)
+    report = tflite_memopt.optimize(data, Options(**{**vars(options), "keep_best": True})).report
+    assert report.warnings[0].startswith("interrupted in rewriting")
+    assert [use.rule for use in report.rewrites] == rules
+    assert report.equivalence["tflm"].equal
+
+
+@pytest.mark.parametrize("owner", [StripeJudge, _SiteSearch])
+def test_an_interruption_before_anything_was_found_leaves_what_is_complete(
+    owner: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "cost" if owner is StripeJudge else "_cost"
+    interrupting(owner, name, 0, monkeypatch)
+    report = tflite_memopt.optimize(joined_twice(), Options(**{**vars(OPTIONS), "keep_best": True})).report
+    assert report.warnings[0].startswith("interrupted in")
+    assert report.equivalence["tflm"].equal
 
 
 def test_a_plan_that_was_not_executed_is_said_and_can_be_refused() -> None:

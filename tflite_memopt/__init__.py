@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         UnsupportedModelError,
         UsageError,
     )
+    from .keras_model import ram_of
     from .options import Options
     from .pipeline import Result, analyze, compare, optimize, verify
     from .report.model import Analysis, Comparison, Report
@@ -48,6 +49,7 @@ _HOMES = {
     "compare": "pipeline",
     "from_json": "report.schema",
     "optimize": "pipeline",
+    "ram_of": "keras_model",
     "verify": "pipeline",
 }
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "compare",
     "from_json",
     "optimize",
+    "ram_of",
     "verify",
 ]
 

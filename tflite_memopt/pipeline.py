@@ -21,7 +21,7 @@ from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
-from .ir.origin import pieces_in
+from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
@@ -29,7 +29,7 @@ from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
 from .memory.label import label_of
 from .memory.layout import memory_layout
-from .memory.libraries import LibraryNeed
+from .memory.libraries import LibraryNeed, miscomputed
 from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
@@ -78,7 +78,24 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
     before = original.libraries if is_right else None
-    run = _Setting(shaped_file.data, profile, clock, progress, Interruption(options.keep_best, progress), [])
+    run = _Setting(shaped_file.data, profile, clock, progress, Interruption(options.keep_best, progress), looked_at, [])
+    shaped, written, proof = _best_proved(run, options, before)
+
+    inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
+    uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
+    refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
+    outcome = RunOutcome(shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds())
+    report = build_report(original, shaped.model, outcome, profile, options)
+    return Result(written, replace(report, warnings=(*run.notes, *report.warnings)))
+
+
+def _best_proved(
+    run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None
+) -> tuple[_Shaped, bytes, Proof]:
+    """The first result that is proved equal and makes no library need more, with one step after another left out.
+
+    ``before`` is what each library needs for the original, None if it runs wrongly.
+    """
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
@@ -86,25 +103,18 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
         if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
             continue
         try:
-            written, proof = _prove(run, shaped, attempt, looked_at)
+            written, proof = _prove(run, shaped, attempt)
         except FailedProofError as failure:
             if number == len(attempts):
                 raise
             if options.keep_failures is not None:
-                save_failure(options.keep_failures, step, failure, looked_at)
+                save_failure(options.keep_failures, step, failure, run.looked_at)
             dropped.append(f"{step} left out, since the result failed its proof; please report this model: {failure}")
-            progress(dropped[-1])
+            run.progress(dropped[-1])
             continue
         break
-
-    stages = shaped.rewritten, shaped.cascaded
-    inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
-    uses, refused = ([each for stage in stages for each in getattr(stage, kind)] for kind in ("uses", "refused"))
-    outcome = RunOutcome(
-        shaped.arrangement, len(written), (*inferred, *uses), tuple(refused), proof, shaped.arenas, clock.seconds()
-    )
-    report = build_report(original, shaped.model, outcome, profile, options)
-    return Result(written, replace(report, warnings=(*dropped, *run.interruption.said, *run.notes, *report.warnings)))
+    run.notes[:] = (*dropped, *run.interruption.said, *run.notes)
+    return shaped, written, proof
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,7 @@ class _Setting:
     clock: StageClock
     progress: Progress
     interruption: Interruption
+    looked_at: Original | None
     notes: list[str]
 
 
@@ -173,10 +184,12 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
     is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
+    # A rewrite must not lead to an operator that a kernel library computes wrongly.
+    is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(read_model(run.data), profile))
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
 
 
-def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original | None) -> tuple[bytes, Proof]:
+def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Proof]:
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):
@@ -197,8 +210,9 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options, looked_at: Original
             # The wheel has the reference kernels: it says nothing of the scratch of others.
             promise=_promise(placement.memory, "64") if profile.in_wheel else NO_PROMISE,
             runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
+            loop_pieces=pieces_in_loops(shaped.model),
         )
-        return written, prove(subject, options, run.progress, looked_at)
+        return written, prove(subject, options, run.progress, run.looked_at)
 
 
 def _promise(memory: MemoryUse, layout: str) -> Promise:
@@ -206,14 +220,19 @@ def _promise(memory: MemoryUse, layout: str) -> Promise:
     return Promise(required, memory.arena_bytes)
 
 
-def analyze(source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None) -> Analysis:
-    """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`."""
+def analyze(
+    source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None, sram: int | None = None
+) -> Analysis:
+    """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`.
+
+    ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
+    """
     profile = profile_for(target, kernels)
     data, name = _load(source)
     model = read_model(data)
     check_model(model)
     mark_placeholders(model, offline_plan.decode(model) or {})
-    return build_analysis(model, name, len(data), profile)
+    return build_analysis(model, name, len(data), profile, sram)
 
 
 def verify(

@@ -54,9 +54,7 @@ def build_runner(name: str, build: Build, sources: Sources, cache: Path, jobs: i
     absent = sources.missing(build.library)
     if problem or absent:
         raise UsageError(f"cannot build {name}: {problem or 'no sources of ' + ', '.join(absent)}")
-    library = _key(
-        sources.key, (NATIVE / "Makefile").read_text(), (NATIVE / "precompiled.h").read_text(), _compiler(build)
-    )
+    library = _library_key(build, sources)
     folder = cache / f"{name}-{_key(library, *_own_sources(), _QEMU, sources.commit(build.library))}"
     runner = folder / "runner"
     if runner.exists():
@@ -69,6 +67,17 @@ def build_runner(name: str, build: Build, sources: Sources, cache: Path, jobs: i
             _make(name, build, sources, objects, program, jobs)
             _finish(name, build, program, runner)
     return runner
+
+
+def built_library(name: str, build: Build, sources: Sources, cache: Path, jobs: int = 2) -> Path:
+    """The static library of TFLM with the kernels of a build, for programs of your own. Raises as ``build_runner``."""
+    build_runner(name, build, sources, cache, jobs)
+    return cache / f"objects-{build.core}-{_library_key(build, sources)}" / f"lib-{build.kernels}.a"
+
+
+def _library_key(build: Build, sources: Sources) -> str:
+    makefile, header = (NATIVE / "Makefile").read_text(), (NATIVE / "precompiled.h").read_text()
+    return _key(sources.key, makefile, header, _compiler(build))
 
 
 def _make(name: str, build: Build, sources: Sources, objects: Path, program: Path, jobs: int) -> None:

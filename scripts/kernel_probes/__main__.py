@@ -11,7 +11,7 @@ from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
 from scripts.kernel_probes.probe import SAMPLES, STEP, Execute, on_runner, on_wheel, probe
 from scripts.kernel_probes.tables import all_rows, closing_line, grid_of, group_rows
-from scripts.kernel_probes.windows import random_windows
+from scripts.kernel_probes.windows import KINDS, random_windows
 from tflite_memopt.equivalence.external_runner import command_of
 from tflite_memopt.errors import UsageError
 from tflite_memopt.kernels.profiles import profile_named
@@ -23,6 +23,7 @@ from tflite_memopt.kernels.profiles import profile_named
 @click.option("--runner", help="On a runner of your own, a command.")
 @click.option("--kernels", help="The profile whose rules are probed. Default: the build's, else reference.")
 @click.option("--random", "count", default=0, help="This many random operators in place of the grid.")
+@click.option("--kind", default=KINDS[0], show_default=True, type=click.Choice(KINDS), help="Of random operators.")
 @click.option("--seed", default=0, show_default=True, help="Of the random operators.")
 @click.option("--step", default=STEP, show_default=True, help="Bytes between two distances; 1 for int8 operators only.")
 @click.option("--summary", is_flag=True, help="One line for each group of operators.")
@@ -32,6 +33,7 @@ def main(
     runner: str | None,
     kernels: str | None,
     count: int,
+    kind: str,
     seed: int,
     step: int,
     summary: bool,
@@ -46,7 +48,9 @@ def main(
         f"Made by `scripts/probe_kernels {' '.join(sys.argv[1:])}`: {SAMPLES} inputs a probe, steps of {step} bytes."
     )
     click.echo("Distances are offset(input) - offset(output) in bytes; sharing may be used at the rule's or above.\n")
-    cases = [window.case for window in random_windows(count, seed)] if count else grid_of(full, bool(build or runner))
+    cases = (
+        [window.case for window in random_windows(count, seed, kind)] if count else grid_of(full, bool(build or runner))
+    )
     with click.progressbar(cases, file=sys.stderr, label="operators") as bar:
         probes = [found for case in bar for found in probe(case, relations, execute, step)]
     for line in group_rows(probes) if summary else all_rows(probes):

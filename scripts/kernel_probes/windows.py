@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -227,18 +227,33 @@ def _other_types() -> list[Window]:
     return found
 
 
-def random_windows(count: int, seed: int) -> list[Window]:
-    """``count`` random int8 operators, of at most 4,000 bytes of input and of output."""
+KINDS = ("int8", "int16", "int4", "batched")
+"""Of random operators: int16 activations, 4-bit filters, and int8 with two or three batches, beside plain int8."""
+
+
+def random_windows(count: int, seed: int, kind: str = "int8") -> list[Window]:
+    """``count`` random operators of a kind, of at most 4,000 values of input and of output."""
     rng = np.random.default_rng(seed)
     found: list[Window] = []
     while len(found) < count:
-        window = _random_window(rng)
+        window = _of_kind(_random_window(rng), kind, rng)
+        if kind == "int4" and window.name in (AVERAGE, MAXIMUM):
+            continue
         if not window.is_possible or min(window.output_shape) < 1:
             continue
-        sizes = window.height * window.width * window.depth, int(np.prod(window.output_shape))
+        sizes = window.batches * window.height * window.width * window.depth, int(np.prod(window.output_shape))
         if max(sizes) <= 4000:
             found.append(window)
     return found
+
+
+def _of_kind(window: Window, kind: str, rng: np.random.Generator) -> Window:
+    if kind == "int16":
+        weights = DType.INT16 if window.name in (AVERAGE, MAXIMUM) else DType.INT8
+        return replace(window, dtype=DType.INT16, weights=weights)
+    if kind == "int4":
+        return replace(window, weights=DType.INT4)
+    return replace(window, batches=int(rng.integers(2, 4))) if kind == "batched" else window
 
 
 def _random_window(rng: np.random.Generator) -> Window:

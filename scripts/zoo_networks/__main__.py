@@ -108,8 +108,8 @@ def build(name: str, tiny: bool, int8: bool) -> bytes:
     import keras
 
     from scripts.zoo_networks.catalogue import NETWORKS
-    from scripts.zoo_networks.convert import Precision, to_tflite
     from scripts.zoo_networks.weights import randomise
+    from tflite_memopt.keras_model import Precision, to_tflite
 
     network = NETWORKS[name]
     keras.utils.clear_session()  # Layer names count up, and reach the file.

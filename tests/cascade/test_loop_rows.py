@@ -9,15 +9,21 @@ from tests.cascade.networks import TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
 from tflite_memopt import analyze
 from tflite_memopt.analysis.loops import loops_of
+from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.placeholders import mark_placeholders
+from tflite_memopt.cascade.loop.least import least_head, loop_macs
 from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
 from tflite_memopt.cascade.receptive_field import Rows
 from tflite_memopt.cascade.region import Region
+from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.making import add_buffer
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.options import Options
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
 
@@ -45,13 +51,15 @@ def test_every_row_that_is_read_is_made_in_some_turn(form: LoopForm, seed: int) 
     if isinstance(turns, str):
         return
     read = rows_read(region)
-    made = lower_loop(model, model.main, region, turns)
-    assert {each.of for each in made} == set(read)
-    for each in made:
-        rows = {row for first in each.first for row in range(first, first + each.count)}
-        assert rows >= read[each.of], each
-        (tensor,) = [t for t in model.graphs[each.body].tensors if t.name == each.name]
-        assert tensor.shape[1] == each.count
+    lower_loop(model, model.main, region, turns)
+    made = [tensor for tensor in model.graphs[-1].tensors if tensor.origin is not None and tensor.origin.turns]
+    found: dict[str, set[int]] = {}
+    for tensor in made:
+        assert tensor.origin is not None
+        for first in tensor.origin.turns:
+            found.setdefault(tensor.origin.name, set()).update(range(first, first + tensor.shape[1]))
+    assert set(found) == set(read)
+    assert all(found[name] >= rows for name, rows in read.items())
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -104,3 +112,19 @@ def test_a_looped_model_can_be_optimised_again() -> None:
     again = read_model(write_model(model))
     mark_placeholders(again, offline_plan.decode(again) or {})
     assert placement_of(again).memory.arena_bytes == placement.memory.arena_bytes
+
+
+@pytest.mark.parametrize("mode", LOOP_MODES)
+@pytest.mark.parametrize("seed", range(8))
+def test_what_turns_say_is_what_a_written_loop_takes(mode: LoopMode, seed: int) -> None:
+    model = random_network(seed, TYPES[seed % 3], 4, height=24)
+    region = max(regions(model), key=lambda each: len(each.operators))
+    turns = turns_of(region, 1 + seed % 2, mode[2], *mode[:2])
+    if isinstance(turns, str):
+        return
+    profile = profile_named("reference" if seed % 2 else "portable")
+    before = model_macs(model) - sum(map(operator_macs, region.operators))
+    macs, least = loop_macs(region, turns), least_head(region, turns, shares=bool(seed % 2))
+    lower_loop(model, model.main, region, turns)
+    assert before + macs == model_macs(model)
+    assert least <= arrange(model, profile, Options(time_limit=5)).placement.memory.arena_bytes

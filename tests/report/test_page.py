@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tflite_memopt
-from tests.models import mobile_chain
+from tests.models import irregular_model, mobile_chain
 from tests.report.browser import MARKS, installed_chromium, opened
 from tflite_memopt import Options, Report, UsageError
 from tflite_memopt.io.writer import write_model
@@ -56,6 +56,7 @@ def pages(report: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "report": report_page(report),
         "analysis": analysis_page(tflite_memopt.analyze(data)),
         "comparison": comparison_page(tflite_memopt.compare(data, ("rpo", "best_first"), ("naive",))),
+        "study": analysis_page(tflite_memopt.analyze(write_model(irregular_model()), sram=64 * 1024)),
         "600": analysis_page(tflite_memopt.analyze(write_model(long_chain(600)))),
     }
     for name, text in made.items():
@@ -73,7 +74,7 @@ def marks(page: Any, chart: str) -> list[str]:
 
 @in_chromium
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "600"])
+@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "study", "600"])
 def test_it_draws_without_a_word_and_without_a_network(pages: dict[str, Path], name: str, width: str) -> None:
     with opened(pages[name], viewport=WIDTHS[width]) as found:
         charts = found.page.query_selector_all(".chart")

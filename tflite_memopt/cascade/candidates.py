@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from .judge import Chosen
 from .predict import StripingOptions
@@ -25,43 +24,38 @@ _NEAR = 1
 """Steps by which a region next to another one may start or end elsewhere."""
 
 
-@dataclass
-class _WorkedOut:
-    """The selections found so far, and the parts that are still to be worked out; all below ``reached`` bytes are."""
-
-    selections: list[Selection]
-    parts: list[int]
-    reached: int = 0
-
-
 class Candidates:
-    """Selections for one choice of halos, the smallest least need first; worked out as far as they are asked for."""
+    """Selections for one choice of halos, the smallest least need first; worked out as far as they are asked for.
 
-    def __init__(self, options: StripingOptions, base: BaseNeed, below: int) -> None:
-        self.options, self._base, self._below = options, base, below
+    One list serves all limits: of what keeps narrower ones, nothing is beaten by what does not.
+    """
+
+    def __init__(self, options: StripingOptions, base: BaseNeed, widest: SelectionLimits, below: int) -> None:
+        self.options, self._base, self._widest, self._below = options, base, widest, below
         self._start = min(below, base.least(least_heads(options.needs, options.options)[0], 0, 0))
-        self._found: dict[SelectionLimits, _WorkedOut] = {}
+        self._found: list[Selection] = []
+        self._parts, self._reached = list(_PARTS), 0
 
     def within(self, limits: SelectionLimits, most: int) -> Iterator[Selection]:
         """Those that keep these limits, as long as their least need is below ``most`` bytes."""
-        found = self._found.setdefault(limits, _WorkedOut([], list(_PARTS)))
         at = 0
         while True:
-            while at < len(found.selections):
-                selection = found.selections[at]
+            while at < len(self._found):
+                selection = self._found[at]
                 at += 1
                 if self.least(selection) >= most:
                     return
-                yield selection
-            if not found.parts or found.reached >= most:
+                if selection.macs <= limits.macs and selection.operators <= limits.operators:
+                    yield selection
+            if not self._parts or self._reached >= most:
                 return
-            self._work_out(limits, found)
+            self._work_out()
 
-    def _work_out(self, limits: SelectionLimits, found: _WorkedOut) -> None:
+    def _work_out(self) -> None:
         """The next part: those whose least need is a step further from the smallest that may be."""
-        before, found.reached = found.reached, self._start - (self._start - self._below) // found.parts.pop(0)
-        new = selections(self.options.needs, self.options.options, limits, self._base, found.reached)
-        found.selections += [each for each in new if self.least(each) >= before]
+        before, self._reached = self._reached, self._start - (self._start - self._below) // self._parts.pop(0)
+        new = selections(self.options.needs, self.options.options, self._widest, self._base, self._reached)
+        self._found += [each for each in new if self.least(each) >= before]
 
     def smallest(self, limits: SelectionLimits) -> int | None:
         """The smallest least need of all within the limits; None where there is no selection."""
@@ -77,17 +71,28 @@ class Candidates:
         return least_need(self._base, selection)
 
     def near(self, chosen: Chosen, limits: SelectionLimits, below: int) -> list[Chosen]:
-        """One region left out, changed, moved by a step or added; within the limits, the smallest least need first."""
+        """One region left out, changed, moved by a step or added; within the limits, the smallest least need first.
+
+        Only those whose least need is no smaller than that of ``chosen``: where that is too large, all of them are.
+        """
         found: dict[Chosen, int] = {}
+        alike: set[tuple[object, ...]] = set()
         every = self.options.every
         if any(region not in every for region in chosen):
             return []
+        start = self.least(selection_of(self.options.needs, [every[region] for region in chosen]))
         for other in self._changed(chosen):
             ordered = tuple(sorted(other))
-            selection = selection_of(self.options.needs, [every[region] for region in ordered])
+            options = [every[region] for region in ordered]
+            # Modes that come to the same, such as those of a region without a halo.
+            figures = tuple((region.ends, option) for region, option in zip(ordered, options, strict=True))
+            if figures in alike:
+                continue
+            alike.add(figures)
+            selection = selection_of(self.options.needs, options)
             if selection.macs <= limits.macs and selection.operators <= limits.operators:
                 least = self.least(selection)
-                if least < below:
+                if start <= least < below:
                     found[ordered] = least
         return sorted(found, key=lambda each: (found[each], each))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..analysis.macs import operator_macs
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
@@ -12,15 +13,17 @@ from ..memory.together import join
 from ..plan.bounds import max_breadth
 from .arena_terms import arena_terms
 from .excerpt import excerpt
+from .loop.least import least_head, loop_macs
 from .loop.lower import lower_loop, turns_of
 from .region import Region, region_of
 from .select import Option, SelectionLimits
 from .striped_region import LoopMode, StripedRegion
+from .twins import Twins
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Rows of the exit that a turn makes."""
-_MOST = 3
-"""Numbers of rows, of those that are possible, that are looked at in one form of loop."""
+_MOST = {"clamped": 3, "masked": 1, "peeled": 2}
+"""Numbers of rows, of those that are possible, that are looked at. More rows rarely spare a masked loop any MACs."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class LoopOptions:
     def __init__(self, model: Model, profile: KernelProfile, limits: SelectionLimits) -> None:
         self._model, self._profile, self._limits = model, profile, limits
         self.looked_at = 0
+        self._shares = Twins(profile).has_reuse
+        self._whole: dict[tuple[int, int], _Counted] = {}
 
     def of_interval(
         self, first: int, end: int, mode: LoopMode, across: int, whole: int
@@ -51,26 +56,29 @@ class LoopOptions:
         region = region_of(self._model.main, self._model.main.operators[first:end])
         if isinstance(region, str) or _least(region) + across >= whole:
             return
-        before = self._counted(excerpt(self._model, first, end))
+        before = sum(operator_macs(operator) for operator in region.operators)
         found, height = 0, region.exit.shape[1]
         for rows in (rows for rows in ROWS if rows < height):
-            after = self._looped(first, end, rows, mode)
-            if after is None or after.macs - before.macs > self._limits.macs:
+            turns = turns_of(region, rows, mode[2], *mode[:2])
+            if isinstance(turns, str) or loop_macs(region, turns) - before > self._limits.macs:
                 continue
-            if after.bound + across >= whole or found >= _MOST:
+            if least_head(region, turns, self._shares) + across >= whole or found >= _MOST[mode[2]]:
+                break
+            after = self._looped(first, end, rows, mode)
+            if after.bound + across >= whole:
                 break
             found += 1
-            yield _region(first, end, rows, height, mode), _option(first, end, across, before, after)
+            counted = self._whole.get((first, end)) or self._counted(excerpt(self._model, first, end))
+            self._whole[first, end] = counted
+            yield _region(first, end, rows, height, mode), _option(first, end, across, counted, after)
 
-    def _looped(self, first: int, end: int, rows: int, mode: LoopMode) -> _Counted | None:
-        """What the region needs as a loop; None where it cannot be one."""
-        halo, edges, form = mode
+    def _looped(self, first: int, end: int, rows: int, mode: LoopMode) -> _Counted:
+        """What the region needs as a loop."""
         part = excerpt(self._model, first, end)
         region = region_of(part.main, part.main.operators)
         assert isinstance(region, Region)
-        turns = turns_of(region, rows, form, halo, edges)
-        if isinstance(turns, str):
-            return None
+        turns = turns_of(region, rows, mode[2], *mode[:2])
+        assert not isinstance(turns, str)
         self.looked_at += 1
         lower_loop(part, part.main, region, turns)
         return self._counted(part)

@@ -9,7 +9,7 @@ from math import gcd
 import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT
-from ..ir.model import Model, Tensor
+from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
@@ -24,7 +24,7 @@ from .receptive_field import RowByRow, row_by_row
 from .region import start_of_region
 from .select import BaseNeed, Option, SelectionLimits, least_heads
 from .striped_region import LoopMode, Mode, StripedRegion
-from .twins import Twins
+from .twins import Twins, one_row
 
 COUNTS = (*range(2, 17), 18, 20, 24, 28, 32, 40, 48, 64)
 """Numbers of stripes to look at."""
@@ -59,6 +59,13 @@ class Aim:
         return self.below - self.base.tail if self.base.counts_tail else self.below
 
 
+def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
+    """How an operator runs row by row; not at all where a library computes wrongly what one row would be."""
+    if profile.may_miscompute(one_row(operator)):
+        return "a kernel library computes one row of it wrongly"
+    return row_by_row(operator)
+
+
 class OptionFinder:
     """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
@@ -72,7 +79,7 @@ class OptionFinder:
         problem = schedule_problem(model.main, memory_layout(model, profile))
         self._needs = least_needs(model, profile)
         self._across = _Across(problem)
-        self._ways = [row_by_row(operator) for operator in model.main.operators]
+        self._ways = [_unless_wrong(operator, profile) for operator in model.main.operators]
         # What no region can hold is there in any selection.
         fixed = [need for need, way in zip(self._needs, self._ways, strict=True) if isinstance(way, str)]
         self._aim = replace(aim, floor=max(aim.floor, *fixed)) if fixed else aim

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..analysis.bounds import io_lower_bound
+from ..graph.interrupted_search import InterruptedSearch
 from ..graph.search_limit import SearchLimit
 from ..ir.change import OUT_OF_TIME, Refusal, RewriteUse
 from ..ir.copying import copy_model
@@ -17,7 +18,7 @@ from ..ir.model import Model, Operator
 from ..ir.names import label, stem
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
-from ..memory.cost import Cost
+from ..memory.cost import Cost, needed_bytes
 from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen
@@ -28,7 +29,8 @@ from .striped_region import StripedRegion
 
 _RULE = "cascade"
 _AS_IS = "as_is"
-_DRAFT = "a draft of its plan was not among the best"
+_SAID = 10
+"""Selections that were not taken, of which the report says why."""
 Progress = Callable[[str], None]
 
 
@@ -44,11 +46,16 @@ class Cascaded:
 def cascade(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Cascaded:
     """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
 
-    ``model`` itself is returned where nothing is gained; it may be left in another order.
+    ``model`` itself is returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at
+    Ctrl-C.
     """
     if not options.cascade or not model.main.operators:
         return Cascaded(model, (), ())
-    return _Cascading(model, profile, options, progress).run()
+    cascading = _Cascading(model, profile, options, progress)
+    try:
+        return cascading.run()
+    except KeyboardInterrupt as stopped:
+        raise InterruptedSearch(cascading.best_so_far) from stopped
 
 
 class _Cascading:
@@ -56,22 +63,26 @@ class _Cascading:
         self._profile, self._options, self._progress = profile, options, progress
         self._stop = EmergencyStop(options.time_limit)
         # Regions are intervals of steps: first of the order that the model would have without stripes.
-        model.main.reorder(arrange(model, profile, options).placement.order)
-        self._own = StripeSearch(model, profile, options, self._stop)
+        placement = arrange(model, profile, options).placement
+        model.main.reorder(placement.order)
+        memory = placement.memory
+        self._unstriped = Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+        self._own = StripeSearch(model, profile, options, self._stop, self._unstriped)
+        self._searches = [self._own]
 
     def run(self) -> Cascaded:
         """Search the model's own order, and others in which more regions are intervals."""
-        model, unstriped = self._own.model, self._own.judge.cost(())
-        if unstriped.head <= io_lower_bound(model) or self._own.is_enough(unstriped):
+        model = self._own.model
+        if self._unstriped.head <= io_lower_bound(model) or self._own.is_enough(self._unstriped):
             return Cascaded(model, (), ())
-        searches = [self._own]
-        best = self._best_in(self._own, None)
+        searches = self._searches
+        best = self._best_in(self._own, (self._own, ()))
         for order in self._orders():
             if best[0].is_enough(best[0].judge.cost(best[1])):
                 break
             reordered = copy_model(model)
             reordered.main.reorder(order)
-            searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, unstriped))
+            searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
         if not any(each.has_options for each in searches):
             return Cascaded(model, (), (self._no_region(),))
@@ -81,18 +92,29 @@ class _Cascading:
             return Cascaded(model, (), refused)
         return Cascaded(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
 
+    def best_so_far(self) -> Cascaded:
+        """The best that has been planned, if only as a draft: its full plan is no worse."""
+        found = [(search.judge.best_so_far(), number) for number, search in enumerate(self._searches)]
+        (_, chosen), number = min(found)
+        search = self._searches[number]
+        if not chosen:
+            return Cascaded(self._own.model, (), ())
+        uses = tuple(_use(search, each, chosen, is_measured=False) for each in chosen)
+        return Cascaded(search.judge.striped(chosen), uses, (Refusal(_RULE, "the search", "interrupted"),))
+
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
             return []
         limit = SearchLimit(self._options.time_limit, self._options.seed)
         return promising_orders(self._own.model, self._profile, limit, [name for name, _ in self._options.pins])
 
-    def _best_in(self, search: StripeSearch, best: tuple[StripeSearch, Chosen] | None) -> tuple[StripeSearch, Chosen]:
+    def _best_in(self, search: StripeSearch, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best of one order, if it costs less than what is known."""
-        self._progress("looking for regions to run in stripes" if best is None else "stripes in another order")
-        chosen = search.run()
+        self._progress("looking for regions to run in stripes" if search is self._own else "stripes in another order")
+        known = best[0].judge.cost(best[1])
+        chosen = search.run(known)
         cost = search.judge.cost(chosen)
-        if best is not None and best[0].judge.cost(best[1]) <= cost:
+        if search.judge.price(known) <= search.judge.price(cost):
             return best
         self._progress(f"stripes: {len(search.judge.drafts)} selections planned, best {cost.need:,} bytes")
         return search, chosen
@@ -129,10 +151,10 @@ class _Cascading:
         return Refusal(_RULE, label(operator), reason)
 
 
-def _use(search: StripeSearch, each: StripedRegion, best: Chosen) -> RewriteUse:
+def _use(search: StripeSearch, each: StripedRegion, best: Chosen, is_measured: bool = True) -> RewriteUse:
     without = tuple(other for other in best if other != each)
     names = tuple(label(operator) for operator in search.model.main.operators[each.first : each.end])
-    saved = search.judge.cost(without).need - search.judge.cost(best).need
+    saved = search.judge.cost(without).need - search.judge.cost(best).need if is_measured else 0
     return RewriteUse(f"cascade in {_said(search.model, each)}", names, "exact", saved)
 
 
@@ -141,11 +163,11 @@ def _said(model: Model, each: StripedRegion) -> str:
 
 
 def _refusals(search: StripeSearch, best: Chosen) -> tuple[Refusal, ...]:
-    """What the planner judged and found worse."""
-    chosen, planned = search.judge.cost(best), search.judge.costs
-    worse = {other: _comparison(cost, chosen) for other, cost in planned.items() if other not in (best, ())}
-    drafts = {other: _DRAFT for other in search.judge.drafts if other not in planned}
-    return tuple(Refusal(_RULE, _names(search.model, other), reason) for other, reason in (worse | drafts).items())
+    """What was planned and found worse: the ten that come next."""
+    chosen = search.judge.cost(best)
+    costs = {other: search.judge.cost_so_far(other) for other in search.judge.drafts if other != best}
+    worse = sorted(costs, key=lambda other: (costs[other], other))[:_SAID]
+    return tuple(Refusal(_RULE, _names(search.model, other), _comparison(costs[other], chosen)) for other in worse)
 
 
 def _names(model: Model, chosen: Sequence[StripedRegion]) -> str:

@@ -24,6 +24,10 @@ TEMPORARIES_OF_CONSTANT = 24
 """Bytes of its AllocationInfo on 32 bits."""
 
 
+_BLOCK = 256
+"""Labels that are compared with all at once."""
+
+
 @dataclass(frozen=True)
 class Option:
     """Steps ``first`` to ``end``, half-open, in stripes: at least ``bound`` bytes of head while they run.
@@ -229,14 +233,24 @@ def _with(label: Selection, number: int, option: Option) -> Selection:
 def undominated(labels: Sequence[Selection]) -> list[Selection]:
     """Without those that another one equals or beats in everything, whatever is added to both."""
     ordered = sorted(((_price(label), label) for label in labels), key=lambda pair: pair[0])
-    kept: list[Selection] = []
-    prices = np.empty((len(ordered), 4), np.int64)
-    for own, label in ordered:
-        beaten_by = np.flatnonzero((prices[: len(kept)] <= own).all(axis=1))
-        if not any(_is_cheaper(kept[at], label) for at in beaten_by):
-            prices[len(kept)] = own
-            kept.append(label)
-    return kept
+    prices = np.asarray([price for price, _ in ordered], np.int64).reshape(len(ordered), 4)
+    kept: list[int] = []
+    for first in range(0, len(ordered), _BLOCK):
+        block = prices[first : first + _BLOCK]
+        rivals = np.concatenate([np.asarray(kept, np.intp), np.arange(first, first + len(block))])
+        # What is compared last differs most often: most pairs end there.
+        beats = np.ones((len(block), len(rivals)), np.bool_)
+        for column in range(prices.shape[1] - 1, -1, -1):
+            beats &= prices[rivals, column] <= block[:, column, None]
+        is_kept = dict.fromkeys(kept, True)
+        for at, row in enumerate(beats, first):
+            own = ordered[at][1]
+            others = (int(rivals[k]) for k in np.flatnonzero(row))
+            is_kept[at] = not any(
+                other < at and is_kept[other] and _is_cheaper(ordered[other][1], own) for other in others
+            )
+        kept = [at for at, stays in is_kept.items() if stays]
+    return [ordered[at][1] for at in kept]
 
 
 def _price(label: Selection) -> tuple[int, ...]:

@@ -175,6 +175,13 @@ class Twins:
         )
 
 
+def one_row(operator: Operator) -> Operator:
+    """The operator as a stripe of one row; itself where it has no rows."""
+    source = operator.inputs[0] if operator.inputs else None
+    has_rows = source is not None and len(source.shape) == 4 and all(len(each.shape) == 4 for each in operator.outputs)
+    return _twin(operator, 1, 1, None) if has_rows and operator.outputs else operator
+
+
 def _image(like: Tensor, rows: int) -> Tensor:
     return Tensor(like.name, (1, rows, *like.shape[2:]), like.dtype, _NO_DATA, like.quantization)
 

@@ -2,53 +2,77 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from .exit_codes import OVER_BUDGET
 from .pictures import HTML, PLOT, check_files, check_pictures, pictures
 from .shared import FORCE, JSON, KERNELS, TARGET, csv_option, only_one_format, show
-from .types import ModelPath
+from .types import ByteSize, ModelPath
 
 
 @click.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @TARGET
 @KERNELS
+@click.option(
+    "--sram",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
+    "cross between them, and how many orders of the operators would fit.",
+)
 @JSON
 @csv_option("an operator")
 @HTML
 @PLOT
+@click.option(
+    "--baseline",
+    type=ModelPath,
+    metavar="B.json",
+    help="What the model needed before, from --json: show what changed, and exit with 3 when the arena has grown.",
+)
+@click.option("--markdown", is_flag=True, help="With --baseline: print a table for a comment in a pull request.")
 @FORCE
 def analyze(
     source: Path,
     target: str | None,
     kernels: str,
+    sram: int | None,
     as_json: bool,
     as_csv: bool,
     html_path: Path | None,
     plot_path: Path | None,
+    baseline: Path | None,
+    markdown: bool,
     force: bool,
 ) -> None:
     """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
-    from ..io.files import write_files
+    from ..io.files import read_file, write_files
     from ..pipeline import analyze as run
+    from ..report.baseline import growth_markdown, growth_since, growth_text, has_grown
+    from ..report.console import render_analysis
+    from ..report.csv_rows import operators_csv
     from ..report.model import to_json
     from ..report.pictures.pages import analysis_page
 
     only_one_format(as_json, as_csv)
+    if markdown and baseline is None:
+        raise click.UsageError("--markdown needs --baseline")
     check_pictures(html_path, plot_path)
     check_files((html_path, plot_path), (source,), force)
-    analysis = run(source, kernels, target)
+    before = None if baseline is None else read_file(baseline)
+    analysis = run(source, kernels, target, sram)
     write_files(pictures(html_path, lambda: analysis_page(analysis), plot_path, {"now": analysis.arena}))
+    if before is not None:
+        rows = growth_since(analysis, before)
+        click.echo(growth_markdown(analysis.model, rows) if markdown else growth_text(rows), nl=False)
+        sys.exit(OVER_BUDGET if has_grown(rows) else 0)
     if as_json:
         click.echo(to_json(analysis), nl=False)
-        return
-    if as_csv:
-        from ..report.csv_rows import operators_csv
-
+    elif as_csv:
         click.echo(operators_csv(analysis.arena), nl=False)
-        return
-    from ..report.console import render_analysis
-
-    show(render_analysis(analysis))
+    else:
+        show(render_analysis(analysis))

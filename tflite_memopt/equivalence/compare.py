@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..io.offline_plan import tensors_in_file_order
 from ..ir.constants import values
-from ..ir.model import Graph
+from ..ir.control_flow import called_subgraphs
+from ..ir.model import Model
 from .adapter import REFERENCE
 from .correspondence import Link
 from .inputs import Sample
@@ -63,19 +65,19 @@ def first_output_difference(
 
 
 def first_inner_difference(
-    links: Iterable[Link], before: Trace, after: Trace, graph: Graph, tolerance: Tolerance = EXACT
+    links: Iterable[Link], before: Trace, after: Trace, model: Model, tolerance: Tolerance = EXACT
 ) -> InnerDifference | None:
-    """The first linked tensor of ``graph``, the optimised one, that differs from its range of the original.
+    """The first linked tensor of ``model``, the optimised one, that differs from its range of the original.
 
     Tensors that a run has no value of are passed over; a constant in place of what was computed is looked at.
     """
-    order = _order_of_execution(graph)
-    for link in sorted(links, key=lambda each: order.get(each.after, 0)):
+    order, tensors = _order_of_execution(model), tensors_in_file_order(model)
+    for link in sorted(links, key=lambda each: order.get(each.after, (0, 0))):
         wanted, got = before.tensors.get(link.before), after.tensors.get(link.after)
         if wanted is None:
             continue
         if got is None:
-            constant = values(graph.tensors[link.after])
+            constant = values(tensors[link.after])
             if constant is None:
                 continue
             got = [constant] * len(wanted)
@@ -84,7 +86,7 @@ def first_inner_difference(
         for sample, (a, piece) in enumerate(zip(ranges, got, strict=False)):
             if a is None or not arrays_agree(a, piece, tolerance, limit):
                 distance = float("inf") if a is None else max_abs_diff(a, piece)
-                return InnerDifference(graph.tensors[link.after].name, sample, distance)
+                return InnerDifference(tensors[link.after].name, sample, distance)
     return None
 
 
@@ -112,7 +114,17 @@ def compare_models(
     return PairVerdict(found is None, max(distances, default=0.0), reason, found)
 
 
-def _order_of_execution(graph: Graph) -> dict[int, int]:
-    """By position of a tensor, the step that writes it."""
-    steps = {id(tensor): step for step, operator in enumerate(graph.operators, 1) for tensor in operator.outputs}
-    return {index: steps.get(id(tensor), 0) for index, tensor in enumerate(graph.tensors)}
+def _order_of_execution(model: Model) -> dict[int, tuple[int, int]]:
+    """By position of a tensor among those of all subgraphs, the step that writes it; in a subgraph the caller's first.
+
+    A subgraph that several operators call stands where the last of them does.
+    """
+    called = {0: 0}
+    steps: dict[int, tuple[int, int]] = {}
+    for number, graph in enumerate(model.graphs):
+        for step, operator in enumerate(graph.operators, 1):
+            called.update((each, step) for each in called_subgraphs(operator) if not number)
+            place = (step, 0) if not number else (called.get(number, 0), step)
+            steps.update((id(tensor), place) for tensor in operator.outputs)
+    tensors = tensors_in_file_order(model)
+    return {index: steps.get(id(tensor), (0, 0)) for index, tensor in enumerate(tensors)}

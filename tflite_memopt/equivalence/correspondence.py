@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..ir.model import Graph, Tensor
+from ..ir.model import Graph, Model, Tensor
 from ..ir.origin import Origin
 from .tolerance import Array
 
@@ -16,17 +16,24 @@ Pieces = Mapping[str, Origin]
 
 @dataclass(frozen=True)
 class Link:
-    """Tensor ``after`` of the optimised entry graph holds a range of tensor ``before`` of the original: positions.
+    """Tensor ``after`` of the optimised model holds a range of tensor ``before`` of the original's entry graph.
 
-    ``start``: the range's first index along each axis; None for the whole tensor, in whatever shape.
+    Both are positions, that of ``after`` among the tensors of all subgraphs. ``start``: the range's first index along
+    each axis; None for the whole tensor, in whatever shape. ``turns``: in a loop, the rows (axis 1) by which it moves
+    on in every turn; the values of all turns then follow one another along the first axis. ``height``: how many
+    rows of the original they may be.
     """
 
     before: int
     after: int
     start: tuple[int, ...] | None = None
+    turns: tuple[int, ...] = ()
+    height: int = 0
 
     def range_of(self, whole: Array, piece: Array) -> Array | None:
         """The values of the original that the piece must have; None when it does not lie within."""
+        if self.turns:
+            return self._in_turns(whole, piece)
         if self.start is None:
             return whole.reshape(piece.shape) if whole.size == piece.size else None
         if len(self.start) != whole.ndim or piece.ndim != whole.ndim:
@@ -35,6 +42,40 @@ class Link:
         if any(end > size for end, size in zip(ends, whole.shape, strict=True)):
             return None
         return whole[tuple(slice(at, end) for at, end in zip(self.start, ends, strict=True))]
+
+    def _in_turns(self, whole: Array, piece: Array) -> Array | None:
+        """Rows that stand for none of the original are as they are."""
+        count, start = len(self.turns), self.start
+        if start is None or len(start) != whole.ndim or piece.ndim != whole.ndim or piece.shape[0] % count:
+            return None
+        wanted: Array = piece.copy().reshape(count, piece.shape[0] // count, *piece.shape[1:])
+        sizes = wanted.shape[1:]
+        if any(at + size > room for at, size, room in zip(start[2:], sizes[2:], whole.shape[2:], strict=True)):
+            return None
+        rest = tuple(slice(at, at + size) for at, size in zip(start[2:], sizes[2:], strict=True))
+        for turn, moved in enumerate(self.turns):
+            first = start[1] + moved
+            low, high = max(start[1], first), min(start[1] + self.height, first + sizes[1])
+            if low < high:
+                place = (slice(None), slice(low, high), *rest)
+                wanted[turn][:, low - first : high - first] = whole[place]
+        wanted.shape = piece.shape
+        return wanted
+
+
+def links_in_loops(before: Graph, after: Model, pieces: Mapping[int, Pieces]) -> tuple[Link, ...]:
+    """All pairs of a tensor of the original's entry graph and one in a loop's body with its values, by the record."""
+    known = _by_name(before.tensors)
+    base, links = 0, []
+    for number, graph in enumerate(after.graphs):
+        for index, tensor in enumerate(graph.tensors):
+            origin = pieces.get(number, {}).get(tensor.name)
+            found = None if origin is None else known.get(origin.name)
+            if origin is not None and found is not None and found[1].dtype is tensor.dtype:
+                start = origin.start if origin.turns else _start(origin, found[1], tensor)
+                links.append(Link(found[0], base + index, start, origin.turns, origin.height))
+        base += len(graph.tensors)
+    return tuple(links)
 
 
 def links_between(before: Graph, after: Graph, pieces: Pieces) -> tuple[Link, ...]:

@@ -1,4 +1,4 @@
-"""Models that show TFLM's inner values, as further outputs.
+"""Models that show inner values as further outputs, those in the bodies of loops among them (``loop_logs.py``).
 
 TFLM gives back outputs only. *Exposed*: every tensor is an output, so that all live to the end and none shares
 memory. *Snapshots*: the planned model, every offset as it is, with a copy of each tensor taken just before its last
@@ -7,7 +7,7 @@ reader runs; the copies lie above the arena and disturb nothing. What the plan d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..graph.alignment import aligned
@@ -16,8 +16,9 @@ from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.editor import Editor
 from ..ir.head import in_head
-from ..ir.model import Graph, Model, Operator, Tensor
+from ..ir.model import Model
 from .adapter import LARGEST_ARENA
+from .loop_logs import add_logs, last_readers, log_bytes
 from .trace import computed_tensors
 
 MOST_BYTES = 256 << 20
@@ -28,6 +29,8 @@ MOST_BYTES = 256 << 20
 class Exposure:
     """A model, and which of its outputs shows which tensor of the model that it was made of: position -> position.
 
+    Positions of tensors count those of all subgraphs, in the order of the file. What shows a tensor of a loop's body
+    has its values in all turns, one after the other along the first axis.
     The first ``outputs`` outputs are those of that model. ``extra_bytes`` is what its arena needs on top of what any
     plan of that model needs.
     """
@@ -44,7 +47,14 @@ class Exposure:
 
 def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
     """The model without a plan, and with its tensors as outputs, at most ``most_bytes`` of them or one at a time."""
-    return [_exposed(read_model(data), chosen) for chosen in _groups(read_model(data).main, most_bytes)]
+    return [_exposed(read_model(data), chosen) for chosen in _groups(read_model(data), most_bytes)]
+
+
+def logged(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
+    """The model with the tensors of its loops' bodies as outputs; empty where there is none to show."""
+    model = read_model(data)
+    groups = _grouped(log_bytes(model).items(), most_bytes)
+    return [_exposed(read_model(data), chosen) for chosen in groups if chosen]
 
 
 def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
@@ -52,18 +62,23 @@ def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Expo
 
     ``head``: bytes of TFLM's head without them.
     """
-    groups = _groups(read_model(data).main, most_bytes)
+    groups = _groups(read_model(data), most_bytes)
     return [_snapshot(read_model(data), chosen, aligned(head)) for chosen in groups]
 
 
-def _groups(graph: Graph, most_bytes: int) -> Iterator[list[int]]:
+def _groups(model: Model, most_bytes: int) -> Iterator[list[int]]:
     """The tensors to show, in as few models as their bytes allow; at least one model, if only for the outputs."""
+    tensors = model.main.tensors
+    shown = [(index, tensors[index].nbytes) for index in computed_tensors(model.main) if in_head(tensors[index])]
+    return _grouped((*shown, *log_bytes(model).items()), most_bytes)
+
+
+def _grouped(sizes: Iterable[tuple[int, int]], most_bytes: int) -> Iterator[list[int]]:
+    """Positions, given with their bytes, in groups."""
     group: list[int] = []
     room = most_bytes
-    for index in computed_tensors(graph):
-        if not in_head(graph.tensors[index]):
-            continue
-        size = aligned(graph.tensors[index].nbytes)
+    for index, nbytes in sizes:
+        size = aligned(nbytes)
         if group and size > room:
             yield group
             group, room = [], most_bytes
@@ -76,19 +91,33 @@ def _exposed(model: Model, chosen: Sequence[int]) -> Exposure:
     graph = model.main
     offline_plan.detach(model)
     own, count = set(graph.outputs), len(graph.outputs)
+    chosen, inner = _split(model, chosen)
+    logs = add_logs(model, inner, 0)
     graph.outputs = (*graph.outputs, *(graph.tensors[index] for index in chosen if graph.tensors[index] not in own))
     places = {tensor: position for position, tensor in enumerate(graph.outputs)}
     model.signatures = None
     shown = {places[graph.tensors[index]]: index for index in chosen}
-    extra = sum(aligned(graph.tensors[index].nbytes) for index in chosen)
+    shown |= {places[tensor]: place for place, tensor in logs.outputs.items()}
+    extra = sum(aligned(graph.tensors[index].nbytes) for index in chosen) + logs.extra_bytes
     return Exposure(write_model(model), shown, extra, count)
+
+
+def _split(model: Model, chosen: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Positions of tensors of the entry graph, and those in loops."""
+    count = len(model.main.tensors)
+    return [index for index in chosen if index < count], [index for index in chosen if index >= count]
 
 
 def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
     graph = model.main
     planned = dict(offline_plan.decode(model) or {})
-    shown, top, count = {}, above, len(graph.outputs)
-    readers = _last_readers(graph)
+    count = len(graph.outputs)
+    chosen, inner = _split(model, chosen)
+    logs = add_logs(model, inner, above)
+    planned |= logs.offsets
+    places = {tensor: position for position, tensor in enumerate(graph.outputs)}
+    shown, top = {places[tensor]: place for place, tensor in logs.outputs.items()}, logs.top
+    readers = last_readers(graph)
     for index in chosen:
         tensor = graph.tensors[index]
         if tensor in graph.outputs or tensor not in readers:
@@ -99,13 +128,9 @@ def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
         planned[copy], top = top, aligned(top + tensor.nbytes)
         shown[len(graph.outputs)] = index
         graph.outputs = (*graph.outputs, copy)
-    for position, tensor in enumerate(graph.outputs):
+    for position, tensor in enumerate(graph.outputs[:count]):
         if position not in shown:
             shown[position] = graph.tensors.index(tensor)
     offline_plan.attach(model, planned)
     model.signatures = None
-    return Exposure(write_model(model), shown, top - above, count)
-
-
-def _last_readers(graph: Graph) -> dict[Tensor, Operator]:
-    return {tensor: operator for operator in graph.operators for tensor in operator.present_inputs()}
+    return Exposure(write_model(model), shown, top - above + logs.extra_bytes, count)

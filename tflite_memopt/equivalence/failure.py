@@ -37,8 +37,9 @@ class Subject:
     """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
 
     ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
-    the optimised model's tensors by name, ``approximated`` the original's tensors that an approximation computes.
-    ``promise`` is for the TFLM of the wheel, ``runner_promise`` for that of the user's runner.
+    the optimised model's tensors by name, ``loop_pieces`` those in its subgraphs, by number. ``approximated``: the
+    original's tensors that an approximation computes. ``promise`` is for the TFLM of the wheel, ``runner_promise`` for
+    that of the user's runner.
     """
 
     original: bytes
@@ -49,6 +50,7 @@ class Subject:
     approximated: tuple[str, ...] = ()
     promise: Promise = NO_PROMISE
     runner_promise: Promise = NO_PROMISE
+    loop_pieces: Mapping[int, Mapping[str, Origin]] = field(default_factory=dict)
 
 
 class FailedProofError(EquivalenceError):

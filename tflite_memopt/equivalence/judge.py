@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.change import Exactness
@@ -11,7 +11,8 @@ from ..ir.model import Model
 from .adapter import LARGEST_ARENA, REFERENCE, RunJob
 from .approximation import untouched_links
 from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
-from .correspondence import Link, Pieces, links_between
+from .correspondence import Link, Pieces, links_between, links_in_loops
+from .exposure import logged
 from .external_runner import RUNNER
 from .failure import NO_PROMISE, Promise
 from .gap import Gap, gap_between, signal_to_noise
@@ -35,8 +36,8 @@ class Claim:
 
     ``rewritten``: its graph before stripes, order and plan, as bytes; judged against where values may differ from the
     original's. ``approximated``: names of the original's tensors that an approximation computes. ``pieces``: see
-    :mod:`.correspondence`. ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: what is said of
-    its memory, by the name of the TFLM that it is for.
+    :mod:`.correspondence`; ``loop_pieces``: those of the subgraphs, by number. ``arena_bytes`` is enough for any plan
+    in the wheel's TFLM. ``promises``: what is said of its memory, by the name of the TFLM that it is for.
     """
 
     data: bytes
@@ -51,6 +52,7 @@ class Claim:
     arena_bytes: int
     promises: Mapping[str, Promise]
     least_decibels: float
+    loop_pieces: Mapping[int, Pieces] = field(default_factory=dict)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -83,7 +85,21 @@ def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: In
     found = traced(claim.data, claim.model)
     if isinstance(found, Run):
         return Judgement(_refused(original, "optimised", found), {})
+    failed = _add_turns(found, claim, interpreter, kernels)
+    if failed is not None:
+        return Judgement(_refused(original, "optimised", failed), {})
     return Judgement(_compared(original, ground, claim, found, found.outputs, traced), {})
+
+
+def _add_turns(found: Trace, claim: Claim, interpreter: ModelRunner, kernels: str) -> Run | None:
+    """Add what the tensors in loops hold, turn by turn; the failed run where one fails."""
+    for exposure in logged(claim.data) if any(claim.loop_pieces.values()) else ():
+        run = interpreter.run(RunJob(exposure.model, claim.samples, 0, kernels=kernels))
+        if not run.ran:
+            return run
+        outputs = trace_of(run.arrays, len(claim.samples)).outputs
+        found.tensors.update({place: outputs[at] for at, place in exposure.tensors.items()})
+    return None
 
 
 def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, name: str = "tflm") -> Judgement:
@@ -174,7 +190,7 @@ def _compared(
         return _refused(original, "rewritten", against_stage)
     if against_stage is not None:
         return _differing(original, f"stripes, order or plan change values: {against_stage}")
-    links = links_between(original.model.main, claim.model.main, claim.pieces)
+    links = _links(original.model, claim)
     inner = _inner_difference(original, claim, links, ground.trace, found)
     restored = claim.interface.restored_outputs(outputs)
     outer = first_output_difference(ground.trace.outputs, restored, claim.tolerance)
@@ -196,19 +212,24 @@ def _against_rewritten(claim: Claim, found: Trace, outputs: dict[int, list[Array
     stage = traced(claim.rewritten, claim.rewritten_model)
     if isinstance(stage, Run):
         return stage
-    links = links_between(claim.rewritten_model.main, claim.model.main, claim.pieces)
-    inner = first_inner_difference(links, stage, found, claim.model.main)
+    links = _links(claim.rewritten_model, claim)
+    inner = first_inner_difference(links, stage, found, claim.model)
     return _text(claim.rewritten_model, first_output_difference(stage.outputs, outputs), inner)
 
 
 def _inner_difference(
     original: Original, claim: Claim, links: Sequence[Link], before: Trace, after: Trace
 ) -> InnerDifference | None:
-    graph = claim.model.main
     if claim.exactness == "approximates":
         exact = untouched_links(links, original.model.main, claim.approximated)
-        return first_inner_difference(exact, before, after, graph)
-    return first_inner_difference(links, before, after, graph, claim.tolerance)
+        return first_inner_difference(exact, before, after, claim.model)
+    return first_inner_difference(links, before, after, claim.model, claim.tolerance)
+
+
+def _links(before: Model, claim: Claim) -> tuple[Link, ...]:
+    """The tensors of a model before, and those of the optimised one that hold their values, loops included."""
+    inside = links_in_loops(before.main, claim.model, claim.loop_pieces)
+    return links_between(before.main, claim.model.main, claim.pieces) + inside
 
 
 def _without_ground(ground: Ground, original: Original, claim: Claim, apart: Trace, traced: Traced) -> Verdict:
@@ -220,8 +241,8 @@ def _without_ground(ground: Ground, original: Original, claim: Claim, apart: Tra
     stage = traced(claim.rewritten, claim.rewritten_model)
     if isinstance(stage, Run):
         return silent
-    links = links_between(claim.rewritten_model.main, claim.model.main, claim.pieces)
-    inner = first_inner_difference(links, stage, apart, claim.model.main)
+    links = _links(claim.rewritten_model, claim)
+    inner = first_inner_difference(links, stage, apart, claim.model)
     text = _text(claim.rewritten_model, first_output_difference(stage.outputs, apart.outputs), inner)
     if text is not None:
         return _differing(original, f"stripes, order or plan change values: {text}")

@@ -43,9 +43,10 @@ def judge_plan(
     """Run a model as written, in an arena of exactly ``required_bytes`` where that is known, and judge its plan.
 
     ``model`` is what is written there; ``arena_bytes`` is enough for anything, or all that a runner has. What a loop
-    has not yet filled, or needs no longer, is not judged tensor by tensor: nobody reads it.
+    has not yet filled, or needs no longer, is not judged in the entry graph: what is read of it in the loop is.
     """
-    graph, partial = model.main, partial_in(model)
+    partial = partial_in(model)
+    left_out = {index for index, tensor in enumerate(model.main.tensors) if tensor in partial}
     run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0], measure=True))
     if not run.ran:
         return Planned(run, {}, None, _refusal(interpreter, data, samples, arena_bytes, required_bytes, run))
@@ -56,12 +57,12 @@ def judge_plan(
     shown = _snapshots(interpreter, data, samples, arena_bytes, int(run.facts["head"]))
     if isinstance(shown, Run):
         return Planned(run, outputs, None, f"its tensors could not be shown one by one: {shown.missing or shown.error}")
-    same = tuple(Link(index, index) for index in shown.tensors if graph.tensors[index] not in partial)
-    found = first_inner_difference(same, apart, shown, graph)
+    same = tuple(Link(index, index) for index in shown.tensors if index not in left_out)
+    found = first_inner_difference(same, apart, shown, model)
     if found is not None:
         again = run_exposed(interpreter, data, samples, arena_bytes, fill=FILLS[0])
         if isinstance(again, Trace):
-            found = first_inner_difference(same, _defined(apart, again, shown), shown, graph)
+            found = first_inner_difference(same, _defined(apart, again, shown), shown, model)
     return Planned(run, outputs, apart, None, found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
@@ -23,6 +23,7 @@ from .original import Original, arena_for, look_at
 from .pool import Interpreters, open_interpreters
 from .shapes import InferredModel, shaped_by_litert
 from .stored import first_stored_difference, interface_differences
+from .subgraphs import subgraph_claims
 from .verdict import Basis, Verdict
 
 Progress = Callable[[str], None]
@@ -90,12 +91,12 @@ def prove(subject: Subject, options: Options, progress: Progress, original: Orig
             )
         if interface.inputs and options.inputs is None:
             original = _in_integers(original, optimised, interface, options, interpreters)
-        stored = first_stored_difference(original.model, optimised, subject.pieces)
+        stored = first_stored_difference(original.model, optimised, subject.pieces, subject.loop_pieces)
         if stored is not None:
             raise FailedProofError(f"not equal: {stored}", subject)
         claim = _claim(subject, original, optimised, interface, options)
         progress(f"proving equality on {', '.join(original.grounds)}: {len(original.samples)} samples")
-        judgements = _judge(original, claim, interpreters)
+        judgements = _judge_all(original, claim, options, interpreters)
     return _proof(subject, original, judgements, options)
 
 
@@ -113,7 +114,7 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
         original = look_at(first, models[0], options, interpreters)
         claim = _claim(Subject(first, second, second), original, models[1], SAME, options)
         progress(f"comparing on {', '.join(original.grounds)}: {len(original.samples)} samples")
-        judgements = _judge(original, claim, interpreters)
+        judgements = _judge_all(original, claim, options, interpreters)
     stored = first_stored_difference(models[0], models[1], {})
     differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
@@ -155,7 +156,44 @@ def _claim(subject: Subject, original: Original, optimised: Model, interface: In
         arena_bytes=max(arena_for(original.model), arena_for(optimised)),
         promises={"tflm": subject.promise, RUNNER: subject.runner_promise},
         least_decibels=options.least_decibels,
+        loop_pieces=subject.loop_pieces,
     )
+
+
+def _judge_all(original: Original, claim: Claim, options: Options, interpreters: Interpreters) -> dict[str, Judgement]:
+    """The entry graph, then every subgraph that it calls; what differs in one of them differs."""
+    found = _judge(original, claim, interpreters)
+    for each in subgraph_claims(original, claim, options, interpreters):
+        if each.original is None or each.claim is None:
+            found = {runtime: _without(one, each.number, each.reason) for runtime, one in found.items()}
+            continue
+        inner = _judge(each.original, each.claim, interpreters)
+        found = {
+            runtime: _with(one, each.number, inner[runtime]) if runtime in inner else one
+            for runtime, one in found.items()
+        }
+    return found
+
+
+def _with(whole: Judgement, number: int, inner: Judgement) -> Judgement:
+    """A runtime's judgement with that of a subgraph; one that runs the whole but not the subgraph says so."""
+    if not whole.verdict.equal:
+        return whole
+    if inner.verdict.equal is None:
+        return _without(whole, number, inner.verdict.reason)
+    if not inner.verdict.equal:
+        reason = f"in subgraph {number}: {inner.verdict.reason}"
+        return replace(
+            whole, verdict=replace(whole.verdict, equal=False, reason=reason), plan_executed=False, reason=reason
+        )
+    counted = whole.verdict.inner_tensors + inner.verdict.inner_tensors
+    return replace(whole, verdict=replace(whole.verdict, inner_tensors=counted))
+
+
+def _without(whole: Judgement, number: int, reason: str | None) -> Judgement:
+    said = f"inner tensors of subgraph {number} were not compared: {reason}"
+    text = said if whole.verdict.reason is None else f"{whole.verdict.reason}; {said}"
+    return replace(whole, verdict=replace(whole.verdict, reason=text)) if whole.verdict.equal else whole
 
 
 def _judge(original: Original, claim: Claim, interpreters: Interpreters) -> dict[str, Judgement]:

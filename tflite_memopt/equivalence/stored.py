@@ -1,32 +1,45 @@
-"""What two files must have in common before anything is run: constants, quantisation, and the interface.
+"""What two files must have in common before anything is run: constants, quantisation, options, and the interface.
 
 A weight that is off by one step changes no output on most inputs. It need not be run to be found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ..io.offline_plan import tensors_in_file_order
 from ..ir.affine import affine_of
 from ..ir.constants import values
 from ..ir.model import Graph, Model, Quantization, Signature, Tensor
 from ..ir.quantization import is_quantized
-from .correspondence import Link, Pieces, links_between
+from .correspondence import Link, Pieces, links_between, links_in_loops
+from .untouched import first_option_difference
+
+_NO_PIECES: Mapping[int, Pieces] = {}
 
 
-def first_stored_difference(before: Model, after: Model, pieces: Pieces) -> str | None:
+def first_stored_difference(
+    before: Model, after: Model, pieces: Pieces, loop_pieces: Mapping[int, Pieces] = _NO_PIECES
+) -> str | None:
     """What differs in the first tensor of ``after`` whose constant values or quantisation are not the original's.
 
-    Tensors correspond as in :func:`.correspondence.links_between`, subgraph by subgraph.
+    Without one, what differs in the first operator that is there as it was but for its options. Tensors correspond as
+    in :func:`.correspondence.links_between`, subgraph by subgraph; what loops have of the entry graph by the record.
     """
+    every = tensors_in_file_order(after)
+    for link in links_in_loops(before.main, after, loop_pieces):
+        found = None if link.turns else _reason(link, before.main.tensors[link.before], every[link.after])
+        if found is not None:
+            return f"in a loop: {found}"
     for index, (old, new) in enumerate(zip(before.graphs, after.graphs, strict=False)):
         where = f"subgraph {index}: " if index else ""
-        for link in links_between(old, new, pieces if not index else {}):
-            reason = _reason(link, old.tensors[link.before], new.tensors[link.after])
-            if reason is not None:
-                return f"{where}{reason}"
+        links = links_between(old, new, pieces if not index else {})
+        reasons = (_reason(each, old.tensors[each.before], new.tensors[each.after]) for each in links)
+        reason = next(filter(None, reasons), None) or first_option_difference(old, new, links)
+        if reason is not None:
+            return f"{where}{reason}"
     return None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .model import Operator
+from collections.abc import Mapping
+
+from .model import Operator, OperatorOptions
 
 # Source: TFLM micro_allocation_info.cc, MarkSubgraphLifetimesIfNecessary.
 _SUBGRAPH_FIELDS = {
@@ -30,3 +32,11 @@ def called_subgraphs(operator: Operator) -> tuple[int, ...]:
     """Positions in ``Model.graphs`` of the subgraphs that ``operator`` calls; empty for most operators."""
     names = _SUBGRAPH_FIELDS.get(operator.name, ())
     return tuple(int(operator.option(name, -1)) for name in names)
+
+
+def renumber_subgraphs(operator: Operator, positions: Mapping[int, int]) -> None:
+    """Let ``operator`` call the subgraphs at new positions: old position -> new one."""
+    names = _SUBGRAPH_FIELDS.get(operator.name, ())
+    if names and operator.options is not None:
+        moved = {name: positions[int(operator.option(name, -1))] for name in names}
+        operator.options = OperatorOptions(operator.options.kind, {**operator.options.fields, **moved})

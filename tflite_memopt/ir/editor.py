@@ -38,7 +38,7 @@ class Editor(GraphWriter):
         ``origin`` is given where its values are those of a range of a tensor of the original.
         """
         tensor = Tensor(
-            self._unique(name),
+            self.unique(name),
             tuple(shape),
             like.dtype,
             self._no_data(),
@@ -56,7 +56,7 @@ class Editor(GraphWriter):
         """
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
-            self._constants[key] = super().constant(self._unique(name), values, quantization)
+            self._constants[key] = super().constant(self.unique(name), values, quantization)
             self._constants[key].origin = origin
         return self._constants[key]
 
@@ -66,7 +66,7 @@ class Editor(GraphWriter):
 
     def integers(self, name: str, shape: Sequence[int], dtype: DType = DType.INT32) -> Tensor:
         """A tensor of integers or truth values that is computed, without a quantisation."""
-        return self.graph.add_tensor(Tensor(self._unique(name), tuple(shape), dtype, self._no_data()))
+        return self.graph.add_tensor(Tensor(self.unique(name), tuple(shape), dtype, self._no_data()))
 
     def fill(self, tensor: Tensor, values: Array) -> None:
         """Make a tensor that nothing writes a constant."""
@@ -95,7 +95,8 @@ class Editor(GraphWriter):
         self.position += 1
         return operator
 
-    def _unique(self, name: str) -> str:
+    def unique(self, name: str) -> str:
+        """This name, or a longer one that the graph does not have yet; it is taken then."""
         found, number = name, 1
         while found in self._names:
             number += 1

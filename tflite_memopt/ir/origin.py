@@ -10,15 +10,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .model import Graph, Tensor
+    from .model import Graph, Model, Tensor
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The values are those of tensor ``name`` of the original, from ``start`` on, one index for each axis."""
+    """The values are those of tensor ``name`` of the original, from ``start`` on, one index for each axis.
+
+    In the body of a loop they may be others in every turn: in turn t they begin ``turns[t]`` rows (axis 1) further
+    down. That is said of ``height`` rows alone, from ``start`` on: those above and below have any values.
+    """
 
     name: str
     start: tuple[int, ...]
+    turns: tuple[int, ...] = ()
+    height: int = 0
 
 
 def origin_of(tensor: Tensor) -> Origin:
@@ -37,3 +43,17 @@ def piece_of(whole: Tensor, axis: int, start: int) -> Origin:
 def pieces_in(graph: Graph) -> dict[str, Origin]:
     """The recorded origins by tensor name."""
     return {tensor.name: tensor.origin for tensor in graph.tensors if tensor.origin is not None}
+
+
+def rows_in_turns(whole: Tensor, first: tuple[int, ...]) -> Origin | None:
+    """The origin of a tensor of a loop's body that has rows of ``whole``, in turn t from row ``first[t]`` on.
+
+    None where they are no rows of one image of the original.
+    """
+    found = origin_of(whole)
+    return Origin(found.name, found.start, first, whole.shape[1]) if len(found.start) > 1 else None
+
+
+def pieces_in_loops(model: Model) -> dict[int, dict[str, Origin]]:
+    """The recorded origins by tensor name, for each subgraph but the entry graph, by its number."""
+    return {number: pieces_in(graph) for number, graph in enumerate(model.graphs) if number}

@@ -25,6 +25,9 @@ MAX_SCRATCH_PER_OPERATOR = 12
 # Structures of the interpreter itself. The 64-bit column is the tflite-micro wheel (0.dev20261023), so that the figure
 # can be measured: it records allocations and is built with tensor compression, which makes some structures larger.
 BUFFER_ALLOCATOR = Size(36, 104, lp64=72)
+PERSISTENT_ALLOCATOR = Size(16, 32)
+NON_PERSISTENT_ALLOCATOR = Size(32, 56)
+"""The two that take the place of BUFFER_ALLOCATOR in firmware with two arenas."""
 MEMORY_PLANNER = Size(44, 72)
 MICRO_ALLOCATOR = Size(36, 272, lp64=72)
 BUILTIN_DATA_ALLOCATOR = Size(8, 16)
@@ -78,6 +81,29 @@ def arena_use(model: Model, head: int, requests: RequestRule, abi: Abi, order: S
     return ArenaUse(head, arena.tail, temporaries, aligned(arena.peak), exact)
 
 
+@dataclass(frozen=True)
+class TwoArenasUse:
+    """Bytes to reserve where TFLM gets two arenas, multiples of 16: tensors and scratch, and what stays."""
+
+    head: int
+    tail: int
+
+
+def two_arenas_use(model: Model, head: int, requests: RequestRule, abi: Abi) -> TwoArenasUse:
+    """As :func:`arena_use`, for ``MicroAllocator::Create`` with a persistent and a non-persistent arena.
+
+    TFLM's temporaries are in the non-persistent one. Source: micro_allocator.cc, arena_allocator/
+    persistent_arena_buffer_allocator.cc and non_persistent_arena_buffer_allocator.cc (the same commit).
+    """
+    replay = _Replay(model, requests_in(model, abi, requests), abi, None)
+    replay.start((PERSISTENT_ALLOCATOR, NON_PERSISTENT_ALLOCATOR))
+    replay.prepare()
+    replay.plan()
+    temporaries = replay.arena.head_peak
+    replay.interface_tensors()
+    return TwoArenasUse(aligned(max(head, temporaries)), aligned(replay.arena.tail))
+
+
 class _Arena:
     """``SingleArenaBufferAllocator``: sizes in bytes from either end of a 16-aligned block."""
 
@@ -117,10 +143,10 @@ class _Replay:
         self.arena = _Arena()
         self.scratch_count = 0
 
-    def start(self) -> None:
+    def start(self, allocators: Sequence[Size] = (BUFFER_ALLOCATOR,)) -> None:
         """Constructors, eval tensors, nodes, then parsing and Init of every operator."""
         arena = self.arena
-        for structure in (BUFFER_ALLOCATOR, MEMORY_PLANNER, MICRO_ALLOCATOR):
+        for structure in (*allocators, MEMORY_PLANNER, MICRO_ALLOCATOR):
             self._structure(structure)
         self._resource_variables()
         self._structure(BUILTIN_DATA_ALLOCATOR)

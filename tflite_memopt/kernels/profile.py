@@ -10,6 +10,10 @@ from .relations.model import ReuseRule, no_reuse
 from .requests.model import ILP32, Abi, Requests
 
 
+def _never(operator: Operator) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class KernelProfile:
     """``requests`` tells what an operator takes from the arena on a target with some layout of structures.
@@ -19,6 +23,7 @@ class KernelProfile:
     of the tflite-micro wheel take the scratch of ``requests``, so that what is measured there must be what is planned.
     ``measured_at`` names the commits and the machine of the measurements behind it; None when it was only read.
     ``abi`` is the layout for which arenas are counted, and ``target`` the name of the target that chose it.
+    ``miscomputes`` tells where the library itself is known to compute wrongly: a rewrite must not lead there.
     ``libraries`` are the profiles of which firmware may link any when this one is chosen: none for one library.
     """
 
@@ -31,4 +36,9 @@ class KernelProfile:
     measured_at: str | None = None
     abi: Abi = ILP32
     target: str | None = None
+    miscomputes: Callable[[Operator], bool] = _never
     libraries: tuple[KernelProfile, ...] = ()
+
+    def may_miscompute(self, operator: Operator) -> bool:
+        """Whether firmware that this profile is for may compute the operator wrongly."""
+        return self.miscomputes(operator) or any(each.miscomputes(operator) for each in self.libraries)

@@ -14,7 +14,7 @@ from .exact.settings import TreeSettings
 from .exact.strategy import exact, fit, improve
 from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
-from .hill_climb.strategy import hill_climb
+from .hill_climb.strategy import Climber, hill_climb, record_to_record
 from .naive import naive
 from .nested_storages import nested_storages
 from .problem import BoundCertificate, FitResult, OffsetStrategy, Plan, PlanProblem, arena_bytes
@@ -29,6 +29,7 @@ STRATEGIES: Mapping[str, OffsetStrategy] = {
     "strip_packing_best_fit": strip_packing_best_fit,
     "nested_storages": nested_storages,
     "hill_climb": hill_climb,
+    "record_to_record": record_to_record,
     "exact": exact,
 }
 BEST = "best"
@@ -36,9 +37,11 @@ BEST = "best"
 CHEAP = ("greedy_by_size", "nested_storages", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy")
 BEST_OF = (*CHEAP, "exact", "hill_climb")
 """Cheap ones first; ``exact`` starts from the best of them; ``hill_climb`` only where ``exact`` gives up."""
+IN_TURNS = "record_to_record"
+"""What comes last, several times."""
 NAMES = (BEST, *STRATEGIES)
-_RESTARTS, _RESTARTED_ITEMS = 12, 1200
-"""At most so many starts of the hill climb, and so many items in all of them together."""
+_TURNS, _ITEMS_IN_TURNS = 24, 2400
+"""At most so many turns of record-to-record travel, and so many items in all of them together."""
 
 
 def solve(
@@ -66,18 +69,18 @@ def solve(
             run.add(name)
         except InfeasibleError as error:
             run.dropped.append(f"{name}: {error}")
-    for turn in range(1, restarts(problem)):
-        if not run.is_done():
-            run.add("hill_climb", turn)
+    for turn in range(turns_of(problem)):
+        if not run.is_done() and turn < turns_of(problem) * run.limit.work:
+            run.add(IN_TURNS, turn)
     return run.plan()
 
 
-def restarts(problem: PlanProblem) -> int:
-    """How often ``hill_climb`` starts anew, from one random seed after the other: more often for small problems.
+def turns_of(problem: PlanProblem) -> int:
+    """How often ``record_to_record`` is run, with one random seed after the other: more often for small problems.
 
     Its plans differ by several percent from seed to seed.
     """
-    return max(1, min(_RESTARTS, _RESTARTED_ITEMS // max(1, len(problem.items))))
+    return max(1, min(_TURNS, _ITEMS_IN_TURNS // max(1, len(problem.items))))
 
 
 def solve_within(
@@ -121,6 +124,7 @@ class _Portfolio:
     settings: TreeSettings
     dropped: list[str] = field(default_factory=list)
     _best: Plan | None = None
+    _climber: Climber | None = None
     _stopped_by_clock: bool = False
 
     def __post_init__(self) -> None:
@@ -166,6 +170,9 @@ class _Portfolio:
         )
 
     def _runner(self, name: str) -> OffsetStrategy:
+        if name == IN_TURNS:
+            climber = self._climber = self._climber or Climber(self.problem)
+            return lambda _, limit: climber.travel(limit)
         if name != "exact":
             return STRATEGIES[name]
         known = None if self._best is None else self._best.offsets

@@ -15,8 +15,9 @@ from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
 from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse
 from ..memory.layout import memory_layout
-from ..memory.libraries import LibraryNeed, needs_by_library
+from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
+from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
 from ..schedule.bounds import schedule_lower_bound
@@ -25,7 +26,7 @@ from ..version import __version__
 from .advice import advice_for
 from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
 from .summary import summary_of, summary_of_analysis
-from .warnings import warnings_for
+from .warnings import of_miscomputed, warnings_for
 
 
 @dataclass(frozen=True)
@@ -108,19 +109,39 @@ def build_report(
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
-    return replace(report, warnings=warnings, summary=summary_of(report, advice))
+    wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
+    return replace(report, warnings=(*wrong, *warnings), summary=summary_of(report, advice))
 
 
-def build_analysis(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> Analysis:
-    """What ``analyze`` says of a model as it stands, its plan in force if it has one."""
+def build_analysis(
+    model: Model, name: str | None, file_bytes: int, profile: KernelProfile, sram: int | None = None
+) -> Analysis:
+    """What ``analyze`` says of a model as it stands, its plan in force if it has one.
+
+    ``sram``: bytes of a fast memory to study it with, or None.
+    """
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
-    bounds = bounds_of(model, layout, schedule_lower_bound(schedule_problem(model.main, layout)))
+    problem = schedule_problem(model.main, layout)
+    bounds = bounds_of(model, layout, schedule_lower_bound(problem))
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned)
     summary = summary_of_analysis(memory, bounds, needs)
-    return Analysis(name, profile.target, profile.name, file_bytes, label, memory, needs, bounds, steps, summary, arena)
+    return Analysis(
+        model=name,
+        target=profile.target,
+        kernels=profile.name,
+        file_bytes=file_bytes,
+        planned_for=label,
+        memory=memory,
+        libraries=needs,
+        bounds=bounds,
+        steps=steps,
+        summary=summary,
+        arena=arena,
+        study=None if sram is None else sram_study(problem, sram),
+    )
 
 
 def _order_use(arrangement: Arrangement) -> SearchUse:

@@ -12,9 +12,11 @@ from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
+from ..memory.sram_study import SramStudy
 from .explanation import render_explanation
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
 from .names import short_name
+from .sizes import in_words
 
 _MAX_LIVE = 12
 _RUNNER_FACTS = {
@@ -66,7 +68,29 @@ def render_analysis(analysis: Analysis) -> RenderableType:
         parts.insert(2, _planned_for(analysis.planned_for))
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
+    if analysis.study is not None:
+        parts += _study(analysis.study)
     return Group(*parts)
+
+
+def _study(study: SramStudy) -> list[RenderableType]:
+    """Traffic by size of the fast memory, and how much the order of operators decides."""
+    table = Table(title="bytes between chip and outside (Belady)", title_justify="left")
+    for column in ("fast memory", "order of the file", "best order", "change"):
+        table.add_column(column, justify="right")
+    for use in study.traffic:
+        cells = _n(use.own_order), _n(use.best_order)
+        table.add_row(in_words(use.on_chip), *cells, _change(*cells))
+    peaks = study.random_peaks
+    best = "proved the smallest" if study.is_proved else "the smallest found"
+    return [
+        table,
+        Text(
+            f"largest working set: {_n(study.own_peak)} bytes in the order of the file, {_n(study.best_peak)} in the "
+            f"best order ({best}); {_n(peaks[0])} to {_n(peaks[-1])} in {_n(len(peaks))} random orders, of which "
+            f"{100 * study.fitting_share:.1f} % fit {in_words(study.sram)}"
+        ),
+    ]
 
 
 def _sentences(summary: Summary) -> Text:

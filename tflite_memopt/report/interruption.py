@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from ..graph.interrupted_search import InterruptedSearch
 from ..options import Options, as_it_stands
 
 _Made = TypeVar("_Made")
@@ -20,15 +21,18 @@ class Interruption:
     def during(self, what: str, options: Options, make: Callable[[Options], _Made]) -> tuple[_Made, Options]:
         """What ``make`` makes, and the options for what comes after.
 
-        When it is interrupted, it is made once more, without any search that is not needed. Raises KeyboardInterrupt
-        when nothing is to be kept, and at the second interruption.
+        When it is interrupted, it is what the search had found by then; where that is nothing, it is made once more,
+        without any search that is not needed. Raises KeyboardInterrupt when nothing is to be kept, and at the second
+        interruption.
         """
+        found: InterruptedSearch | None = None
         try:
             return make(options), options
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stopped:
             if not self._is_kept or self.said:
                 raise
+            found = stopped if isinstance(stopped, InterruptedSearch) else None
         self.said.append(f"interrupted in {what}: only what was complete by then went into the result")
         self._progress(f"interrupted in {what}: proving what is complete; interrupt once more to stop at once")
         quick = as_it_stands(options)
-        return make(quick), quick
+        return make(quick) if found is None else found.finish(), quick

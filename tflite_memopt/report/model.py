@@ -11,6 +11,7 @@ from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
 from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.libraries import LibraryNeed
+from ..memory.sram_study import SramStudy
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ NO_SUMMARY = Summary("", (), (), ())
 class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
-    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report.
+    ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
+    the size that was asked for, or None.
     """
 
     model: str | None
@@ -108,6 +110,7 @@ class Analysis:
     steps: tuple[StepUse, ...]
     summary: Summary
     arena: ArenaMap
+    study: SramStudy | None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,13 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
     )
 
 
+def of_miscomputed(names: Sequence[str]) -> Iterator[str]:
+    """``names`` of outputs that the library computes wrongly, in the original as well."""
+    if names:
+        said = ", ".join(f"'{name}'" for name in names)
+        yield f"a fault of these kernels, in the original too: they may compute wrongly {said} (docs/targets.md)"
+
+
 def _of_basis(report: Report) -> Iterator[str]:
     yield from report.basis.findings
     if report.equivalence and not report.basis.plan_executed:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..graph.clock import deadline_in
+from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import OUT_OF_TIME, Exactness, Refusal
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
@@ -87,7 +88,8 @@ def search(
 ) -> TakenApart:
     """The model with the best set of sites taken apart; ``model`` itself when none pays. It is not changed.
 
-    Tensors with a ``pinned`` name stay. None and all sites are compared whatever the limit is.
+    Tensors with a ``pinned`` name stay. None and all sites are compared whatever the limit is. Raises
+    InterruptedSearch at Ctrl-C.
     """
     start = _Start(model, tuple(rules), tuple(allowed), tuple(pinned))
     return _SiteSearch(start, cost_of, limit).run()
@@ -109,6 +111,20 @@ class _SiteSearch:
         self._names = {at: label(op) for at, op in enumerate(start.model.main.operators) if op.name == "CONCATENATION"}
 
     def run(self) -> TakenApart:
+        try:
+            return self._run()
+        except KeyboardInterrupt as stopped:
+            raise InterruptedSearch(self._best_so_far) from stopped
+
+    def _best_so_far(self) -> TakenApart:
+        best: Sites = min(self._costs, key=self._costs.__getitem__, default=frozenset())
+        if not best:
+            return TakenApart(self._model, self._cost(best), (), ())
+        model, by_site = self._rewritten(best, is_trial=False)
+        uses = tuple(SiteUse(self._names[site.position], tuple(by_site[site].applied), 0) for site in sorted(best))
+        return TakenApart(model, self._cost(best), uses, (Refusal("search", "CONCATENATION", "interrupted"),))
+
+    def _run(self) -> TakenApart:
         every, refused = self._sites_and_refusals()
         candidates = frozenset().union(*every)
         best = self._without_what_is_not_needed(self._start(every))

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 
+from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.cost import cost_of, estimate_of
-from ..options import Options
+from ..options import Options, as_it_stands
 from .boundary import take_integers
 from .driver import Driver
 from .search import SiteLimit, SiteUse, TakenApart, search
@@ -32,7 +33,10 @@ class Rewritten:
 
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
-    """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies."""
+    """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
+
+    Raises InterruptedSearch at Ctrl-C in the search.
+    """
     cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
@@ -42,17 +46,21 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     if not options.rewrite:
         return Rewritten(model, uses, refused)
     progress("looking for concatenations to take apart")
-    found = _search(model, profile, options)
-    return Rewritten(
-        found.model,
-        (*uses, *(_site_use(site) for site in found.sites)),
-        (*refused, *found.refused),
-    )
+
+    def with_the_rest(found: TakenApart) -> Rewritten:
+        sites = tuple(_site_use(site) for site in found.sites)
+        return Rewritten(found.model, (*uses, *sites), (*refused, *found.refused))
+
+    try:
+        return with_the_rest(_confirmed(model, _search(model, profile, options), profile, options))
+    except InterruptedSearch as stopped:
+        taken, hurried = stopped.finish, as_it_stands(options)
+        raise InterruptedSearch(lambda: with_the_rest(_confirmed(model, taken(), profile, hurried))) from stopped
 
 
 def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApart:
-    """The sites that lower the estimated cost, if they lower the planner's too."""
-    found = search(
+    """The sites that lower the estimated cost."""
+    return search(
         model,
         SPLITS,
         allowed(options),
@@ -60,6 +68,10 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
         SiteLimit(_COSTS, options.time_limit),
         _pinned(options),
     )
+
+
+def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: Options) -> TakenApart:
+    """What was found, if it lowers the planner's cost too."""
     if not found.sites:
         return found
     costs = [cost_of(each, profile, options, options.time_limit) for each in (model, found.model)]

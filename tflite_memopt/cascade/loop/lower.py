@@ -27,7 +27,7 @@ from .bodies import clamped_body, rolling_body, zero_rows
 from .clamped import Clamped, clamped
 from .masked import Masked, masked
 from .peeled import Peeled, peeled
-from .turn_graph import RowsMade, Subgraphs
+from .turn_graph import LoopSubgraphs
 
 LoopForm = Literal["peeled", "clamped", "masked"]
 Turns = Peeled | Clamped | Masked
@@ -46,11 +46,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
     return clamped(region, rows) if form == "clamped" else masked(region, rows)
 
 
-def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> tuple[RowsMade, ...]:
-    """Replace the region's operators by their loop, in place; two subgraphs are added to the model.
-
-    Returns which rows of the region's tensors are where in the loop.
-    """
+def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None:
+    """Replace the region's operators by their loop, in place; two subgraphs are added to the model."""
     subgraphs = _write_turn(model, region, turns)
     last = graph.operators.index(region.operators[-1])
     edit = Editor(model, graph, last + 1)
@@ -61,16 +58,15 @@ def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> tupl
     else:
         _write_whole(edit, region, turns, subgraphs)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *_unread_constants(model, graph, region)])
-    return subgraphs.made
 
 
-def _write_turn(model: Model, region: Region, turns: Turns) -> Subgraphs:
+def _write_turn(model: Model, region: Region, turns: Turns) -> LoopSubgraphs:
     if isinstance(turns, Clamped):
         return clamped_body(model, region, turns)
     return rolling_body(model, region, turns)
 
 
-def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraphs: Subgraphs) -> None:
+def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraphs: LoopSubgraphs) -> None:
     """WHILE alone; what is kept starts as padding."""
     kept: dict[Tensor, Tensor] = {}
     if isinstance(turns, Masked):
@@ -80,7 +76,7 @@ def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraph
     _write_while(edit, subgraphs, _unset(edit, region), region.exit, kept)
 
 
-def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: Subgraphs) -> None:
+def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSubgraphs) -> None:
     """The first stripe, WHILE, and the last stripe."""
     exit_, result = region.exit, _unset(edit, region)
     kept: dict[Tensor, Tensor] = {}
@@ -140,7 +136,7 @@ def _unset(edit: Editor, region: Region) -> Tensor:
 
 
 def _write_while(
-    edit: Editor, subgraphs: Subgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
+    edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
 ) -> tuple[dict[Tensor, Tensor], dict[Tensor, Tensor]]:
     """WHILE; returns what it gives back of what it carries unchanged, and of the kept rows."""
     name = stem(grown)

@@ -18,6 +18,7 @@ from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Graph, Model, Tensor
 from ...ir.names import stem
+from ...ir.origin import origin_of, rows_in_turns
 from ..region import Region
 
 NHWC = 4
@@ -25,28 +26,12 @@ NHWC = 4
 
 
 @dataclass(frozen=True)
-class RowsMade:
-    """Which rows of a tensor of the original a loop makes in which turn, so that a proof can look at them.
-
-    In turn t the tensor ``name`` of subgraph ``body`` holds ``count`` rows of the tensor ``of``, from row ``first[t]``
-    on. Rows below 0 and from the tensor's height on are no rows of it.
-    """
-
-    body: int
-    name: str
-    of: str
-    first: tuple[int, ...]
-    count: int
-
-
-@dataclass(frozen=True)
-class Subgraphs:
+class LoopSubgraphs:
     """A loop's subgraphs by index, and what every turn reads of the main graph and none changes."""
 
     condition: int
     body: int
     carried: tuple[Tensor, ...]
-    made: tuple[RowsMade, ...]
 
 
 class TurnGraph:
@@ -65,10 +50,14 @@ class TurnGraph:
         self.carried = _read_from_outside(region)
         constants = (t for op in region.operators for t in op.present_inputs() if t.is_constant)
         read = dict.fromkeys((*self.carried, *constants))
-        self.twins = {tensor: self.graph.add_tensor(replace(tensor, name=last_part(tensor))) for tensor in read}
+        self.twins = {
+            tensor: self.graph.add_tensor(
+                replace(tensor, name=self.edit.unique(last_part(tensor)), origin=origin_of(tensor))
+            )
+            for tensor in read
+        }
         self.result = self.edit.activation(f"{last_part(exit_)}/rows_so_far", exit_.shape, exit_)
         self._begins: dict[tuple[int, ...], Tensor] = {}
-        self._made: list[RowsMade] = []
 
     def rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """A new activation of so many rows."""
@@ -89,9 +78,9 @@ class TurnGraph:
 
     def note(self, made: Tensor, of: Tensor, first: tuple[int, ...]) -> None:
         """Say which rows of an original tensor a tensor of the body holds in each turn."""
-        self._made.append(RowsMade(len(self._model.graphs) + 1, made.name, of.name, first, made.shape[1]))
+        made.origin = rows_in_turns(of, first)
 
-    def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> Subgraphs:
+    def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> LoopSubgraphs:
         """Write the rows into the result and add both subgraphs to the model.
 
         ``kept``: what else is carried, as it is at the start of a turn and at its end.
@@ -102,8 +91,11 @@ class TurnGraph:
         unchanged = [self.twins[tensor] for tensor in self.carried]
         self.graph.inputs = (self._counter, *unchanged, self.result, *(before for before, _ in kept))
         self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
+        for tensor in self.graph.tensors:
+            if tensor.origin is not None and not (tensor.origin.turns or tensor.is_constant):
+                tensor.origin = None  # it says what holds in one turn
         self._model.graphs += [self._condition(), self.graph]
-        return Subgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried, tuple(self._made))
+        return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
     def _slice(self, tensor: Tensor, begin: Tensor, output: Tensor) -> Tensor:
         size = self.edit.constant(f"{output.name}/size", np.asarray(output.shape, np.int32))
@@ -121,7 +113,7 @@ class TurnGraph:
         """The subgraph that says whether there is another turn. TFLM gives it all that is carried."""
         graph = Graph(f"{self.graph.name}/condition")
         edit = Editor(self._model, graph, 0)
-        twins = [graph.add_tensor(replace(tensor)) for tensor in self.graph.inputs]
+        twins = [graph.add_tensor(replace(tensor, origin=None)) for tensor in self.graph.inputs]
         more = edit.integers("more", (1,), DType.BOOL)
         end = edit.constant("end", np.asarray([NHWC * self._turns], np.int32))
         edit.operator("LESS", (twins[0], end), (more,))

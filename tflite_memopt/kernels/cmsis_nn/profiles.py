@@ -6,7 +6,7 @@ from functools import partial
 
 from ..profile import KernelProfile
 from .paths import Build
-from .relations import rule_for
+from .relations import miscomputes, rule_for
 from .requests import requests
 
 _MEASURED_AT = "tflite-micro 90b983c2b3f1 with CMSIS-NN 4ab83cc3, GCC 12.2"
@@ -20,6 +20,7 @@ def _profile(name: str, build: Build, cores: str, machine: str) -> KernelProfile
         relations=rule_for(build),
         is_portable=False,
         in_wheel=False,
+        miscomputes=partial(miscomputes, build=build),
         measured_at=f"{_MEASURED_AT}, {machine} in QEMU 7.2",
     )
 

@@ -24,7 +24,7 @@ from ..relations.model import KernelReuse, ReuseRule
 from ..relations.moves import pad_reuses
 from ..relations.windows import row_reuses, window_reuses
 from ..window import KernelWindow, window_of
-from .paths import Build, convolution_path, depthwise_path, is_refused
+from .paths import Build, convolution_path, depthwise_path, is_refused, may_be_wrong
 
 _MVE_BLOCK = 124
 _PIXELS_AT_ONCE = 4
@@ -43,6 +43,14 @@ def relations(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     if source.dtype is DType.FLOAT32 or operator.name in _REFERENCE_UNLESS_INT8:
         return reference_relations(operator)
     return ()
+
+
+def miscomputes(operator: Operator, build: Build) -> bool:
+    """Whether the library may compute an operator wrongly, sharing or not; see :func:`.paths.may_be_wrong`."""
+    source = operator.inputs[0] if operator.inputs else None
+    if operator.name != "CONV_2D" or source is None or source.dtype is not DType.INT8 or len(source.shape) != 4:
+        return False
+    return may_be_wrong(window_of(operator), build)
 
 
 def _convolution(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:

@@ -27,7 +27,6 @@ cdef class TreeData:
     cdef public long long[::1] fixed
     cdef public long long[::1] first
     cdef public long long[::1] last
-    cdef public long long[::1] is_simple
     cdef public long long[::1] conflict_from
     cdef public long long[::1] conflict_other
     cdef public long long[::1] conflict_low
@@ -35,16 +34,12 @@ cdef class TreeData:
     cdef public long long[::1] count_from
     cdef public long long[::1] count_row
     cdef public long long[::1] count_bytes
-    cdef public long long[::1] share_from
-    cdef public long long[::1] share_other
-    cdef public long long[::1] share_bytes
     cdef public long long[::1] row_from
     cdef public long long[::1] row_item
     cdef public long long[::1] row_load
     cdef public long long[::1] row_spare
     cdef public long long[::1] order
     cdef public long long by_load
-    cdef public long long goes_below
     cdef public long long canonical
     cdef public long long decomposes
     cdef public long long ranks_anew
@@ -62,7 +57,7 @@ cdef class TreeState:
     cdef public long long[::1] keys
     cdef public long long[::1] spare
     cdef public long long[::1] trail_kind
-    cdef public long long[::1] trail_item
+    cdef public long long[::1] trail_at
     cdef public long long[::1] trail_value
     cdef public long long[::1] frame_low
     cdef public long long[::1] frame_high
@@ -86,12 +81,9 @@ cdef long long _raise_waiting(TreeData d, TreeState s, long long low, long long 
 cdef long long _lowest_support(TreeData d, TreeState s, long long item, long long floor) noexcept
 cdef long long _aligned(TreeData d, long long item, long long offset) noexcept
 cdef long long _place(TreeData d, TreeState s, long long item, long long offset) noexcept
-cdef long long _stack(TreeData d, TreeState s, long long item, long long end) noexcept
-cdef long long _refresh(TreeData d, TreeState s, long long item, long long placed) noexcept
+cdef long long _make_room(TreeData d, TreeState s, long long item, long long end) noexcept
+cdef long long _go_to(TreeData d, TreeState s, long long item, long long floor) noexcept
 cdef long long _wait(TreeData d, TreeState s, long long item, long long offset) noexcept
-cdef long long _raise_and_settle(TreeData d, TreeState s, long long item, long long bound) noexcept
-cdef long long _next_candidate(TreeData d, TreeState s, long long item, long long floor) noexcept
-cdef long long _is_allowed(TreeData d, TreeState s, long long item, long long offset) noexcept
 cdef long long _lowest_allowed(TreeData d, TreeState s, long long item, long long floor) noexcept
 cdef long long _raise(TreeData d, TreeState s, long long item, long long bound) noexcept
 cdef void _set_candidate(TreeState s, long long item, long long offset) noexcept

@@ -1,75 +1,79 @@
-"""One run of the tree: its tables made, its trail lengthened where that is needed, its result read."""
+"""One run of a search at one capacity: its state made, its trail lengthened where that is needed, its result read."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ...graph.search_limit import WorkAllowance
-from ..compiled import Tables, code_for
-from . import tree
-from .group import TreeGroup
-from .tree import FOUND, FULL, LIMIT, NODES, WORK
+from .group import ItemGroup
+from .tree import FOUND, FULL, LIMIT, NONE
 
 _PLAIN_CHUNK = 200
 _COMPILED_CHUNK = 5_000
 """Nodes between two looks at the emergency stop."""
-_TRAIL_TABLES = ("trail_kind", "trail_item", "trail_value")
 
 
 @dataclass(frozen=True)
-class TreeRun:
-    """How a run ended (``tree.FOUND``, ``NONE`` or ``LIMIT``), nodes, turns of its loops, and the offsets if found."""
+class SearchRun:
+    """How a run ended (``FOUND``, ``NONE`` or ``LIMIT``), nodes, turns of its loops, and the offsets if found."""
 
     end: int
     nodes: int
     work: int
     offsets: tuple[int, ...] = ()
 
+    @property
+    def is_proof(self) -> bool:
+        """Whether there is no plan within the capacity."""
+        return self.end == NONE
 
-def run_tree(
-    group: TreeGroup,
-    capacity: int,
-    ordering: str,
+
+class CapacitySearch(Protocol):
+    """A search for a plan of one group; its ``rules`` are ways to branch, which take turns."""
+
+    @property
+    def group(self) -> ItemGroup: ...
+
+    @property
+    def rules(self) -> tuple[str, ...]: ...
+
+    @property
+    def refutes_at_once(self) -> bool:
+        """Whether a single node says much."""
+
+    def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
+        """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
+
+
+def run_in_chunks(
+    go_on: Callable[[int, int], int],
+    state: Any,
+    counters: tuple[int, int],
+    items: int,
     nodes: int,
     allowance: WorkAllowance,
-    compiles: bool = True,
-) -> TreeRun:
-    """Look for offsets within ``capacity`` bytes by one ordering, with at most so many ``nodes``.
-
-    The work is taken from the allowance.
-    """
-    code, pack = code_for(tree, compiles)
-    chunk = _PLAIN_CHUNK if code is tree else _COMPILED_CHUNK
-    tables = group.tables | {"order": group.orders[ordering]}
-    switches = group.switches | {"by_load": int(ordering.startswith("T"))}
-    data = code.TreeData(pack(tables) | switches)
-    state = code.TreeState(pack(_state_tables(len(group.indices), len(tables["row_load"]), switches["reserve"])))
-    code.start(data, state, capacity)
+    is_compiled: bool,
+) -> SearchRun:
+    """Call ``go_on(nodes, work)`` until it ends. ``counters`` are the registers of nodes and work done."""
+    counted, worked = counters
+    chunk = _COMPILED_CHUNK if is_compiled else _PLAIN_CHUNK
     end, work = LIMIT, allowance.left
-    while _may_go_on(end, state, nodes, work) and not allowance.is_too_late():
-        end = code.run(data, state, min(nodes, state.registers[NODES] + chunk), work)
+    while end in (LIMIT, FULL):
+        if state.registers[counted] >= nodes or state.registers[worked] >= work or allowance.is_too_late():
+            break
+        end = go_on(min(nodes, state.registers[counted] + chunk), work)
         if end == FULL:
             _lengthen_trail(state)
-    offsets = tuple(state.least[k] for k in range(len(group.indices))) if end == FOUND else ()
-    allowance.left -= state.registers[WORK]
-    return TreeRun(LIMIT if end == FULL else end, state.registers[NODES], state.registers[WORK], offsets)
-
-
-def _may_go_on(end: int, state: Any, nodes: int, work: int) -> bool:
-    return end in (LIMIT, FULL) and state.registers[NODES] < nodes and state.registers[WORK] < work
-
-
-def _state_tables(items: int, rows: int, reserve: int) -> Tables:
-    lengths = dict.fromkeys(tree.TreeState.__annotations__, items + 1)
-    lengths |= {"left": rows, "dirty": rows, "is_dirty": rows, "crossing": rows, "parts": 4 * items + 8, "registers": 8}
-    lengths |= dict.fromkeys(_TRAIL_TABLES, 4 * reserve)
-    return {name: [0] * length for name, length in lengths.items()}
+    allowance.left -= state.registers[worked]
+    offsets = tuple(state.least[k] for k in range(items)) if end == FOUND else ()
+    return SearchRun(LIMIT if end == FULL else end, state.registers[counted], state.registers[worked], offsets)
 
 
 def _lengthen_trail(state: Any) -> None:
     """Twice as long."""
-    for name in _TRAIL_TABLES:
+    for name in ("trail_kind", "trail_at", "trail_value"):
         old = getattr(state, name)
         setattr(state, name, old * 2 if isinstance(old, list) else array("q", [*old, *old]))

@@ -1,20 +1,22 @@
 """The tree: depth-first search for offsets within a capacity, over canonical placements. The only copy of it.
 
+It is for items that share no bytes; ``disjunctive`` is for those that may.
+
 The same source runs as plain Python on lists, and compiled on arrays (see ``compiled``): so it keeps to integers, loops
 and indexing.
 
-If a placement exists, there is a canonical one: every item lies at 0 or at the end of a range that another item
-forbids to it, its support, and supports form no circle. A node of the tree is a set of placed items. Every other item
-has a lower bound ``least`` and a candidate: the lowest offset that something placed supports, where it has not been
-tried yet. The node takes the item with the lowest candidate, and has two children: the item lies there (*place*), or
-it does not (*wait*), so that it rests on an item that is still to come or on the next candidate. No set of placed
-items is reached twice that way. A node is closed when an item no longer fits below the capacity, or when a section
-cannot hold what is left of it above the lowest of its items (section inference). Where the last item is placed that
-crosses a point in time, both sides are solved one after the other (decomposition), each with an order of its own.
+If a placement exists, there is a canonical one: every item lies at 0 or on another item, its support. A node of the
+tree is a set of placed items. Every other item has a lower bound ``least`` and a candidate: the lowest offset that
+something placed supports, where it has not been tried yet. The node takes the item with the lowest candidate, and has
+two children: the item lies there (*place*), or it does not (*wait*), so that it rests on an item that is still to come.
+No set of placed items is reached twice that way. A node is closed when an item no longer fits below the capacity, or
+when a section cannot hold what is left of it above the lowest of its items (section inference). Where the last item is
+placed that crosses a point in time, both sides are solved one after the other (decomposition), each with an order of
+its own.
 
 Source: Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning" (ASPLOS 2023),
-for canonical solutions, section inference, temporal decomposition and the orderings. Relations between items, and
-decomposition inside the search, are this project's.
+for canonical solutions, section inference, temporal decomposition and the orderings. Decomposition inside the search
+is this project's.
 """
 
 from __future__ import annotations
@@ -43,17 +45,14 @@ class TreeData:
 
     Item i is alive in the sections ``[first[i], last[i])``. Its conflicts are the entries
     ``[conflict_from[i], conflict_from[i + 1])``: ``offset[i] - offset[other]`` may not lie in the open interval
-    ``(low, high)``. ``is_simple`` items have one interval for each neighbour, from below 0 to above 0.
-    ``fixed`` is the given offset, or -1.
+    ``(low, high)``, which holds 0. ``fixed`` is the given offset, or -1.
 
-    A row is a section's bound: bytes of items that are alive together, less what related ones may share. Item i counts
-    in the entries ``[count_from[i], count_from[i + 1])``: in ``count_row`` for ``count_bytes``, less what the shares
-    ``[share_from[k], share_from[k + 1])`` of entry k say, as long as the other item is not placed. ``row_load`` is a
-    row's sum, which may exceed the capacity by ``row_spare``.
+    A row is a section: the items ``row_item`` from ``row_from`` on. Item i counts in the rows ``count_row`` from
+    ``count_from[i]`` on, for ``count_bytes``. ``row_load`` is a row's sum, which may exceed the capacity by
+    ``row_spare``.
 
-    ``order`` ranks items by size and life, highest first; ``by_load`` puts the fullest section that an item is
-    alive in before that. ``goes_below``: some item may rest on one that lies above it. ``reserve`` entries of the trail
-    are enough for a node. The rest are switches.
+    ``order`` ranks items by size and life, highest first; ``by_load`` puts the fullest section that an item is alive in
+    before that. ``reserve`` entries of the trail are enough for a node. The rest are switches.
     """
 
     size: Ints
@@ -61,7 +60,6 @@ class TreeData:
     fixed: Ints
     first: Ints
     last: Ints
-    is_simple: Ints
     conflict_from: Ints
     conflict_other: Ints
     conflict_low: Ints
@@ -69,16 +67,12 @@ class TreeData:
     count_from: Ints
     count_row: Ints
     count_bytes: Ints
-    share_from: Ints
-    share_other: Ints
-    share_bytes: Ints
     row_from: Ints
     row_item: Ints
     row_load: Ints
     row_spare: Ints
     order: Ints
     by_load: int
-    goes_below: int
     canonical: int
     decomposes: int
     ranks_anew: int
@@ -109,7 +103,7 @@ class TreeState:
     keys: Ints
     spare: Ints
     trail_kind: Ints
-    trail_item: Ints
+    trail_at: Ints
     trail_value: Ints
     frame_low: Ints
     frame_high: Ints
@@ -229,7 +223,7 @@ def _lowest_candidate(s: TreeState, low: int, high: int) -> int:
 def _raise_waiting(d: TreeData, s: TreeState, low: int, high: int, floor: int) -> int:
     """Raise the items that wait to what they may rest on; 0 when one of them no longer fits.
 
-    Where supports lie below what rests on them, nothing that is still to come lies below ``floor``.
+    Nothing that is still to come lies below ``floor``.
     """
     for k in range(low, high):
         i = s.items[k]
@@ -243,14 +237,13 @@ def _raise_waiting(d: TreeData, s: TreeState, low: int, high: int, floor: int) -
 def _lowest_support(d: TreeData, s: TreeState, item: int, floor: int) -> int:
     """Lowest offset at which an item may rest on one that is not placed yet."""
     least, placed, other, high = s.least, s.placed, d.conflict_other, d.conflict_high
-    below = 0 if d.goes_below else floor
     s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
     found = NEVER
     for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
         o = other[k]
         if placed[o] == 0:
-            found = min(found, max(least[o], below) + high[k])
-    return _aligned(d, item, max(found, 0))
+            found = min(found, max(least[o], floor) + high[k])
+    return _aligned(d, item, found)
 
 
 def _aligned(d: TreeData, item: int, offset: int) -> int:
@@ -273,43 +266,27 @@ def _place(d: TreeData, s: TreeState, item: int, offset: int) -> int:
         o = other[k]
         if s.placed[o] == 1:
             continue
-        if d.is_simple[o] == 1 and d.goes_below == 0 and d.canonical == 1:
-            is_open = _stack(d, s, o, _aligned(d, o, offset - low[k]))
-        else:
-            is_open = _refresh(d, s, o, item)
-        if is_open == 0:
+        if _make_room(d, s, o, _aligned(d, o, offset - low[k])) == 0:
             _forget_dirty(s)
             return 0
     return _settle(d, s)
 
 
-def _stack(d: TreeData, s: TreeState, item: int, end: int) -> int:
-    """An item that must lie above one that has been placed below everything to come: that one may support it."""
+def _make_room(d: TreeData, s: TreeState, item: int, end: int) -> int:
+    """An item must lie above one that has been placed below everything to come: that one may support it."""
+    if d.canonical == 0:
+        return _go_to(d, s, item, s.least[item])
     if s.least[item] > end:
         return 1
     _set_candidate(s, item, end)
     return _raise(d, s, item, end)
 
 
-def _refresh(d: TreeData, s: TreeState, item: int, placed: int) -> int:
-    """What the placement of a neighbour leaves to an item, in general."""
-    least = _lowest_allowed(d, s, item, s.least[item])
-    if least > s.least[item] and _raise(d, s, item, least) == 0:
-        return 0
-    if d.canonical == 0:
-        _set_candidate(s, item, least)
-        return 1
-    found = s.candidate[item]
-    if found < NEVER and _is_allowed(d, s, item, found) == 0:
-        found = _next_candidate(d, s, item, found + 1)
-    for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
-        if d.conflict_other[k] == placed:
-            end = _aligned(d, item, s.least[placed] + d.conflict_high[k])
-            if least <= end < found and _is_allowed(d, s, item, end) == 1:
-                found = end
-    if found != s.candidate[item]:
-        _set_candidate(s, item, found)
-    return 1
+def _go_to(d: TreeData, s: TreeState, item: int, floor: int) -> int:
+    """Not canonical: the item's candidate is the lowest offset from ``floor`` on; 0 when there is none."""
+    least = _lowest_allowed(d, s, item, floor)
+    _set_candidate(s, item, least)
+    return _raise(d, s, item, least)
 
 
 def _wait(d: TreeData, s: TreeState, item: int, offset: int) -> int:
@@ -318,48 +295,15 @@ def _wait(d: TreeData, s: TreeState, item: int, offset: int) -> int:
         return 0
     after = _aligned(d, item, offset + 1)
     if d.canonical == 0:
-        after = _lowest_allowed(d, s, item, after)
-        _set_candidate(s, item, after)
-        return _raise_and_settle(d, s, item, after)
-    found = NEVER
-    if d.is_simple[item] == 0 or d.goes_below == 1:
-        found = _next_candidate(d, s, item, after)
-    _set_candidate(s, item, found)
-    least = after if s.least[item] == offset else s.least[item]
-    bound = min(found, max(least, _lowest_support(d, s, item, offset)))
-    return _raise_and_settle(d, s, item, bound)
-
-
-def _raise_and_settle(d: TreeData, s: TreeState, item: int, bound: int) -> int:
-    if _raise(d, s, item, bound) == 0:
+        is_open = _go_to(d, s, item, after)
+    else:
+        _set_candidate(s, item, NEVER)
+        least = after if s.least[item] == offset else s.least[item]
+        is_open = _raise(d, s, item, max(least, _lowest_support(d, s, item, offset)))
+    if is_open == 0:
         _forget_dirty(s)
         return 0
     return _settle(d, s)
-
-
-def _next_candidate(d: TreeData, s: TreeState, item: int, floor: int) -> int:
-    """Lowest offset from ``floor`` on that a placed item supports and all of them allow."""
-    found = NEVER
-    for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
-        o = d.conflict_other[k]
-        if s.placed[o] == 1:
-            end = _aligned(d, item, s.least[o] + d.conflict_high[k])
-            if floor <= end < found and _is_allowed(d, s, item, end) == 1:
-                found = end
-    return found
-
-
-def _is_allowed(d: TreeData, s: TreeState, item: int, offset: int) -> int:
-    """Whether an item may lie there as far as placed items go, and below the capacity."""
-    least, placed, other, low, high = s.least, s.placed, d.conflict_other, d.conflict_low, d.conflict_high
-    if offset + d.size[item] > s.registers[CAPACITY] or (d.fixed[item] >= 0 and offset != d.fixed[item]):
-        return 0
-    s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
-    for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
-        o = other[k]
-        if placed[o] == 1 and low[k] < offset - least[o] < high[k]:
-            return 0
-    return 1
 
 
 def _lowest_allowed(d: TreeData, s: TreeState, item: int, floor: int) -> int:
@@ -434,11 +378,7 @@ def _settle(d: TreeData, s: TreeState) -> int:
 def _count(d: TreeData, s: TreeState, item: int, sign: int) -> None:
     """Take an item out of its rows and of the points in time that it crosses (-1), or put it back (1)."""
     for k in range(d.count_from[item], d.count_from[item + 1]):
-        nbytes = d.count_bytes[k]
-        for m in range(d.share_from[k], d.share_from[k + 1]):
-            if s.placed[d.share_other[m]] == 0:
-                nbytes -= d.share_bytes[m]
-        s.left[d.count_row[k]] += sign * nbytes
+        s.left[d.count_row[k]] += sign * d.count_bytes[k]
     for b in range(d.first[item], d.last[item] - 1):
         s.crossing[b] += sign
 
@@ -446,7 +386,7 @@ def _count(d: TreeData, s: TreeState, item: int, sign: int) -> None:
 def _record(s: TreeState, kind: int, item: int, value: int) -> None:
     top = s.registers[TRAIL]
     s.trail_kind[top] = kind
-    s.trail_item[top] = item
+    s.trail_at[top] = item
     s.trail_value[top] = value
     s.registers[TRAIL] = top + 1
 
@@ -454,7 +394,7 @@ def _record(s: TreeState, kind: int, item: int, value: int) -> None:
 def _undo(d: TreeData, s: TreeState, mark: int) -> None:
     """Back to the state of so many entries of the trail."""
     for top in range(s.registers[TRAIL] - 1, mark - 1, -1):
-        kind, item, value = s.trail_kind[top], s.trail_item[top], s.trail_value[top]
+        kind, item, value = s.trail_kind[top], s.trail_at[top], s.trail_value[top]
         if kind == _LEAST:
             s.least[item] = value
         elif kind == _CANDIDATE:

@@ -8,6 +8,7 @@ cdef long long STALL
 cdef long long RANDOM
 cdef long long CHANGES
 cdef long long WORK
+cdef long long SLACK
 
 cdef class ClimbData:
     cdef public long long[::1] size
@@ -28,6 +29,8 @@ cdef class ClimbState:
     cdef public long long[::1] is_queued
     cdef public long long[::1] changed
     cdef public long long[::1] before
+    cdef public long long[::1] forbidden_low
+    cdef public long long[::1] forbidden_high
     cdef public long long[::1] registers
 
 cpdef void place_all(ClimbData d, ClimbState s) noexcept

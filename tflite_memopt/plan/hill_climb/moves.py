@@ -14,7 +14,7 @@ Ints = MutableSequence[int]
 """A list when run plain, an array of 64-bit integers when compiled."""
 
 # Positions in ``ClimbState.registers``.
-TOP, BEST, MOVES, STALL, RANDOM, CHANGES, WORK = 0, 1, 2, 3, 4, 5, 6
+TOP, BEST, MOVES, STALL, RANDOM, CHANGES, WORK, SLACK = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 class ClimbData:
@@ -44,6 +44,7 @@ class ClimbState:
     """What changes: ``rank[i]`` is item i's turn, -1 for a given offset, which never moves; ``order`` is its inverse.
 
     ``best`` are the offsets of the lowest arena so far. ``changed`` and ``before`` let a move be taken back.
+    ``forbidden_low`` and ``forbidden_high`` are room for the intervals that one item may not start in.
     """
 
     offset: Ints
@@ -53,6 +54,8 @@ class ClimbState:
     is_queued: Ints
     changed: Ints
     before: Ints
+    forbidden_low: Ints
+    forbidden_high: Ints
     registers: Ints
 
     def __init__(self, tables: dict[str, Any]) -> None:
@@ -90,7 +93,10 @@ def climb(d: ClimbData, s: ClimbState, bound: int, moves: int, stall: int, work:
 
 
 def exchange(d: ClimbData, s: ClimbState, first: int, second: int) -> int:
-    """Let two free items exchange their turns, unless that raises the arena: then nothing changes, and it is 0."""
+    """Let two free items exchange their turns, unless that raises the arena: then nothing changes, and it is 0.
+
+    It may rise up to ``SLACK`` bytes above the best one.
+    """
     if first == second:
         return 0
     _swap(s, first, second)
@@ -110,9 +116,12 @@ def exchange(d: ClimbData, s: ClimbState, first: int, second: int) -> int:
 
 
 def _settle_from(d: ClimbData, s: ClimbState, low: int) -> int:
-    """Place the queued turns anew and all that depends on them; 0, and no change, if that raises the arena."""
+    """Place the queued turns anew and all that depends on them; 0, and no change, if that raises the arena too far."""
     s.registers[CHANGES] = 0
     is_good = 1
+    allowed = s.registers[TOP]
+    if s.registers[SLACK] > 0:
+        allowed = max(allowed, s.registers[BEST] + s.registers[SLACK])
     for turn in range(low, len(d.free)):
         if s.is_queued[turn] == 0:
             continue
@@ -125,7 +134,7 @@ def _settle_from(d: ClimbData, s: ClimbState, low: int) -> int:
         s.before[s.registers[CHANGES]] = s.offset[i]
         s.registers[CHANGES] += 1
         s.offset[i] = new
-        if new + d.size[i] > s.registers[TOP]:
+        if new + d.size[i] > allowed:
             is_good = 0
         for k in range(d.neighbour_from[i], d.neighbour_from[i + 1]):
             later = s.rank[d.neighbour[k]]
@@ -144,18 +153,30 @@ def _swap(s: ClimbState, first: int, second: int) -> None:
 
 
 def _lowest(d: ClimbData, s: ClimbState, item: int) -> int:
-    """Lowest offset that all items placed before allow."""
-    other, low, high, offset, rank = d.conflict_other, d.conflict_low, d.conflict_high, s.offset, s.rank
-    own, step = rank[item], d.alignment[item]
-    found, before = 0, -1
-    while found != before:
-        before = found
-        s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
-        for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
-            o = other[k]
-            if rank[o] < own and low[k] < found - offset[o] < high[k]:
-                found = offset[o] + high[k]
-                found = -(-found // step) * step
+    """Lowest offset that all items placed before allow: none of the open intervals that they forbid holds it."""
+    own, step, count = s.rank[item], d.alignment[item], 0
+    for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
+        o = d.conflict_other[k]
+        if s.rank[o] < own and s.offset[o] + d.conflict_high[k] > 0:
+            s.forbidden_low[count] = s.offset[o] + d.conflict_low[k]
+            s.forbidden_high[count] = s.offset[o] + d.conflict_high[k]
+            count += 1
+    s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
+    found, has_moved = 0, 1
+    while has_moved == 1:
+        has_moved, left = 0, 0
+        for k in range(count):
+            if s.forbidden_high[k] <= found:
+                continue
+            if s.forbidden_low[k] < found:
+                found = -(-s.forbidden_high[k] // step) * step
+                has_moved = 1
+            else:
+                s.forbidden_low[left] = s.forbidden_low[k]
+                s.forbidden_high[left] = s.forbidden_high[k]
+                left += 1
+        s.registers[WORK] += count
+        count = left
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
+from typing import Any
 
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
@@ -18,7 +19,7 @@ from ..conflicts import meetings, neighbours_of
 from ..greedy_by_size import greedy_by_size
 from ..problem import Candidate, PlanProblem, arena_bytes
 from . import moves
-from .moves import BEST, MOVES, RANDOM, TOP
+from .moves import BEST, MOVES, RANDOM, SLACK, TOP
 
 _MAX_MOVES = 100_000
 _MAX_STALL = 30_000
@@ -28,35 +29,78 @@ _MAX_MEETINGS = 1_000_000
 """Pairs of items alive together, above which a move costs too much for a search to get anywhere."""
 _MAX_WORK = 50_000_000
 """Turns of the inner loops: some tenths of a second compiled, some ten seconds in plain Python."""
+_TRAVEL_MOVES = 4_000
+_TRAVEL_SLACK = 0.05
 _CHUNK = 500
 """Moves between two looks at the emergency stop."""
 
 
 def hill_climb(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """Offsets in bytes. At most 100,000 moves, and 300 an item or 30,000 without gain."""
-    allowance = WorkAllowance(_MAX_WORK, limit)
-    best, bound = greedy_by_size(problem, limit).offsets, max_breadth(problem)
-    free = [i for i, item in enumerate(problem.items) if item.offset is None]
-    if arena_bytes(problem, best) <= bound or len(free) < 2 or meetings(problem) > _MAX_MEETINGS:
-        return Candidate(best)
-    code, pack = code_for(moves)
-    data = code.ClimbData(pack(_tables(problem, free)))
-    states = [code.ClimbState(pack(_state(problem, order))) for order in _first_orders(problem, free)]
-    for each in states:
-        each.registers[BEST] = arena_bytes(problem, best)
-        code.place_all(data, each)
-    state = min(states, key=lambda each: each.registers[TOP])
-    state.registers[RANDOM] = limit.seed % (1 << 32)
-    stall, made = min(_MAX_STALL, _STALL_PER_ITEM * len(free)), -1
-    while made < state.registers[MOVES] and not allowance.is_too_late():
-        made = state.registers[MOVES]
-        code.climb(data, state, bound, min(_MAX_MOVES, made + _CHUNK), stall, allowance.left)
-    is_better = state.registers[BEST] < arena_bytes(problem, best)
-    return Candidate(
-        tuple(state.best) if is_better else best,
-        steps=state.registers[MOVES],
-        stopped_by_clock=allowance.stopped_by_clock,
-    )
+    return Climber(problem).climb(limit)
+
+
+def record_to_record(problem: PlanProblem, limit: SearchLimit) -> Candidate:
+    """Offsets in bytes; see ``Climber.travel``."""
+    return Climber(problem).travel(limit)
+
+
+class Climber:
+    """A problem made ready for moves, to be run with one seed after the other. The runs know nothing of each other."""
+
+    def __init__(self, problem: PlanProblem) -> None:
+        self.problem, self.bound = problem, max_breadth(problem)
+        self._best = greedy_by_size(problem, SearchLimit()).offsets
+        self._known = arena_bytes(problem, self._best)
+        self._free = [i for i, item in enumerate(problem.items) if item.offset is None]
+        self._is_done = self._known <= self.bound or len(self._free) < 2 or meetings(problem) > _MAX_MEETINGS
+        if not self._is_done:
+            self._code, self._pack = code_for(moves)
+            self._data = self._code.ClimbData(self._pack(_tables(problem, self._free)))
+            self._order = self._first_order()
+
+    def climb(self, limit: SearchLimit) -> Candidate:
+        """By moves that never raise the arena."""
+        return self._run(limit, _MAX_MOVES, 0)
+
+    def travel(self, limit: SearchLimit) -> Candidate:
+        """By 4,000 moves that may also raise the arena, up to 5 % above the best one: there are ways out of plateaus.
+
+        In stripes it finds in a third of the moves what a climb does.
+        Source: Dueck, "New Optimization Heuristics", Journal of Computational Physics 104 (1993): record-to-record
+        travel.
+        """
+        return self._run(limit, _TRAVEL_MOVES, _TRAVEL_SLACK)
+
+    def _first_order(self) -> list[int]:
+        """The best of some orders to start from."""
+        tops = {}
+        for number, order in enumerate(_first_orders(self.problem, self._free)):
+            tops[self._placed(order).registers[TOP], number] = order
+        return tops[min(tops)]
+
+    def _placed(self, order: list[int]) -> Any:
+        state = self._code.ClimbState(self._pack(_state(self.problem, order)))
+        state.registers[BEST] = self._known
+        self._code.place_all(self._data, state)
+        return state
+
+    def _run(self, limit: SearchLimit, most: int, slack: float) -> Candidate:
+        """At most so many moves; the arena may be larger than the best one by this part of it."""
+        if self._is_done:
+            return Candidate(self._best)
+        allowance, state = WorkAllowance(_MAX_WORK, limit), self._placed(self._order)
+        state.registers[RANDOM] = limit.seed % (1 << 32)
+        stall, made = min(_MAX_STALL, _STALL_PER_ITEM * len(self._free)), -1
+        while made < state.registers[MOVES] and not allowance.is_too_late():
+            made = state.registers[MOVES]
+            state.registers[SLACK] = int(state.registers[BEST] * slack)
+            self._code.climb(self._data, state, self.bound, min(most, made + _CHUNK), stall, allowance.left)
+        return Candidate(
+            tuple(state.best) if state.registers[BEST] < self._known else self._best,
+            steps=state.registers[MOVES],
+            stopped_by_clock=allowance.stopped_by_clock,
+        )
 
 
 def _tables(problem: PlanProblem, free: list[int]) -> Tables:
@@ -75,7 +119,7 @@ def _tables(problem: PlanProblem, free: list[int]) -> Tables:
 
 
 def _state(problem: PlanProblem, order: list[int]) -> Tables:
-    count = len(problem.items)
+    count, most = len(problem.items), max(map(len, problem.conflicts), default=0) + 1
     ranks = [-1] * count
     for turn, index in enumerate(order):
         ranks[index] = turn
@@ -87,6 +131,8 @@ def _state(problem: PlanProblem, order: list[int]) -> Tables:
         "is_queued": [0] * count,
         "changed": [0] * count,
         "before": [0] * count,
+        "forbidden_low": [0] * most,
+        "forbidden_high": [0] * most,
         "registers": [0] * 8,
     }
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse
+from ...memory.sram_study import SramStudy
 from ..model import Analysis, Comparison, Report, Summary
 from ..names import short_name
+from ..sizes import in_words
 from .appearance import PAGE
-from .charts import arena_charts, comparison_charts, stripes_chart
+from .charts import arena_charts, comparison_charts, orders_chart, stripes_chart, traffic_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, html_of
 
 _ROOM = 1.08
@@ -46,7 +48,8 @@ def analysis_page(analysis: Analysis) -> bytes:
     arena, sizes = analysis.arena, {"now": analysis.file_bytes}
     title = f"{analysis.model or 'model'}: memory"
     tables = (_figures({"now": analysis.memory}, sizes), _operators(arena))
-    return html_of(Page(title, analysis.summary.headline, _lists(analysis.summary), _pairs({"now": arena}), tables))
+    pictures = [*_pairs({"now": arena}), *_study(analysis.study)]
+    return html_of(Page(title, analysis.summary.headline, _lists(analysis.summary), pictures, tables))
 
 
 def comparison_page(comparison: Comparison) -> bytes:
@@ -109,6 +112,21 @@ def _stripes(before: ArenaMap, after: ArenaMap) -> Iterator[Picture]:
             "row at the top to its last; the boxes in it are the rows that are made in each step now."
         )
         yield Picture("Stripes", text, (Side("stripes", "", chart),))
+
+
+def _study(study: SramStudy | None) -> Iterator[Picture]:
+    if study is None:
+        return
+    traffic = (
+        "Activations that do not fit the fast memory go out and come back. What gives way is what is needed again last "
+        "(Belady's algorithm), so that the bars compare orders and not replacement."
+    )
+    yield Picture("Traffic off the chip", traffic, (Side("traffic", "", traffic_chart(study, PAGE)),))
+    orders = (
+        f"{len(study.random_peaks):,} orders drawn at random, by the memory that they need. "
+        f"{100 * study.fitting_share:.1f} % of them fit {in_words(study.sram)}."
+    )
+    yield Picture("How much the order decides", orders, (Side("orders", "", orders_chart(study, PAGE)),))
 
 
 def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> PageTable:

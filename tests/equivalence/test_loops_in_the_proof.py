@@ -1,0 +1,143 @@
+"""What is wrong in one turn of a loop is found, in whichever tensor and whatever comes after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.memory.loops import looped, placement_of, plain
+from tflite_memopt import EquivalenceError, Options
+from tflite_memopt.analysis.loops import Loop, loops_of
+from tflite_memopt.cascade.loop.lower import LoopForm
+from tflite_memopt.equivalence.compare import compare_models
+from tflite_memopt.equivalence.exposure import exposed, logged, snapshots
+from tflite_memopt.equivalence.failure import Subject
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.limits import ProcessLimits
+from tflite_memopt.equivalence.loop_logs import log_bytes
+from tflite_memopt.equivalence.original import arena_for
+from tflite_memopt.equivalence.plan_judge import judge_plan
+from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
+from tflite_memopt.equivalence.proof import prove
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.constants import integers
+from tflite_memopt.ir.editor import Editor
+from tflite_memopt.ir.making import add_buffer
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.origin import pieces_in, pieces_in_loops
+
+FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
+BOTH = Options(samples=3, runtimes=("litert", "tflm"))
+
+
+@pytest.fixture(scope="module")
+def interpreters() -> Iterator[Interpreters]:
+    with open_interpreters(("litert", "tflm"), ProcessLimits()) as found:
+        yield found
+
+
+def blind(model: Model) -> Model:
+    """The model with an output that is the same for all inputs: its outputs alone would prove nothing."""
+    (found,) = model.main.outputs
+    edit = Editor(model, model.main, len(model.main.operators))
+    zero = edit.activation("zero", found.shape, found)
+    edit.operator("SUB", (found, found), (zero,), "SubOptions")
+    model.main.outputs = (zero,)
+    return model
+
+
+def subject_of(model: Model) -> Subject:
+    offline_plan.attach(model, placement_of(model).offsets)
+    original = write_model(blind(plain()))
+    return Subject(
+        original, original, write_model(model), pieces=pieces_in(model.main), loop_pieces=pieces_in_loops(model)
+    )
+
+
+def tables(loop: Loop) -> list[Tensor]:
+    """Where each turn reads and writes."""
+    return [tensor for tensor in loop.body.tensors if tensor.is_constant and tensor.name.startswith("begins")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_right_loop_passes(form: LoopForm) -> None:
+    verdicts = prove(subject_of(blind(looped(form))), BOTH, lambda _: None).verdicts
+    assert all(verdict.equal for verdict in verdicts.values())
+    assert all((verdict.inner_tensors or 0) >= 3 for verdict in verdicts.values())
+
+
+def with_a_wrong_last_turn(model: Model, number: int) -> Model:
+    """The model whose loop reads or writes a row too high, or too low, in its last turn."""
+    (loop,) = loops_of(model)
+    table = tables(loop)[number]
+    rows = integers(table)
+    assert rows is not None
+    changed = rows.astype(np.int32).reshape(-1, 4)
+    changed[-1, 1] -= 1 if changed[-1, 1] else -1
+    table.buffer = add_buffer(model, changed.ravel())
+    return model
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_wrong_row_in_the_last_turn_alone_is_caught(form: LoopForm) -> None:
+    samples, visible = seeded_inputs(plain(), 3, 0), 0
+    for number in range(len(tables(loops_of(looped(form))[0]))):
+        open_one = write_model(with_a_wrong_last_turn(looped(form), number))
+        if compare_models("litert", write_model(plain()), open_one, samples, 0).equal:
+            continue  # it reads a row that padding replaces
+        visible += 1
+        for runtime in ("litert", "tflm"):
+            wrong = subject_of(with_a_wrong_last_turn(blind(looped(form)), number))
+            with pytest.raises(EquivalenceError, match=r"tensor '.*' (differs|is off)"):
+                prove(wrong, replace(BOTH, runtimes=(runtime,)), lambda _: None)
+    assert visible
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_weight_of_the_body_that_is_not_the_originals_is_caught_without_a_run(form: LoopForm) -> None:
+    model = blind(looped(form))
+    (loop,) = loops_of(model)
+    weights = next(tensor for tensor in loop.body.tensors if tensor.is_constant and len(tensor.shape) == 4)
+    assert weights.buffer.data is not None
+    data = weights.buffer.data.view(np.int8).copy()
+    data[-1] ^= 1
+    weights.buffer = add_buffer(model, data)
+    with pytest.raises(EquivalenceError, match=r"in a loop: the constant .* does not hold the original's values"):
+        prove(subject_of(model), BOTH, lambda _: None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_tensor_of_the_body_is_shown_in_every_turn(form: LoopForm) -> None:
+    model = looped(form)
+    data = subject_of(model).optimised
+    (loop,) = loops_of(read_model(data))
+    wanted = set(log_bytes(read_model(data)))
+    assert len(wanted) >= len(loop.body.operators) - 1  # the result grows in place
+    for shown in (exposed(data), snapshots(data, 10_000), logged(data)):
+        assert wanted <= {place for each in shown for place in each.tensors.values()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_two_tensors_of_the_body_at_one_place_are_caught(form: LoopForm, interpreters: Interpreters) -> None:
+    """Each tensor of the body in turn is put where another one is, that is alive when it is written."""
+    model = looped(form)
+    placement = placement_of(model)
+    (loop,) = loops_of(model)
+    offsets = placement.offsets
+    tried = 0
+    for operator in loop.body.operators:
+        source, output = operator.inputs[0], operator.outputs[0]
+        if operator.name not in ("CONV_2D", "PAD") or source is None or not {source, output} <= set(offsets):
+            continue
+        tried += 1
+        offline_plan.attach(model, {**offsets, output: offsets[source]})
+        data = write_model(model)
+        written = read_model(data)
+        found = judge_plan(interpreters["tflm"], data, written, seeded_inputs(written, 3, 0), arena_for(written), None)
+        assert found.difference is not None, operator.outputs[0].name
+    assert tried

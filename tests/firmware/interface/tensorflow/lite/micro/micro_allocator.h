@@ -1,0 +1,11 @@
+#pragma once
+#include "tensorflow/lite/micro/micro_common.h"
+
+namespace tflite {
+class MicroAllocator {
+ public:
+  static MicroAllocator* Create(uint8_t* arena, size_t bytes);
+  static MicroAllocator* Create(uint8_t* persistent, size_t persistent_bytes, uint8_t* non_persistent,
+                                size_t non_persistent_bytes);
+};
+}  // namespace tflite

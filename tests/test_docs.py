@@ -1,0 +1,69 @@
+"""The documentation: links lead somewhere, and its commands are run as they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.models import mobile_chain
+from tflite_memopt.cli import cli
+from tflite_memopt.io.writer import write_model
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+RUN = ("README.md", "docs/index.md", "docs/tools.md", "docs/report.md")
+"""Pages whose commands are run, one after the other, on a small model; those of the other pages are only parsed."""
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
+
+
+def commands_of(page: Path) -> list[str]:
+    """The command lines of a page, without the comments and outputs after them."""
+    return [found.split("   #")[0].strip() for found in _COMMAND.findall(page.read_text())]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files(page: Path) -> None:
+    for link in _LINK.findall(page.read_text()):
+        if "://" not in link and not link.startswith("#"):
+            assert (page.parent / link.partition("#")[0]).exists(), f"{name_of(page)}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_have_options_that_exist(page: Path) -> None:
+    for line in commands_of(page):
+        words = shlex.split(re.sub(r"\s*[|>].*", "", line.replace("...", "")), comments=True)[1:]
+        if not words or words[0].startswith("-"):
+            continue
+        command = cli.get_command(click.Context(cli), words[0])
+        assert command is not None, f"{name_of(page)}: {line}"
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        used = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)}
+        assert used <= known | {"-h", "--help"}, f"{name_of(page)}: {line}"
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_commands_run(name: str, tmp_path: Path) -> None:
+    data = write_model(mobile_chain())
+    for file in ("model.tflite", "small.tflite"):
+        (tmp_path / file).write_bytes(data)
+    lines = commands_of(ROOT / name)
+    for line in lines:
+        words = shlex.split(re.sub(r"\s*>.*", "", line), comments=True)[1:]
+        forced = (
+            [*words, "--force"] if words[0] in ("optimize", "codegen", "analyze") and "--force" not in words else words
+        )
+        command = [sys.executable, "-m", "tflite_memopt", *forced]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert lines or name == "docs/report.md"

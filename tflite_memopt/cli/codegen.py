@@ -1,0 +1,46 @@
+"""The command ``codegen``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .shared import FORCE, TARGET
+from .types import ModelPath
+
+
+@click.command()
+@click.argument("source", metavar="OUT.tflite", type=ModelPath)
+@click.option(
+    "-o", "--output", required=True, type=ModelPath, metavar="DIR", help="Folder for the files; it is made if needed."
+)
+@TARGET
+@click.option(
+    "--name",
+    default="model",
+    show_default=True,
+    metavar="NAME",
+    help="C++ namespace of everything in the files, so that several models go into one firmware.",
+)
+@FORCE
+def codegen(source: Path, output: Path, target: str | None, name: str, force: bool) -> None:
+    """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
+
+    The arena's size is for the target that the model was optimised for, or for --target.
+    """
+    from ..errors import OutputError
+    from ..firmware.generate import generate
+    from ..io.files import check_target, read_file, write_files
+
+    files = {output / path: text for path, text in generate(read_file(source), target, name).items()}
+    try:
+        for folder in sorted({path.parent for path in files}):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder '{output}': {error.strerror or error}") from error
+    for path in files:
+        check_target(path, (source,), force)
+    write_files(files)
+    for path in files:
+        click.echo(path)
