@@ -50,7 +50,7 @@ def super_resolution(size: int = 48) -> keras.Model:
     return keras.Model(inputs, _DepthToSpace(2)(layers.Conv2D(4, 3, padding="same")(x)))
 
 
-class _DepthToSpace(keras.layers.Layer):
+class _DepthToSpace(keras.layers.Layer):  # type: ignore[misc, unused-ignore]
     """Keras has no such layer."""
 
     def __init__(self, block: int) -> None:

@@ -79,8 +79,8 @@ class PairData:
 class PairState:
     """What changes, and is undone by the trail.
 
-    ``decided`` is 1 for a conflict whose owner lies above the other item, -1 below, 0 as long as both may be. ``weight``
-    counts the failures of a conflict, is never undone, and is kept from one run to the next. Items in
+    ``decided`` is 1 for a conflict whose owner lies above the other item, -1 below, 0 as long as both may be.
+    ``weight`` counts the failures of a conflict, is never undone, and is kept from one run to the next. Items in
     the ``queue`` and ``dirty`` rows have changed since they were looked at. The trail keeps what an item had before a
     node, once for each node: ``least_stamp`` and ``most_stamp`` are the last nodes that did. A frame has decided
     ``frame_conflict`` after ``frame_mark`` entries of the trail; its other side is ``frame_side``, or 0 when that was
