@@ -43,11 +43,10 @@ def search(models: tuple[Path, ...], output: Path | None, kernels: tuple[str, ..
         for each in kernels:
             click.echo(f"{model.stem} {each}", err=True)
             lines.append(_row(model.stem, each, whole_run(model, each, objective)))
-    text = "\n".join(lines) + "\n"
+            if output is not None:
+                output.write_text("\n".join(lines) + "\n")
     if output is None:
-        click.echo(text)
-    else:
-        output.write_text(text)
+        click.echo("\n".join(lines))
 
 
 def whole_run(model: Path, kernels: str, objective: str) -> WholeRun | str:

@@ -140,6 +140,9 @@ def as_it_stands(options: Options) -> Options:
 def without_one_step_after_another(options: Options) -> list[tuple[str, Options]]:
     """The options, and then with ever fewer steps; each time with the step that is left out when that fails."""
     found, fewer = [], options
+    if fewer.cascade and fewer.loops:
+        found.append(("loops", fewer))
+        fewer = replace(fewer, loops=False)
     if fewer.cascade:
         found.append(("stripes", fewer))
         fewer = replace(fewer, cascade=False)
