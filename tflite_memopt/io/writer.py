@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from ..ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
+from ..ir.model import Buffer, Extras, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
-from .flatbuffer import IDENTIFIER, AligningBuilder
+from .flatbuffer import IDENTIFIER, AligningBuilder, SharedTable
 from .reader import ABSENT
 from .schema_names import builtin_code, dtype_code, new_options, options_code
 
@@ -54,6 +54,7 @@ class _Writer:
         metadata = [buffer for _, buffer in model.metadata]
         self.buffers = _numbered([*model.buffers, *(tensor.buffer for tensor in tensors), *metadata])
         self.graphs = _numbered(model.graphs)
+        self._shared: dict[tuple[Any, ...], SharedTable] = {}
 
     def root(self) -> Any:
         model = self.model
@@ -99,16 +100,30 @@ class _Writer:
         )
 
     def _tensor(self, tensor: Tensor) -> Any:
-        return _fill(
+        quantization = tensor.quantization
+        table = _fill(
             schema.TensorT(),
             tensor.extras,
             name=_encoded(tensor.name),
             shape=_vector(tensor.shape),
             type=dtype_code(tensor.dtype),
             buffer=self.buffers[tensor.buffer],
-            quantization=_quantization(tensor.quantization),
+            quantization=self._quantization(quantization),
             isVariable=tensor.is_variable,
         )
+        own = (tensor.name, tensor.shape, tensor.dtype, table.buffer, id(table.quantization), tensor.is_variable)
+        return self._once(("tensor", *own, *_contents(tensor.extras)), table)
+
+    def _quantization(self, quantization: Quantization | None) -> Any:
+        if quantization is None:
+            return None
+        table = _quantization(quantization)
+        points = quantization.scale.tobytes(), quantization.zero_point.tobytes()
+        return self._once(("quantization", *points, quantization.axis, *_contents(quantization.extras)), table)
+
+    def _once(self, key: tuple[Any, ...], table: Any) -> SharedTable:
+        """The table, or one like it that is in the file already."""
+        return self._shared.setdefault(key, SharedTable(table))
 
     def _operator(self, operator: Operator, numbers: dict[Tensor, int]) -> Any:
         table = _fill(
@@ -140,6 +155,14 @@ class _Writer:
         )
 
 
+def _contents(extras: Extras) -> Iterator[tuple[str, object]]:
+    """What makes two tables with other fields alike: their contents; the same object where it is not seen through."""
+    for name, value in sorted(extras.items()):
+        if isinstance(value, np.ndarray) or value not in (None, 0):
+            is_plain = isinstance(value, (int, float, str, bytes, frozenset))
+            yield name, value if is_plain else id(value)
+
+
 def _numbered(items: Iterable[Any]) -> dict[Any, int]:
     numbers: dict[Any, int] = {}
     for item in items:
@@ -147,9 +170,7 @@ def _numbered(items: Iterable[Any]) -> dict[Any, int]:
     return numbers
 
 
-def _quantization(quantization: Quantization | None) -> Any:
-    if quantization is None:
-        return None
+def _quantization(quantization: Quantization) -> Any:
     return _fill(
         schema.QuantizationParametersT(),
         quantization.extras,

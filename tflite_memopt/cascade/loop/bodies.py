@@ -16,10 +16,10 @@ from ..stripes import Stripe
 from .clamped import Clamped
 from .masked import Masked
 from .peeled import Peeled
-from .turn_graph import Subgraphs, TurnGraph, last_part
+from .turn_graph import LoopSubgraphs, TurnGraph, last_part
 
 
-def clamped_body(model: Model, region: Region, turns: Clamped) -> Subgraphs:
+def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
     """The subgraphs of a clamped loop."""
     turn = TurnGraph(model, region, len(turns.writes))
     have: dict[Tensor, Tensor] = dict(turn.twins)
@@ -44,7 +44,7 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> Subgraphs:
     return turn.finish(have[region.exit], turns.writes, ())
 
 
-def rolling_body(model: Model, region: Region, turns: Peeled | Masked) -> Subgraphs:
+def rolling_body(model: Model, region: Region, turns: Peeled | Masked) -> LoopSubgraphs:
     """The subgraphs of a peeled or of a masked loop."""
     return _RollingBody(model, region, turns).write()
 
@@ -70,7 +70,7 @@ class _RollingBody:
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
         self._kept_next: dict[Tensor, Tensor] = {}
 
-    def write(self) -> Subgraphs:
+    def write(self) -> LoopSubgraphs:
         """The whole body."""
         turn = self._turn
         kept = {self._twins[tensor]: rows for tensor, rows in self._turns.kept().items()}

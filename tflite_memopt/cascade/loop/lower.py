@@ -27,7 +27,7 @@ from .bodies import clamped_body, rolling_body, zero_rows
 from .clamped import Clamped, clamped
 from .masked import Masked, masked
 from .peeled import Peeled, peeled
-from .turn_graph import Subgraphs
+from .turn_graph import LoopSubgraphs
 
 LoopForm = Literal["peeled", "clamped", "masked"]
 Turns = Peeled | Clamped | Masked
@@ -39,6 +39,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
 
     ``halo`` and ``edges`` are for peeled loops; the others have their own.
     """
+    if any(way.rows.factor > 1 or way.shape is not None for way in region.ways):
+        return "an operator in it makes several rows of one, or is told the shape of its output"
     if form == "peeled":
         return peeled(region, rows, halo, edges)
     return clamped(region, rows) if form == "clamped" else masked(region, rows)
@@ -58,13 +60,13 @@ def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *_unread_constants(model, graph, region)])
 
 
-def _write_turn(model: Model, region: Region, turns: Turns) -> Subgraphs:
+def _write_turn(model: Model, region: Region, turns: Turns) -> LoopSubgraphs:
     if isinstance(turns, Clamped):
         return clamped_body(model, region, turns)
     return rolling_body(model, region, turns)
 
 
-def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraphs: Subgraphs) -> None:
+def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraphs: LoopSubgraphs) -> None:
     """WHILE alone; what is kept starts as padding."""
     kept: dict[Tensor, Tensor] = {}
     if isinstance(turns, Masked):
@@ -74,7 +76,7 @@ def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraph
     _write_while(edit, subgraphs, _unset(edit, region), region.exit, kept)
 
 
-def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: Subgraphs) -> None:
+def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSubgraphs) -> None:
     """The first stripe, WHILE, and the last stripe."""
     exit_, result = region.exit, _unset(edit, region)
     kept: dict[Tensor, Tensor] = {}
@@ -134,7 +136,7 @@ def _unset(edit: Editor, region: Region) -> Tensor:
 
 
 def _write_while(
-    edit: Editor, subgraphs: Subgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
+    edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
 ) -> tuple[dict[Tensor, Tensor], dict[Tensor, Tensor]]:
     """WHILE; returns what it gives back of what it carries unchanged, and of the kept rows."""
     name = stem(grown)

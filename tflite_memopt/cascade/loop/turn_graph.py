@@ -26,7 +26,7 @@ NHWC = 4
 
 
 @dataclass(frozen=True)
-class Subgraphs:
+class LoopSubgraphs:
     """A loop's subgraphs by index, and what every turn reads of the main graph and none changes."""
 
     condition: int
@@ -80,7 +80,7 @@ class TurnGraph:
         """Say which rows of an original tensor a tensor of the body holds in each turn."""
         made.origin = rows_in_turns(of, first)
 
-    def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> Subgraphs:
+    def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> LoopSubgraphs:
         """Write the rows into the result and add both subgraphs to the model.
 
         ``kept``: what else is carried, as it is at the start of a turn and at its end.
@@ -95,7 +95,7 @@ class TurnGraph:
             if tensor.origin is not None and not (tensor.origin.turns or tensor.is_constant):
                 tensor.origin = None  # it says what holds in one turn
         self._model.graphs += [self._condition(), self.graph]
-        return Subgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
+        return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
     def _slice(self, tensor: Tensor, begin: Tensor, output: Tensor) -> Tensor:
         size = self.edit.constant(f"{output.name}/size", np.asarray(output.shape, np.int32))
