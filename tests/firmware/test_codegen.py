@@ -13,7 +13,6 @@ import pytest
 import tflite_memopt
 from scripts.device_lab.build import default_cache
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
-from scripts.make_demo_model import demo_model
 from tests.firmware.compiled import check_against_the_interface, run_on
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tflite_memopt import Options, UnsupportedModelError, UsageError
@@ -160,7 +159,7 @@ def test_the_array_is_the_file_and_is_aligned(tmp_path: Path) -> None:
 
 def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
     """Stripes as one loop have tensors that stand for bytes of others."""
-    model = write_model(demo_model())
+    model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
     result = tflite_memopt.optimize(model, Options(verify=False, target="host"))
     assert "WHILE" in result.report.operators_added
     write(tmp_path, result.model)

@@ -63,9 +63,7 @@ def write_files(files: Mapping[Path, bytes]) -> None:
                 os.unlink(written)
 
 
-def write_folder(
-    folder: Path, files: Mapping[str, bytes], sources: tuple[Path, ...], force: bool
-) -> tuple[Path, ...]:
+def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, ...], force: bool) -> tuple[Path, ...]:
     """Write files, by their paths inside a folder that is made if needed; the paths as written.
 
     Raises as :func:`check_target` and :func:`write_files`.
