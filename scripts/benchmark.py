@@ -8,6 +8,7 @@ scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewrit
 scripts/bench cascade SOURCE... [-o docs/benchmarks/cascade.md]      what stripes add to order, plan and rewriting
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
+scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
@@ -27,9 +28,11 @@ from bench_cascade import cascade
 from bench_devices import devices
 from bench_growth import growth
 from bench_loops import loops
+from bench_people import people
 from bench_plan import plan
 from bench_rewrite import rewrite
 from bench_schedule import schedule
+from bench_search import search
 from markdown_table import row, table
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -156,8 +159,10 @@ cli.add_command(devices)
 cli.add_command(schedule)
 cli.add_command(growth)
 cli.add_command(loops)
+cli.add_command(people)
 cli.add_command(plan)
 cli.add_command(rewrite)
+cli.add_command(search)
 
 if __name__ == "__main__":
     cli()

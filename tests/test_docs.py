@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -50,6 +51,18 @@ def test_commands_have_options_that_exist(page: Path) -> None:
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         used = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)}
         assert used <= known | {"-h", "--help"}, f"{name_of(page)}: {line}"
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = json.loads((ROOT / "docs" / "my_model_does_not_fit.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    model = ROOT / "scripts" / "models" / "demo_int8.tflite"
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for cell in cells:
+        exec(cell.replace("../scripts/models/demo_int8.tflite", str(model)), names)
+    assert (tmp_path / "small.tflite").exists()
+    assert (tmp_path / "memory.svg").read_bytes().startswith(b"<svg")
 
 
 @pytest.mark.parametrize("name", RUN)

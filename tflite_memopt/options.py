@@ -53,6 +53,7 @@ class Options:
     any number).
     ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
     interruption ends the search and not the run.
+    ``all_kernels``: also report the head that each other kernel profile would allow.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     ``loops``: also write stripes as one loop, whose operators exist once. ``tflm_since``: the date of the firmware's
     TFLM, None for a present one: what that does not have is not used.
@@ -86,6 +87,7 @@ class Options:
     max_extra_macs: float = 0.1
     max_extra_operators: int | None = None
     halos: tuple[str, ...] = HALOS
+    all_kernels: bool = False
     loops: bool = True
     tflm_since: date | None = None
 
@@ -138,6 +140,9 @@ def as_it_stands(options: Options) -> Options:
 def without_one_step_after_another(options: Options) -> list[tuple[str, Options]]:
     """The options, and then with ever fewer steps; each time with the step that is left out when that fails."""
     found, fewer = [], options
+    if fewer.cascade and fewer.loops:
+        found.append(("loops", fewer))
+        fewer = replace(fewer, loops=False)
     if fewer.cascade:
         found.append(("stripes", fewer))
         fewer = replace(fewer, cascade=False)

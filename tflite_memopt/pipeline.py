@@ -178,7 +178,8 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         )
         if placement is not None:
             arrangement = replace(arrangement, placement=placement)
-        arenas = arena_by_kernels(model, options) | {profile.name: arrangement.placement.memory.arena_bytes}
+        others = arena_by_kernels(model, options) if options.all_kernels else {}
+        arenas = others | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
         check_loops(model, arrangement.placement)

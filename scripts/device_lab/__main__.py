@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from scripts.device_lab.build import build_runner, default_cache, missing_tools
 from scripts.device_lab.builds import BUILDS
+from scripts.device_lab.firmware import compiled_program
 from scripts.device_lab.sources import VARIABLE, find_sources, sources_from_environment
 from tflite_memopt.errors import UsageError
 
@@ -46,6 +48,23 @@ def build(names: tuple[str, ...], tflm: Path | None, cache: Path, jobs: int) -> 
         runner = build_runner(name, BUILDS[name], sources, cache, jobs)
         click.echo(f"{name}: {time.monotonic() - started:.0f} s", err=True)
         click.echo(f"{name} {runner}")
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--build", "name", type=click.Choice(tuple(BUILDS)), default="host-reference", show_default=True)
+@click.option("--main", default="main.cc", show_default=True, help="The program; main_two_arenas.cc is the other one.")
+@click.option(
+    "--tflm", type=click.Path(exists=True, path_type=Path), help=f"Folder or archive of sources; else {VARIABLE}."
+)
+@click.option("--cache", type=click.Path(path_type=Path), default=default_cache, help="Folder of everything built.")
+def firmware(folder: Path, name: str, main: str, tflm: Path | None, cache: Path) -> None:
+    """Compile and run what `tflite-memopt codegen` wrote into FOLDER."""
+    sources = find_sources(tflm, cache) if tflm else sources_from_environment(cache)
+    if sources is None:
+        raise UsageError(f"say where TFLM's sources are: --tflm, or {VARIABLE}")
+    start = compiled_program(name, BUILDS[name], sources, cache, folder.resolve(), main)
+    sys.exit(subprocess.run(start, check=False, stdin=subprocess.DEVNULL).returncode)
 
 
 if __name__ == "__main__":

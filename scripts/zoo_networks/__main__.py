@@ -2,17 +2,21 @@
 
 scripts/zoo [NAME ...] [--size full|tiny] [--int8] [-o FOLDER] [--force]     all networks, or those named
 scripts/zoo --list                                                           their names
+scripts/zoo --people [NAME ...]      networks that people train for microcontrollers, in float, int8 and int16x8
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
-from scripts.zoo_networks.quiet import prepare_environment, quiet
+from scripts.zoo_networks.quiet import NoConversionError, prepare_environment, quiet
 from tflite_memopt.io.files import write_files
 from tflite_memopt.io.reader import read_model
 
@@ -37,31 +41,66 @@ def default_folder() -> Path:
     help="Folder for the files; without it ~/.cache/tflite_memopt/zoo.",
 )
 @click.option("--force", is_flag=True, help="Build files that exist, too.")
+@click.option("--people", is_flag=True, help="Small networks of every kind, trained a little, in all types of numbers.")
 @click.option("--list", "only_list", is_flag=True, help="Show the names and stop.")
-def main(names: tuple[str, ...], size: str, int8: bool, output: Path, force: bool, only_list: bool) -> None:
+def main(
+    names: tuple[str, ...], size: str, int8: bool, output: Path, force: bool, people: bool, only_list: bool
+) -> None:
     """Build the networks NAMES (all without one) into a folder, smallest first."""
     prepare_environment()
     with quiet():
-        from scripts.zoo_networks.catalogue import NETWORKS  # TensorFlow, several seconds.
+        jobs = _people_jobs() if people else _jobs(size == "tiny", int8)  # TensorFlow, several seconds.
+    every = list(dict.fromkeys(job.network for job in jobs))
     if only_list:
-        click.echo("\n".join(NETWORKS))
+        click.echo("\n".join(every))
         return
-    unknown = [name for name in names if name not in NETWORKS]
+    unknown = [name for name in names if name not in every]
     if unknown:
-        raise click.UsageError(f"no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
+        raise click.UsageError(f"no network {', '.join(unknown)}; there are {', '.join(every)}")
     output.mkdir(parents=True, exist_ok=True)
-    for name in NETWORKS:
-        target = output / f"{name}{'_tiny' if size == 'tiny' else ''}{'_int8' if int8 else ''}.tflite"
-        if names and name not in names:
-            continue
-        if target.exists() and not force:
-            click.echo(f"{target.name}: exists")
-            continue
-        started = time.perf_counter()
+    for job in jobs:
+        if not names or job.network in names:
+            click.echo(_built(job, output / f"{job.file}.tflite", force))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A file to build: of which network, under which name, and how."""
+
+    network: str
+    file: str
+    make: Callable[[], bytes]
+
+
+def _jobs(tiny: bool, int8: bool) -> list[Job]:
+    from scripts.zoo_networks.catalogue import NETWORKS
+
+    ending = f"{'_tiny' if tiny else ''}{'_int8' if int8 else ''}"
+    return [Job(name, f"{name}{ending}", partial(build, name, tiny, int8)) for name in NETWORKS]
+
+
+def _people_jobs() -> list[Job]:
+    from scripts.zoo_networks.people.build import build_people
+    from scripts.zoo_networks.people.catalogue import PEOPLE
+
+    every = ((name, numbers) for name, each in PEOPLE.items() for numbers in each.numbers)
+    return [
+        Job(name, f"people_{name}_{numbers}", partial(build_people, name, numbers, SEED)) for name, numbers in every
+    ]
+
+
+def _built(job: Job, target: Path, force: bool) -> str:
+    """One line on the file, which is built where it does not exist."""
+    if target.exists() and not force:
+        return f"{target.name}: exists"
+    started = time.perf_counter()
+    try:
         with quiet():
-            data = build(name, size == "tiny", int8)
-        write_files({target: data})
-        click.echo(f"{target.name}: {_summary(data)}, {time.perf_counter() - started:.1f} s")
+            data = job.make()
+    except NoConversionError as error:
+        return f"{target.name}: the converter refuses it: {error}"
+    write_files({target: data})
+    return f"{target.name}: {_summary(data)}, {time.perf_counter() - started:.1f} s"
 
 
 def build(name: str, tiny: bool, int8: bool) -> bytes:

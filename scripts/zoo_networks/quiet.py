@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+class NoConversionError(Exception):
+    """The converter has no such kind of file of this network; the message is its own."""
+
+
 def prepare_environment() -> None:
     """To be called before TensorFlow is imported: no GPU, no start-up messages, the same sums on every machine."""
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -26,6 +30,8 @@ def quiet() -> Iterator[None]:
         os.dup2(log.fileno(), 2)
         try:
             yield
+        except NoConversionError:
+            raise
         except BaseException:
             log.seek(0)
             with os.fdopen(os.dup(kept), "wb") as terminal:

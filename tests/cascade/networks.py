@@ -14,6 +14,8 @@ from tflite_memopt.ir.model import Model, Tensor
 
 TYPES = (DType.INT8, DType.FLOAT32, DType.INT16)
 ZERO_POINT = -7
+ENLARGING = ("transpose_conv", "nearest", "bilinear", "depth_to_space")
+"""Operators that make several rows of one."""
 _OPERATORS = (
     "conv",
     "depthwise",
@@ -27,6 +29,12 @@ _OPERATORS = (
     "scale",
     "relu",
     "quantize",
+    *ENLARGING,
+    "space_to_depth",
+    "dense",
+    "tanh",
+    "matmul",
+    "mirror",
 )
 
 
@@ -47,6 +55,8 @@ class Network:
         """One operator that reads ``x``, and maybe one of the earlier tensors as well."""
         if kind in ("add", "concat"):
             return self.joined(kind, x, earlier)
+        if self.dtype is DType.INT16 and kind in ("bilinear", "depth_to_space", "space_to_depth", "mirror"):
+            return self.quantize(x)  # TFLM has no such kernel
         make = {
             "conv": self.conv,
             "depthwise": self.depthwise,
@@ -57,6 +67,15 @@ class Network:
             "scale": self.scale,
             "relu": self.relu,
             "quantize": self.quantize,
+            "transpose_conv": self.transpose_conv,
+            "nearest": self.nearest,
+            "bilinear": self.bilinear,
+            "depth_to_space": self.depth_to_space,
+            "space_to_depth": self.space_to_depth,
+            "dense": self.dense,
+            "tanh": self.tanh,
+            "matmul": self.matmul,
+            "mirror": self.mirror,
         }
         return make[kind](x)
 
@@ -143,6 +162,90 @@ class Network:
         z = self._output("quantized", x.shape)
         self.b.operator("QUANTIZE", (y,), (z,), "QuantizeOptions")
         return z
+
+    def transpose_conv(self, x: Tensor) -> Tensor:
+        """Any window and stride; with VALID at times some rows more than a stride for each."""
+        channels, taps, strides = self.rng.randint(1, 3), (self.rng.randint(1, 5), 2), (self.rng.choice((2, 2, 3)), 1)
+        padding = self.rng.choice((SAME, VALID))
+        more = [max(0, tap - step) if padding == VALID else 0 for tap, step in zip(taps, strides, strict=True)]
+        size = [x.shape[1 + axis] * strides[axis] + more[axis] for axis in (0, 1)]
+        y = self._output("transposed", (1, *size, channels))
+        filters, bias = self._weights(y.name, (channels, *taps, x.shape[3]), 0, channels)
+        shape = self.b.constant(f"{y.name}/shape", np.asarray(y.shape, np.int32))
+        fields = {"padding": padding, "strideH": strides[0], "strideW": strides[1]}
+        self.b.operator("TRANSPOSE_CONV", (shape, filters, x, bias), (y,), "TransposeConvOptions", **fields)
+        return y
+
+    def nearest(self, x: Tensor, name: str = "RESIZE_NEAREST_NEIGHBOR", factors: Sequence[int] = (2, 3, 4)) -> Tensor:
+        """By a whole number along the rows; any width."""
+        size = x.shape[1] * self.rng.choice(factors), x.shape[2] + self.rng.randint(0, 3)
+        y = self._output("resized", (1, *size, x.shape[3]))
+        kind = "ResizeBilinearOptions" if name == "RESIZE_BILINEAR" else "ResizeNearestNeighborOptions"
+        wanted = self.b.constant(f"{y.name}/size", np.asarray(size, np.int32))
+        self.b.operator(name, (x, wanted), (y,), kind, halfPixelCenters=self.rng.random() < 0.7, alignCorners=False)
+        return y
+
+    def bilinear(self, x: Tensor) -> Tensor:
+        return self.nearest(x, "RESIZE_BILINEAR", (2, 4))
+
+    def depth_to_space(self, x: Tensor) -> Tensor:
+        """After a convolution to four times the channels."""
+        y = self._output("wide", (*x.shape[:3], 4))
+        operands = self._weights(y.name, (4, 1, 1, x.shape[3]), 0, 4)
+        fields = {"padding": SAME, "strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+        self.b.operator("CONV_2D", (x, *operands), (y,), "Conv2DOptions", **fields)
+        z = self._output("pixels", (1, 2 * x.shape[1], 2 * x.shape[2], 1))
+        self.b.operator("DEPTH_TO_SPACE", (y,), (z,), "DepthToSpaceOptions", blockSize=2)
+        return z
+
+    def space_to_depth(self, x: Tensor) -> Tensor:
+        if x.shape[1] % 2 or x.shape[2] % 2:
+            return self.relu(x)
+        y = self._output("deep", (1, x.shape[1] // 2, x.shape[2] // 2, 4 * x.shape[3]))
+        self.b.operator("SPACE_TO_DEPTH", (x,), (y,), "SpaceToDepthOptions", blockSize=2)
+        return y
+
+    def dense(self, x: Tensor) -> Tensor:
+        channels = self.rng.randint(1, 4)
+        y = self._output("dense", (*x.shape[:3], channels))
+        filters, bias = self._weights(y.name, (channels, x.shape[3]), 0, channels)
+        self.b.operator("FULLY_CONNECTED", (x, filters, bias), (y,), "FullyConnectedOptions", keepNumDims=True)
+        return y
+
+    def tanh(self, x: Tensor) -> Tensor:
+        """TANH of a tensor has a fixed scale, so that it is requantised behind."""
+        if self.dtype is not DType.FLOAT32:
+            return self.hard_swish(x)
+        y = self._output("tanh", x.shape)
+        self.b.operator(self.rng.choice(("TANH", "LOGISTIC", "HARD_SWISH")), (x,), (y,))
+        return y
+
+    def hard_swish(self, x: Tensor) -> Tensor:
+        if self.dtype is DType.INT16:
+            return self.quantize(x)
+        y = self._output("swish", x.shape)
+        self.b.operator("HARD_SWISH", (x,), (y,))
+        return y
+
+    def matmul(self, x: Tensor) -> Tensor:
+        """Every row's matrix times one that is computed of it."""
+        if self.dtype is DType.INT16:
+            return self.quantize(x)
+        other = self._output("transposed", (*x.shape[:2], x.shape[3], x.shape[2]))
+        shape = np.asarray(other.shape, np.int32)
+        operand = self.b.constant(f"{other.name}/shape", shape)
+        self.b.operator("RESHAPE", (x, operand), (other,), "ReshapeOptions", newShape=shape)
+        y = self._output("product", (*x.shape[:3], x.shape[2]))
+        self.b.operator("BATCH_MATMUL", (x, other), (y,), "BatchMatMulOptions")
+        return y
+
+    def mirror(self, x: Tensor) -> Tensor:
+        """Columns alone."""
+        amounts = np.asarray([[0, 0], [0, 0], [0, min(1, x.shape[2] - 1)], [0, 0]], np.int32)
+        y = self._output("mirrored", np.asarray(x.shape) + amounts.sum(axis=1))
+        paddings = self.b.constant(f"{y.name}/paddings", amounts)
+        self.b.operator("MIRROR_PAD", (x, paddings), (y,), "MirrorPadOptions", mode=self.rng.choice((0, 1)))
+        return y
 
     def _output(self, kind: str, shape: Sequence[int]) -> Tensor:
         return self.image(f"{kind}{len(self.b.graph.operators)}", tuple(int(size) for size in shape))

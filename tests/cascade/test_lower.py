@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cascade.networks import TYPES, random_network, regions
+from tests.cascade.networks import ENLARGING, TYPES, random_network, regions
 from tflite_memopt.cascade.lower import lower
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
@@ -178,3 +178,23 @@ def test_a_striped_region_with_a_stripe_of_padding_says_why() -> None:
     b.operator("PAD", (x, b.constant("paddings", paddings)), (y,), "PadOptions")
     with pytest.raises(InfeasibleError, match="steps 0 to 1 in 4 stripes: a stripe of 'y' would be padding only"):
         apply_stripes(b.finish(y), [StripedRegion(0, 1, (2, 4, 6, 8), "recompute", "pad")])
+
+
+@pytest.mark.parametrize("kind", [*ENLARGING, "space_to_depth", "dense", "tanh", "matmul", "mirror"])
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
+def test_each_operator_alone_is_cut_into_stripes_of_any_height(kind: str, dtype: DType) -> None:
+    """Even heights and odd ones: rows that come of one row are in different stripes."""
+    tried = 0
+    for seed in range(5):
+        model = random_network(seed, dtype, 1, height=6 + 2 * seed, kinds=(kind,))
+        found = [region for region in regions(model) if region.operators[-1].name not in ("RELU", "QUANTIZE")]
+        others = []
+        for region in found:
+            for count in (2, 3, 5):
+                for mode in MODES:
+                    striped = in_stripes(model, region, count, *mode)
+                    assert isinstance(striped, Model), striped
+                    others.append(striped)
+        assert_equal(model, *others)
+        tried += len(others)
+    assert tried

@@ -182,3 +182,49 @@ def test_a_hybrid_convolution_is_refused() -> None:
     way = row_by_row(float_conv_with_int8_weights().producer)  # type: ignore[arg-type]
     assert isinstance(way, str)
     assert "range of all" in way
+
+
+def _resize(name: str, *, rows: int = 16, size: bool = True, **fields: object) -> Operator:
+    b = ModelBuilder()
+    x, y = b.input("x", IMAGE, DType.FLOAT32), b.tensor("y", (1, rows, 8, 4), DType.FLOAT32)
+    given = b.constant("size", np.asarray((rows, 8), np.int32)) if size else b.input("size", (2,), DType.INT32)
+    return b.operator(name, (x, given), (y,), "ResizeBilinearOptions", **fields)
+
+
+@pytest.mark.parametrize(
+    ("operator", "reason"),
+    [
+        (_resize("RESIZE_BILINEAR", alignCorners=True), "aligns corners"),
+        (_resize("RESIZE_BILINEAR", rows=24), "3 is no power of two"),
+        (_resize("RESIZE_BILINEAR", rows=12), "a whole number of rows"),
+        (_resize("RESIZE_BILINEAR", rows=8), "no more rows than it reads"),
+        (_resize("RESIZE_NEAREST_NEIGHBOR", size=False), "its size is computed"),
+        (_operator("DEPTH_TO_SPACE", (8, 4)), "not an NHWC tensor"),
+        (_operator("SPACE_TO_DEPTH", (8, 4)), "not an NHWC tensor"),
+        (_operator("FULLY_CONNECTED", IMAGE, (4, 4)), "its weights are computed"),
+        (_operator("FULLY_CONNECTED", (64, 4), (4, 4)), "not computed pixel by pixel"),
+        (_operator("BATCH_MATMUL", IMAGE, (1, 1, 4, 4)), "not one for each row"),
+        (_operator("MIRROR_PAD", IMAGE, (4, 2)), "it mirrors rows"),
+        (_operator("TRANSPOSE_CONV", (4,), (4, 3, 3, 4), IMAGE), "its weights or its shape are computed"),
+    ],
+)
+def test_what_is_enlarged_otherwise_is_refused_with_the_reason(operator: Operator, reason: str) -> None:
+    way = row_by_row(operator)
+    assert isinstance(way, str)
+    assert reason in way
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("name", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
+def test_rows_that_are_enlarged_are_those_that_the_formula_reads(name: str, half: bool) -> None:
+    """Source of the formula: tensorflow/lite/kernels/internal/reference/resize_bilinear.h and resize_nearest_*.h."""
+    way = row_by_row(_resize(name, rows=32, halfPixelCenters=half))
+    assert isinstance(way, RowByRow)
+    for row in range(32):
+        at = (row + 0.5) / 4 - (0.5 if name == "RESIZE_BILINEAR" else 0) if half else row / 4
+        above, below = (np.floor(at), np.ceil(at)) if name == "RESIZE_BILINEAR" else (np.floor(at), np.floor(at))
+        read = way.rows.reads(Rows(row, row + 1))
+        assert read.start <= max(above, 0)
+        assert min(below, 7) < read.end
+        made = way.rows.makes(read)
+        assert made.start <= row < made.end

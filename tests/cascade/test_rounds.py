@@ -15,7 +15,7 @@ def test_the_limits_that_were_asked_for_come_first() -> None:
 def test_a_search_with_wider_limits_has_all_rounds_of_a_narrower_one() -> None:
     narrow = set(rounds(("rolling",), 0.1, 1000, 64, 9999))
     assert narrow <= set(rounds(("recompute", "rolling"), 0.3, 1000, 64, 9999))
-    assert narrow <= set(rounds(("rolling",), 0.1, 1000, None, 9999))
+    assert narrow <= set(rounds(("rolling",), 0.1, 1000, 64, 9999, [("clamped",), ("clamped", "masked")]))
 
 
 def test_limits_between_the_fixed_ones_are_a_round_of_their_own() -> None:

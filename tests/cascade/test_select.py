@@ -14,6 +14,7 @@ from tflite_memopt.cascade.select import (
     Option,
     Selection,
     SelectionLimits,
+    counted,
     least_heads,
     least_need,
     selection_of,
@@ -57,8 +58,8 @@ def every_selection(needs: Sequence[int], given_options: Sequence[Option], limit
     return found
 
 
-def costs(base: BaseNeed, selection: Selection) -> tuple[int, int, int]:
-    return least_need(base, selection), selection.macs, selection.operators
+def costs(base: BaseNeed, selection: Selection, counts: tuple[bool, bool]) -> tuple[int, int, int]:
+    return least_need(base, selection), selection.macs * counts[0], selection.operators * counts[1]
 
 
 def front(every: set[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
@@ -88,8 +89,9 @@ def test_no_subset_beats_what_is_selected(
         assert (each.tail, each.macs, each.constants) == (truth.tail, truth.macs, truth.constants)
     # Selecting nothing is always possible, and may be better than any option.
     nothing = selection_of(needs, ())
-    least = {costs(base, each) for each in every} | {costs(base, nothing)}
-    reached = {costs(base, each) for each in found} | {costs(base, nothing)}
+    counts = counted(given_options, limits)
+    least = {costs(base, each, counts) for each in every} | {costs(base, nothing, counts)}
+    reached = {costs(base, each, counts) for each in found} | {costs(base, nothing, counts)}
     assert front(reached) == front(least)
     assert [least_need(base, each) for each in found] == sorted(least_need(base, each) for each in found)
 

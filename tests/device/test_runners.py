@@ -28,6 +28,7 @@ from tflite_memopt.equivalence.external_runner import run_external, run_external
 from tflite_memopt.equivalence.inputs import Array, seeded_inputs
 from tflite_memopt.equivalence.runner import Run, run_models
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.options import Options
@@ -160,6 +161,14 @@ PROBED = [
     Window(DEPTHWISE, 3, 3, 130, 130, 3, 3),
     Window(DEPTHWISE, 8, 8, 1, 8, 3, 3),
     Window("AVERAGE_POOL_2D", 7, 6, 20, 20, 3, 3),
+    Window(CONV, 7, 6, 8, 16, 3, 3, dtype=DType.INT16),
+    Window(CONV, 6, 6, 8, 16, 1, 1, dtype=DType.INT16),
+    Window(DEPTHWISE, 7, 6, 20, 20, 3, 3, dtype=DType.INT16),
+    Window("MAX_POOL_2D", 7, 6, 20, 20, 3, 3, dtype=DType.INT16, weights=DType.INT16),
+    Window(CONV, 5, 5, 8, 8, 3, 3, batches=2),
+    Window(CONV, 5, 5, 8, 8, 1, 1, batches=2),
+    Window(DEPTHWISE, 5, 5, 8, 8, 3, 3, batches=3),
+    Window("AVERAGE_POOL_2D", 5, 5, 8, 8, 3, 3, batches=2),
 ]
 
 

@@ -268,3 +268,31 @@ def test_a_wrong_plan_is_found_where_the_runtime_refuses_the_original() -> None:
     rewritten = write_model(model)
     with pytest.raises(EquivalenceError, match="the plan changes values"):
         prove(Subject(original, rewritten, planned_at_zero(rewritten)), BOTH, quiet)
+
+
+def scaled(factors: tuple[float, ...], shape: tuple[int, ...]) -> bytes:
+    """x + x, times one factor a channel."""
+    b = ModelBuilder()
+    x = b.input("x", (*shape, len(factors)), DType.FLOAT32)
+    y = b.tensor("y", x.shape, DType.FLOAT32)
+    b.operator("MUL", (b.add(x, x), b.constant("factors", np.asarray(factors, np.float32))), (y,), "MulOptions")
+    return write_model(b.finish(y))
+
+
+@pytest.mark.parametrize(
+    ("factors", "shape", "unproved"),
+    [
+        ((1.0, 1e-8), (1, 4), ("y",)),  # one channel of two says nothing
+        ((1.0, 1e-3), (1, 4), ()),
+        ((1e-8, 1e-8), (1,), ("y",)),
+        ((1.0, 1e-8), (1,), ()),  # a vector has no channels: it is judged by its largest value
+    ],
+)
+def test_outputs_below_the_tolerance_are_reported_as_unproved(
+    factors: tuple[float, ...], shape: tuple[int, ...], unproved: tuple[str, ...]
+) -> None:
+    data = scaled(factors, shape)
+    found = prove(Subject(data, data, data, "reassociates"), BOTH, quiet).verdicts
+    assert {name: verdict.unproved_outputs for name, verdict in found.items()} == {"litert": unproved, "tflm": unproved}
+    exact = prove(Subject(data, data, data), BOTH, quiet).verdicts
+    assert not any(verdict.unproved_outputs for verdict in exact.values())

@@ -157,6 +157,20 @@ def test_the_array_is_the_file_and_is_aligned(tmp_path: Path) -> None:
     assert bytes(map(int, numbers)) == data
 
 
+def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
+    """Stripes as one loop have tensors that stand for bytes of others."""
+    model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
+    result = tflite_memopt.optimize(model, Options(verify=False, target="host"))
+    assert "WHILE" in result.report.operators_added
+    write(tmp_path, result.model)
+    sizes = re.search(r"kArenaBytes = ForThisCompiler\(\d+, \d+, (\d+)\)", (tmp_path / "arena.h").read_text())
+    assert sizes is not None
+    assert int(sizes[1]) == result.report.after.required_bytes["target"]
+    code, said = run_on("host-reference", tmp_path, "main.cc")
+    assert code == 0, said
+    assert [line for line in said.splitlines() if line.startswith("output ")] == expected(model)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_size_is_that_of_the_report(target: str) -> None:
     report = tflite_memopt.optimize(write_model(mobile_chain()), Options(verify=False, cascade=False, target=target))

@@ -212,16 +212,52 @@ def test_no_distance_is_below_what_was_measured(row: tuple[Operator, int | None,
         (window(CONV, (6, 6, 8), 8, groups=2), BUILDS),
         (window(DEPTHWISE, (3, 3, 130), 130), ("mve",)),
         (window(CONV, weights=DType.INT4), BUILDS),
-        (window(CONV, dtype=DType.INT16), BUILDS),
-        (window(DEPTHWISE, dtype=DType.INT16), BUILDS),
-        (window(CONV, batches=2), BUILDS),
+        (window(DEPTHWISE, weights=DType.INT4), BUILDS),
+        (window(CONV, dtype=DType.INT16, groups=2), BUILDS),
+        (window(CONV, dtype=DType.INT16, batches=2), BUILDS),
+        (window(DEPTHWISE, dtype=DType.INT16, batches=2), BUILDS),
+        (window(CONV, taps=(1, 1), batches=2), BUILDS),
+        (window(CONV, taps=(1, 1), stride=2, batches=2), BUILDS),
+        (window(CONV, (1, 20, 8), taps=(1, 3), batches=2), BUILDS),
+        (window(DEPTHWISE, (8, 8, 1), 16, batches=2), ("mve",)),
         (window(CONV, (1, 28, 4), 21, (1, 2), stride=3, padding=VALID), ("mve",)),
     ],
-    ids=["groups", "over 124 channels", "int4", "int16", "int16 depthwise", "batches", "refused by the library"],
+    ids=[
+        "groups",
+        "over 124 channels",
+        "int4",
+        "int4 depthwise",
+        "int16 groups",
+        "int16 batches",
+        "int16 depthwise batches",
+        "1x1 batches",
+        "1x1 strided batches",
+        "1xN batches",
+        "one channel batches",
+        "refused by the library",
+    ],
 )
 def test_what_was_not_probed_is_not_permitted(case: Operator, builds: tuple[str, ...]) -> None:
     for build in builds:
         assert CMSIS[build].relations(case) == ()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        window(CONV, dtype=DType.INT16),
+        window(CONV, taps=(1, 1), dtype=DType.INT16),
+        window(CONV, (1, 20, 8), taps=(1, 3), dtype=DType.INT16),
+        window(DEPTHWISE, dtype=DType.INT16),
+        window(DEPTHWISE, (3, 3, 130), 130, dtype=DType.INT16),
+        window(CONV, batches=2),
+        window(DEPTHWISE, batches=3),
+    ],
+    ids=["int16", "int16 1x1", "int16 1xN", "int16 depthwise", "int16 over 124 channels", "batches", "depthwise"],
+)
+def test_int16_and_batches_need_no_more_than_the_reference_kernels(case: Operator) -> None:
+    for profile in CMSIS.values():
+        assert profile.relations(case) == REFERENCE.relations(case) != ()
 
 
 def test_float_runs_in_the_reference_kernels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -13,41 +14,50 @@ from hypothesis import strategies as st
 from tests.plan.problems import guillotine, small_problems
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.compiled import code_for, compiled_copy
-from tflite_memopt.plan.exact import tree
+from tflite_memopt.plan.exact import disjunctive, tree
 from tflite_memopt.plan.exact.group import group_of, time_groups
-from tflite_memopt.plan.exact.run import run_tree
+from tflite_memopt.plan.exact.pair_search import PairSearch
+from tflite_memopt.plan.exact.run import SearchRun
 from tflite_memopt.plan.exact.settings import ORDERINGS, TreeSettings
+from tflite_memopt.plan.exact.tree_search import TreeSearch
 from tflite_memopt.plan.hill_climb import moves, strategy
 from tflite_memopt.plan.placement import Placement
 from tflite_memopt.plan.problem import PlanProblem
 
-SOURCES = (tree, moves)
+SOURCES = (tree, disjunctive, moves)
 LIMIT = SearchLimit(time_limit=600.0)
 needs_copies = pytest.mark.skipif(
     any(code_for(source)[0] is source for source in SOURCES), reason="the package was built without Cython"
 )
 
 
+def both_runs(problem: PlanProblem, indices: Sequence[int], top: int, rule: int, nodes: int) -> list[SearchRun]:
+    """A run of the plain source and one of its copy."""
+    group, runs = group_of(problem, indices), []
+    for compiles in (False, True):
+        settings = TreeSettings(compiles=compiles)
+        search = PairSearch(group, compiles) if group.has_relations else TreeSearch(group, settings)
+        rules = search.rules
+        runs.append(search.run(top, rules[rule % len(rules)], nodes, WorkAllowance(10**9, LIMIT)))
+    return runs
+
+
 @needs_copies
-@given(problem=small_problems(), ordering=st.sampled_from(ORDERINGS), less=st.integers(0, 8))
+@given(problem=small_problems(), rule=st.integers(0, 2), less=st.integers(0, 8))
 @settings(max_examples=300, deadline=None)
-def test_the_compiled_tree_visits_the_same_nodes(problem: PlanProblem, ordering: str, less: int) -> None:
+def test_compiled_searches_visit_the_same_nodes(problem: PlanProblem, rule: int, less: int) -> None:
     for indices in time_groups(problem.items):
-        group = build(problem, indices, TreeSettings())
-        top = sum(group.sizes) + 20 - less
-        runs = [
-            run_tree(group, top, ordering, 1000, WorkAllowance(10**6, LIMIT), compiles) for compiles in (False, True)
-        ]
-        assert runs[0] == runs[1]
+        top = sum(problem.items[index].size for index in indices) + 20 - less
+        plain, compiled = both_runs(problem, indices, top, rule, 1000)
+        assert plain == compiled
 
 
 @needs_copies
-@pytest.mark.parametrize("ordering", ORDERINGS)
-def test_the_compiled_tree_visits_the_same_nodes_of_a_long_search(ordering: str) -> None:
-    group = build(guillotine(seed=5, cuts=60), range(60), TreeSettings())
-    runs = [run_tree(group, 4096, ordering, 4000, WorkAllowance(10**9, LIMIT), compiles) for compiles in (False, True)]
-    assert runs[0] == runs[1]
-    assert runs[0].nodes > 60
+@pytest.mark.parametrize("rule", range(len(ORDERINGS)))
+def test_the_compiled_tree_visits_the_same_nodes_of_a_long_search(rule: int) -> None:
+    plain, compiled = both_runs(guillotine(seed=5, cuts=60), range(60), 4096, rule, 4000)
+    assert plain == compiled
+    assert plain.nodes > 60
 
 
 @needs_copies

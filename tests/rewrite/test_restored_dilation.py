@@ -194,6 +194,22 @@ def test_same_padding_comes_back() -> None:
     assert {name: operator.option(name) for name in wanted} == wanted
 
 
+def test_two_convolutions_of_the_same_blocks_are_both_restored() -> None:
+    """As in WaveNet, whose gates read the same."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 8, 8, 2), F32)
+    for number in (0, 1):
+        branch = Branch(b, Random(number), number)
+        convolved(branch, x, (Cut(8, 2, 2, 2, 3), Cut(8, 2, 2, 2, 3)))
+        b.graph.outputs = (*b.graph.outputs, *branch.outputs)
+    model = b.finish(*b.graph.outputs)
+    blocks_, others = (operator for operator in model.main.operators if operator.name == "SPACE_TO_BATCH_ND")
+    model.main.replace_uses(others.outputs[0], blocks_.outputs[0])
+    model.main.remove_operator(others)
+    Driver(model).apply_everywhere(RESTORED_DILATION)
+    assert all("CONV_2D" in operator.name for operator in model.main.operators)
+
+
 def test_padding_at_one_end_stays_a_pad() -> None:
     _, model = small(before=4, after=0)
     Driver(model).apply_everywhere(RESTORED_DILATION)
@@ -220,7 +236,7 @@ def _other_blocks(model: Model) -> None:
 
 
 def _returned(model: Model) -> None:
-    model.main.outputs = (*model.main.outputs, model.main.operators[0].outputs[0])
+    model.main.outputs = (*model.main.outputs, model.main.operators[1].outputs[0])
 
 
 def _wrong_batch(model: Model) -> None:

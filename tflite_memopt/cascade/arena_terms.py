@@ -4,7 +4,8 @@ A replay of the allocator (``kernels/arena.py``) in closed form: structures come
 buffers, each aligned to 16. Works on numbers and on arrays of them. With short enums some structures are no multiples
 of a word, so that figures may be a few bytes too small; with 4-byte enums they are exact, but for one case: the first
 persistent buffer shares its 16 bytes with the structures before it, and where a region begins with the model's first
-operator, that of a PAD may come before the operator's own. The tail can then be 16 bytes off.
+operator, that of a PAD may come before the operator's own. The tail can then be 16 bytes off. It can be as well where
+structures are smaller than a word (RESIZE, BATCH_MATMUL), of which two may share one.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from ..ir.head import in_head
 from ..ir.model import Model, Tensor
 from ..kernels import arena
 from ..kernels.profile import KernelProfile
-from ..kernels.requests.model import Abi
+from ..kernels.requests.model import Abi, Requests
 from ..kernels.requests.table import requests_in
 
+_WORD = 4
 Number = TypeVar("Number", int, npt.NDArray[np.int64])
 
 
@@ -111,7 +113,7 @@ def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
     fixed = (arena.BUFFER_ALLOCATOR, arena.MEMORY_PLANNER, arena.MICRO_ALLOCATOR, arena.BUILTIN_DATA_ALLOCATOR)
     structures = sum(size.on(abi) for size in fixed) + arena.SUBGRAPH_ALLOCATIONS.on(abi) * len(model.graphs)
     structures += arena.EVAL_TENSOR.on(abi) * len(tensors) + arena.NODE_AND_REGISTRATION.on(abi) * operators
-    structures += sum(aligned(each.params, each.params_alignment) for each in asked.values() if each.params)
+    structures += sum(map(params_bytes, asked.values()))
     inits = [size for each in asked.values() for size in each.init]
     buffers = [*inits, *(size for each in asked.values() for size in each.prepare)]
     use = arena.arena_use(model, 0, profile.requests, abi)
@@ -133,6 +135,11 @@ def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
     if terms.temporaries_with(0, 0, 0) >= use.temporaries:
         return terms
     return replace(terms, prepared=use.temporaries)
+
+
+def params_bytes(asked: Requests) -> int:
+    """Of the parser's structure. One of a few bytes is filled up to a word, as the next structure's place is."""
+    return aligned(asked.params, max(_WORD, asked.params_alignment)) if asked.params else 0
 
 
 def _interface_bytes(tensors: tuple[Tensor, ...], abi: Abi) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .judge import Chosen
 from .predict import StripingOptions
@@ -24,38 +25,50 @@ _NEAR = 1
 """Steps by which a region next to another one may start or end elsewhere."""
 
 
+@dataclass
+class _WorkedOut:
+    """The selections found so far, and the parts that are still to be worked out; all below ``reached`` bytes are."""
+
+    selections: list[Selection]
+    parts: list[int]
+    reached: int = 0
+
+
 class Candidates:
-    """Selections for one choice of halos, the smallest least need first; worked out as far as they are asked for.
+    """Selections for one choice of modes, the smallest least need first; worked out as far as they are asked for."""
 
-    One list serves all limits: of what keeps narrower ones, nothing is beaten by what does not.
-    """
-
-    def __init__(self, options: StripingOptions, base: BaseNeed, widest: SelectionLimits, below: int) -> None:
-        self.options, self._base, self._widest, self._below = options, base, widest, below
+    def __init__(self, options: StripingOptions, base: BaseNeed, below: int, counts_run_time: bool) -> None:
+        """``counts_run_time``: whether those with fewer MACs or operators are wanted, too, that need more."""
+        self.options, self._base, self._below = options, base, below
+        self._counts_run_time = counts_run_time
         self._start = min(below, base.least(least_heads(options.needs, options.options)[0], 0, 0))
-        self._found: list[Selection] = []
-        self._parts, self._reached = list(_PARTS), 0
+        self._found: dict[SelectionLimits, _WorkedOut] = {}
 
     def within(self, limits: SelectionLimits, most: int) -> Iterator[Selection]:
         """Those that keep these limits, as long as their least need is below ``most`` bytes."""
+        found = self._found.setdefault(limits, _WorkedOut([], list(_PARTS)))
         at = 0
         while True:
-            while at < len(self._found):
-                selection = self._found[at]
+            while at < len(found.selections):
+                selection = found.selections[at]
                 at += 1
                 if self.least(selection) >= most:
                     return
-                if selection.macs <= limits.macs and selection.operators <= limits.operators:
-                    yield selection
-            if not self._parts or self._reached >= most:
+                yield selection
+            if not found.parts or found.reached >= most:
                 return
-            self._work_out()
+            self._work_out(limits, found, most)
 
-    def _work_out(self) -> None:
+    def _work_out(self, limits: SelectionLimits, found: _WorkedOut, most: int) -> None:
         """The next part: those whose least need is a step further from the smallest that may be."""
-        before, self._reached = self._reached, self._start - (self._start - self._below) // self._parts.pop(0)
-        new = selections(self.options.needs, self.options.options, self._widest, self._base, self._reached)
-        self._found += [each for each in new if self.least(each) >= before]
+        before = found.reached
+        found.reached = self._start - (self._start - self._below) // found.parts.pop(0)
+        if found.parts and most <= self._start - (self._start - self._below) // found.parts[0]:
+            found.reached = most
+        new = selections(
+            self.options.needs, self.options.options, limits, self._base, found.reached, self._counts_run_time
+        )
+        found.selections += [each for each in new if self.least(each) >= before]
 
     def smallest(self, limits: SelectionLimits) -> int | None:
         """The smallest least need of all within the limits; None where there is no selection."""

@@ -21,7 +21,7 @@ from .sweep import OperatorRows
 from .twins import ColumnFigures, TwinFigures, Twins
 
 _ROWS = 1 << 16
-_BEGIN, _SIZE, _PADDINGS = 1 << 50, 2 << 50, 3 << 50
+_BEGIN, _SIZE, _PADDINGS, _SIDES = 1 << 50, 2 << 50, 3 << 50, 4 << 50
 _WAY = 1 << 53
 
 
@@ -63,6 +63,7 @@ class Counter:
     macs: Integers = field(init=False)
     removed: list[Operator] = field(default_factory=list)
     codes: list[Integers] = field(default_factory=list)
+    _said: set[Tensor | None] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         zero = np.zeros(len(self.cuts.ways), np.int64)
@@ -73,6 +74,8 @@ class Counter:
         """The next operator upwards; ``figures``: of its twins."""
         operator, sums = rows.operator, self.cuts.sums
         self.removed.append(operator)
+        if rows.way.shape is not None:
+            self._said.add(operator.inputs[rows.way.shape.slot])
         self.runs = self.runs + sums(rows.has_job)
         params, buffers, requests = map(sums, (figures.params, figures.buffers, figures.requests))
         self.params, self.buffers, self.requests = (
@@ -80,10 +83,12 @@ class Counter:
             self.buffers + buffers,
             self.requests + requests,
         )
-        made = np.where(rows.has_job, rows.computed.count, 0)
-        self.macs = self.macs + operator_macs(operator) // operator.outputs[0].shape[1] * sums(made)
-        self.macs = self.macs - operator_macs(operator)
+        macs, axis = operator_macs(operator), rows.way.rows
+        # A transposed convolution multiplies every row that it reads.
+        counted, height = (rows.read, axis.size) if axis.factor > 1 else (rows.computed, axis.outputs)
+        self.macs = self.macs + macs // height * sums(np.where(rows.has_job, counted.count, 0)) - macs
         self._paddings(rows)
+        self._shapes(rows)
         output = operator.outputs[0]
         trimmed = rows.has_job & (rows.computed.count != rows.made.count)
         self._slice(output, trimmed, rows.made.start - rows.computed.start, rows.made.count)
@@ -106,6 +111,16 @@ class Counter:
             left, right = rows.left, rows.right
             codes = ((rows.above * 256 + rows.below) * 256 + left) * 256 + right + (depth << 34)
             self._code(present, codes + _PADDINGS)
+
+    def _shapes(self, rows: OperatorRows) -> None:
+        """The constant that says a stripe's shape; a whole shape is the same constant as that of a slice."""
+        said, output = rows.way.shape, rows.operator.outputs[0]
+        if said is None or not rows.has_job.any():
+            return
+        if (said.first, said.end) == (0, 4):
+            self._code(rows.has_job, rows.computed.count + (_SIZE + self.twins.shape_number(output.shape[2:]) * _ROWS))
+        else:
+            self._code(rows.has_job, rows.computed.count + (_SIDES + output.shape[2] * _ROWS))
 
     def _slice(self, tensor: Tensor, present: Flags, begin: Integers, count: Integers) -> None:
         if present.any():
@@ -149,9 +164,9 @@ class Counter:
         return [self.twins.whole(operator) for operator in self.removed]
 
     def _unread_constants(self) -> int:
-        """Paddings of PAD operators that nothing reads any more."""
+        """Paddings of PAD operators, and shapes, that nothing reads any more."""
         gone = set(self.removed)
-        read = {op.inputs[1] for op in self.removed if op.name in ("PAD", "PADV2")}
+        read = {op.inputs[1] for op in self.removed if op.name in ("PAD", "PADV2")} | self._said
         return sum(t is not None and all(use.operator in gone for use in t.uses) for t in read)
 
     def _outer(self, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> None:

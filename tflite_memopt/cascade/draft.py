@@ -20,6 +20,9 @@ from ..plan.problem import PlanProblem, arena_bytes
 TURNS_IN_BOTH = 4
 """Before so many turns there is only the order in which the stripes are written; after them only the better one."""
 
+TURNS_WITHOUT_GAIN = 6
+"""After so many in a row no more are taken."""
+
 
 @dataclass
 class DraftedOrder:
@@ -37,10 +40,17 @@ class DraftedOrder:
 
     def head_after(self, turns: int, limit: SearchLimit) -> int:
         """The smallest head in bytes after so many turns, of those that there are."""
-        while len(self.heads) < min(turns, self.most) and not (self.heads and self.heads[-1] <= self.bound):
+        while len(self.heads) < min(turns, self.most) and not self._is_done():
             head = self._turn(SearchLimit(limit.time_limit, limit.seed + len(self.heads)))
             self.heads.append(min((head, *self.heads[-1:])))
         return self.heads[min(turns, len(self.heads)) - 1]
+
+    def _is_done(self) -> bool:
+        """Whether the bound is reached, or the last turns have brought nothing."""
+        if not self.heads:
+            return False
+        has_stalled = len(self.heads) > TURNS_WITHOUT_GAIN and self.heads[-1] == self.heads[-1 - TURNS_WITHOUT_GAIN]
+        return has_stalled or self.heads[-1] <= self.bound
 
     def _turn(self, limit: SearchLimit) -> int:
         if self.planner != BEST:

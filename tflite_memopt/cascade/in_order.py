@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ..analysis.bounds import io_lower_bound
@@ -16,13 +16,13 @@ from .candidates import Candidates
 from .judge import Chosen, StripeJudge
 from .predict import Aim, OptionFinder
 from .rounds import Round, rounds
-from .select import BaseNeed
+from .select import BaseNeed, Selection
 from .stop import EmergencyStop
 from .striped_region import loop_forms, modes_of
 
-FIRST = (6, 12, 64)
+FIRST = (4, 6, 64)
 """Selections that are judged in each round, by effort: those of the smallest least need."""
-CENTRES = (0, 4, 12)
+CENTRES = (0, 1, 12)
 """The first of them of which selections next to them are judged as well, by effort,"""
 NEIGHBOURS = (0, 8, 16)
 """and how many of each."""
@@ -43,14 +43,16 @@ class StripeSearch:
         self._finder: OptionFinder | None = None
         self._best: Chosen = ()
 
-    def run(self, known: Cost) -> Chosen:
+    def run(self, known: Cost, progress: Callable[[float, Cost], None] = lambda *_: None) -> Chosen:
         """The best of all rounds, of what may cost less than is ``known`` to be possible elsewhere.
 
-        Under a budget the narrowest limits come first, and the first that meets it ends the search.
+        Under a budget the narrowest limits come first, and the first that meets it ends the search. ``progress`` is
+        told the share of the rounds that are done, and the least cost that is known.
         """
         in_turn = self._rounds() if self._options.budget is None else reversed(self._rounds())
-        for each in in_turn:
+        for number, each in enumerate(in_turn):
             for batch in self._batches(each, known):
+                progress(number / len(self._rounds()), min(known, self.judge.cost(self._best)))
                 self._best = self.judge.best_of(batch, self._best, known.need)
                 if self._ends():
                     return self._best
@@ -62,6 +64,7 @@ class StripeSearch:
         So a batch of a narrow round is the same in every search that has it, less what cannot be the answer there.
         """
         candidates = self._candidates_of(each, self._below(known))
+        yield from self._cheapest(candidates, each)
         centres: list[Chosen] = []
         for level in range(EFFORTS.index(self._options.effort) + 1):
             found = islice(candidates.within(each.limits, self._below(known)), FIRST[level])
@@ -74,6 +77,17 @@ class StripeSearch:
                     near = candidates.near(centre, each.limits, self._below(known))
                     yield near[: NEIGHBOURS[level]]
             centres += first[: CENTRES[level]]
+
+    def _cheapest(self, candidates: Candidates, each: Round) -> Iterator[list[Chosen]]:
+        """Under a budget, those that may meet it, one by one: what costs least run time first."""
+        if self._options.budget is not None:
+            found = sorted(candidates.within(each.limits, self._options.budget + 1), key=self._run_time)
+            for selection in found[:BATCH]:
+                yield [candidates.chosen(selection)]
+
+    def _run_time(self, selection: Selection) -> tuple[int, int, int]:
+        """What run time a selection costs: whole percents of MACs first, then operators."""
+        return 100 * selection.macs // max(1, self._terms.macs), selection.operators, selection.macs
 
     def _below(self, known: Cost) -> int:
         """What a least need must be below, for an objective below all that is known: it is a multiple of 16 bytes."""
@@ -105,7 +119,7 @@ class StripeSearch:
                 aim = Aim(self._floor, unstriped, widest, base)
                 self._finder = OptionFinder(self.model, self._profile, aim, pinned)
             options = self._finder.options(modes_of(each.halos, each.loops), below)
-            self._candidates[kind] = Candidates(options, base, widest, unstriped)
+            self._candidates[kind] = Candidates(options, base, unstriped, self._options.budget is not None)
         return self._candidates[kind]
 
     @property

@@ -29,7 +29,7 @@ from .striped_region import StripedRegion, apply_stripes
 Chosen = tuple[StripedRegion, ...]
 _LARGEST_OPERAND = 64
 """Bytes of what stripes add as constants: positions, sizes and paddings. Weights are not looked at again."""
-_HEATS = ((1, 6), (3, 3), (8, 2))
+_HEATS = ((1, 3), (5, 1))
 """(turns, how many go on after them): drafts that are compared take more turns the better they come off."""
 
 

@@ -262,6 +262,9 @@ class StripeWriter:
             inputs[0] = self._padded(inputs[0], job.padding, f"{name}/padded")
             self._edit.twin(operator, inputs, (computed,), padding=VALID)
         else:
+            if way.shape is not None:
+                said = np.asarray(way.shape.of(computed.shape), np.int32)
+                inputs[way.shape.slot] = self._edit.constant(f"{computed.name}/shape", said)
             self._edit.twin(operator, inputs, (computed,))
         wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
         computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows

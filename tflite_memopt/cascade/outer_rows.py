@@ -99,7 +99,7 @@ class OuterReads:
             return np.ones(len(self._cuts.ways), np.bool_)
         early_exact = _add_early(self._cuts, self._reads, ~(times.late | times.spread)[self._cuts.way], extra)
         late_exact = _add_late(self._cuts, tensor, self._reads, late, extra)
-        ends = read_by_last(self._cuts, self._reads[0])
+        ends = read_by_last(self._cuts, self._reads[0]) & ~_repeats(self._cuts, self._reads[0])
         return np.where(times.late, late_exact, np.where(times.spread, ends, early_exact))
 
     def _add_spread(self, extra: Integers) -> None:
@@ -190,6 +190,13 @@ def read_by_last(cuts: CutTable, read: _OuterRead) -> Flags:
     """For each way, whether the last stripe reads rows of its own."""
     is_new = read.has_job & ((read.first != cuts.previous(read.first, -1)) | (read.end != cuts.previous(read.end, -1)))
     found: Flags = is_new[cuts.last]
+    return found
+
+
+def _repeats(cuts: CutTable, read: _OuterRead) -> Flags:
+    """For each way, whether a stripe reads the copy that the one before reads: one row may become those of both."""
+    same = (read.first == cuts.previous(read.first, -1)) & (read.end == cuts.previous(read.end, -1))
+    found: Flags = cuts.sums(same & read.is_late) > 0
     return found
 
 

@@ -6,10 +6,18 @@ the input rows
     [a * stride - before, (b - 1) * stride - before + reach), clipped to the input
 
 and of nothing else that changes from row to row. Outside the input a convolution and a pool see padding.
+
+An operator that makes ``factor`` rows of one reads the rows
+
+    [(a - above) // factor, (b - 1 + below) // factor + 1), clipped to the input
+
+and makes all rows of these; those that are not wanted, which lack a neighbour, are cut off. ``_WAYS`` is the table of
+the operators that are row by row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +27,7 @@ from ..ir.constants import integers
 from ..ir.dtype import DType
 from ..ir.model import Operator, Tensor
 
-_WINDOWED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
+_WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 POOLS = frozenset({"AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
 _ELEMENTWISE = frozenset(
     {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "HARD_SWISH"}
@@ -51,7 +59,9 @@ class Rows:
 class Axis:
     """A window that moves along one axis, in pixels: ``reach`` of the kernel with its dilation.
 
-    ``before`` and ``after`` are the pixels of padding that the whole tensor gets at its two ends.
+    ``before`` and ``after`` are the pixels of padding that the whole tensor gets at its two ends. ``factor``: pixels
+    that are made of one; with more than one there is no stride and no padding, and an output pixel depends on what
+    ``above`` output pixels before it and ``below`` after it are made of.
     """
 
     size: int
@@ -60,11 +70,22 @@ class Axis:
     reach: int = 1
     before: int = 0
     after: int = 0
+    factor: int = 1
+    above: int = 0
+    below: int = 0
 
     def reads(self, out: Rows) -> Rows:
         """The input rows for these output rows, clipped."""
+        if self.factor > 1:
+            last = (out.end - 1 + self.below) // self.factor + 1
+            return Rows(max(0, (out.start - self.above) // self.factor), min(self.size, last))
         first = out.start * self.stride - self.before
         return Rows(max(0, first), min(self.size, (out.end - 1) * self.stride - self.before + self.reach))
+
+    def makes(self, read: Rows) -> Rows:
+        """The output rows that come of these input rows, where ``factor`` is more than one."""
+        beyond = self.outputs - self.size * self.factor
+        return Rows(read.start * self.factor, read.end * self.factor + beyond)
 
     def padding_of(self, out: Rows) -> tuple[int, int]:
         """Rows of padding above and below the rows that ``reads`` gives, for a window that is not clipped."""
@@ -74,36 +95,44 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class ShapeOperand:
+    """The input in ``slot``, which says dimensions ``first`` to ``end`` of the output's shape, half-open."""
+
+    slot: int
+    first: int = 0
+    end: int = 4
+
+    def of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """What it says of an output of this shape."""
+        return shape[self.first : self.end]
+
+
+@dataclass(frozen=True)
 class RowByRow:
     """How a row-by-row operator uses its inputs: ``sliced`` are the slots of which it reads rows.
 
-    The other slots are read whole: weights, and small tensors that are broadcast over the rows.
+    The other slots are read whole: weights, and small tensors that are broadcast over the rows. ``shape``: the operand
+    that must say another number of rows.
     """
 
     rows: Axis
     columns: Axis
     sliced: tuple[int, ...]
     is_window: bool
+    shape: ShapeOperand | None = None
 
 
 def row_by_row(operator: Operator) -> RowByRow | str:
     """How the operator can be run for some of its rows at a time, or the reason why it cannot."""
-    if len(operator.outputs) != 1 or not _is_image(operator.outputs[0]):
+    if len(operator.outputs) != 1 or not is_image(operator.outputs[0]):
         return "its output is not one NHWC tensor with batch 1"
-    if operator.name in _WINDOWED:
-        return _windowed(operator)
-    if operator.name in ("PAD", "PADV2"):
-        return _padded(operator)
-    if operator.name in _ELEMENTWISE:
-        return _elementwise(operator)
-    if operator.name == "CONCATENATION":
-        return _joined(operator)
-    return f"{operator.name} is not computed row by row"
+    way = _WAYS.get(operator.name)
+    return way(operator) if way is not None else f"{operator.name} is not computed row by row"
 
 
 def _windowed(operator: Operator) -> RowByRow | str:
     source, output = operator.inputs[0], operator.outputs[0]
-    if source is None or source.is_constant or not _is_image(source):
+    if source is None or source.is_constant or not is_image(source):
         return "its input is not an NHWC tensor with batch 1"
     if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
         return "its weights are computed"
@@ -134,7 +163,7 @@ def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: i
 def _padded(operator: Operator) -> RowByRow | str:
     source, output = operator.inputs[0], operator.outputs[0]
     amounts = integers(operator.inputs[1])
-    if source is None or source.is_constant or not _is_image(source) or amounts is None or amounts.size != 8:
+    if source is None or source.is_constant or not is_image(source) or amounts is None or amounts.size != 8:
         return "its input is not an NHWC tensor with batch 1, or its paddings are not constant"
     if amounts.min() < 0 or amounts[:2].any():
         return "it pads the batch, or by a negative number"
@@ -157,7 +186,7 @@ def _elementwise(operator: Operator) -> RowByRow | str:
         rows = tensor.shape[-3] if len(tensor.shape) >= 3 else 1
         if rows == 1 and (height > 1 or tensor.is_constant):
             continue  # broadcast over the rows: the same for each of them
-        if tensor.is_constant or not _is_image(tensor) or rows != height:
+        if tensor.is_constant or not is_image(tensor) or rows != height:
             return "an operand is a constant that differs from row to row, or has another shape"
         sliced.append(slot)
     if not sliced:
@@ -171,11 +200,147 @@ def _joined(operator: Operator) -> RowByRow | str:
     if int(operator.option("axis", 0)) % 4 not in (2, 3):
         return "it joins tensors along their rows"
     inputs = list(operator.present_inputs())
-    if any(tensor.is_constant or not _is_image(tensor) for tensor in inputs) or len(inputs) != len(operator.inputs):
+    if any(tensor.is_constant or not is_image(tensor) for tensor in inputs) or len(inputs) != len(operator.inputs):
         return "it joins a constant"
     rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
     return RowByRow(rows, columns, tuple(range(len(inputs))), is_window=False)
 
 
-def _is_image(tensor: Tensor) -> bool:
+def is_image(tensor: Tensor) -> bool:
+    """Whether it is an NHWC tensor with batch 1."""
     return len(tensor.shape) == 4 and tensor.shape[0] == 1 and bool(np.all(np.asarray(tensor.shape) > 0))
+
+
+def _mirrored(operator: Operator) -> RowByRow | str:
+    """Columns and channels may be mirrored; rows would come from elsewhere in the image."""
+    source, output, amounts = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
+    if source is None or not is_image(source) or amounts is None or amounts.size != 8 or amounts[:4].any():
+        return "it mirrors rows"
+    axes = [Axis(source.shape[axis], output.shape[axis]) for axis in (1, 2)]
+    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+
+
+def _dense(operator: Operator) -> RowByRow | str:
+    """FULLY_CONNECTED of every pixel by itself."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or not is_image(source) or source.shape[:3] != output.shape[:3]:
+        return "it is not computed pixel by pixel"
+    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
+        return "its weights are computed"
+    filters = operator.inputs[1]
+    if filters is None or (source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32):
+        return "it is hybrid: its float input is quantised by the range of all rows"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False)
+
+
+def _multiplied(operator: Operator) -> RowByRow | str:
+    """BATCH_MATMUL: its rows are the matrices of a batch, such as the heads of an attention."""
+    output, both = operator.outputs[0], list(operator.present_inputs())
+    if len({tensor.dtype for tensor in both}) > 1:
+        return "it is hybrid: its float input is quantised by the range of all rows"
+    if any(tensor.is_constant or not is_image(tensor) or tensor.shape[1] != output.shape[1] for tensor in both):
+        return "its matrices are constants, or not one for each row"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0, 1), is_window=False)
+
+
+def _folded(operator: Operator) -> RowByRow | str:
+    """SPACE_TO_DEPTH: rows become channels."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source):
+        return "its input is not an NHWC tensor with batch 1"
+    block = int(operator.option("blockSize", 1))
+    axes = [Axis(source.shape[axis], output.shape[axis], block, block) for axis in (1, 2)]
+    return RowByRow(axes[0], axes[1], (0,), is_window=False)
+
+
+def _unfolded(operator: Operator) -> RowByRow | str:
+    """DEPTH_TO_SPACE: channels become rows."""
+    return _enlarged(operator, 0, int(operator.option("blockSize", 1)))
+
+
+def _repeated(operator: Operator) -> RowByRow | str:
+    """RESIZE_NEAREST_NEIGHBOR by a whole number, where every row is repeated as often.
+
+    The row is worked out in float32 (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h), and the
+    scale is the same float for any number of rows.
+    """
+    factor = _factor(operator)
+    if isinstance(factor, str):
+        return factor
+    rows = np.arange(operator.outputs[0].shape[1], dtype=np.float32)
+    offset = np.float32(0.5 if operator.option("halfPixelCenters", False) else 0)
+    found = np.floor((rows + offset) * (np.float32(1) / np.float32(factor)))
+    if (found.astype(np.int64) != np.arange(len(rows)) // factor).any():
+        return "it does not repeat every row as often"
+    return _enlarged(operator, 0, factor, shape=ShapeOperand(1, 1, 3))
+
+
+def _interpolated(operator: Operator) -> RowByRow | str:
+    """RESIZE_BILINEAR by a power of two: the weights of two rows are exact (reference/resize_bilinear.h)."""
+    factor = _factor(operator)
+    if isinstance(factor, str):
+        return factor
+    if factor & (factor - 1):
+        return f"its weights are rounded: {factor} is no power of two"
+    is_half = bool(operator.option("halfPixelCenters", False))
+    above, below = (factor // 2, factor // 2) if is_half else (0, factor)
+    return _enlarged(operator, 0, factor, above, below, ShapeOperand(1, 1, 3))
+
+
+def _factor(operator: Operator) -> int | str:
+    source, output = operator.inputs[0], operator.outputs[0]
+    if operator.option("alignCorners", False):
+        return "it aligns corners: its scale depends on the number of rows"
+    if source is None or not is_image(source) or integers(operator.inputs[1]) is None:
+        return "its input is not an NHWC tensor with batch 1, or its size is computed"
+    if output.shape[1] % source.shape[1]:
+        return "it does not make a whole number of rows of one"
+    return output.shape[1] // source.shape[1]
+
+
+def _transposed(operator: Operator) -> RowByRow | str:
+    """TRANSPOSE_CONV, whose padding is that of the convolution that it reverses (micro/kernels/transpose_conv.cc)."""
+    shape, filters, source = operator.inputs[:3]
+    output, stride = operator.outputs[0], int(operator.option("strideH", 1))
+    if source is None or filters is None or integers(shape) is None or not filters.is_constant or not is_image(source):
+        return "its input is not an NHWC tensor with batch 1, or its weights or its shape are computed"
+    if source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32:
+        return "it is hybrid: its float input is quantised by the range of all rows"
+    rows, outputs, taps = source.shape[1], output.shape[1], filters.shape[1]
+    is_valid = operator.option("padding", 0) == VALID
+    if outputs < rows * stride or (not is_valid and outputs != rows * stride):
+        return "it does not make a stride of rows of each row"
+    before = 0 if is_valid else max(0, taps - stride) // 2
+    return _enlarged(operator, 2, stride, max(0, taps - stride - before), before, ShapeOperand(0))
+
+
+def _enlarged(
+    operator: Operator, slot: int, factor: int, above: int = 0, below: int = 0, shape: ShapeOperand | None = None
+) -> RowByRow | str:
+    source, output = operator.inputs[slot], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source):
+        return "its input is not an NHWC tensor with batch 1"
+    if factor < 2:
+        return "it makes no more rows than it reads"
+    rows = Axis(source.shape[1], output.shape[1], factor=factor, above=above, below=below)
+    return RowByRow(rows, Axis(source.shape[2], output.shape[2]), (slot,), is_window=False, shape=shape)
+
+
+_WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(_WINDOWED, _windowed),
+    "BATCH_MATMUL": _multiplied,
+    "CONCATENATION": _joined,
+    "DEPTH_TO_SPACE": _unfolded,
+    "FULLY_CONNECTED": _dense,
+    "MIRROR_PAD": _mirrored,
+    "PAD": _padded,
+    "PADV2": _padded,
+    "RESIZE_BILINEAR": _interpolated,
+    "RESIZE_NEAREST_NEIGHBOR": _repeated,
+    "SPACE_TO_DEPTH": _folded,
+    "TRANSPOSE_CONV": _transposed,
+}
+"""How each operator is run for some of its rows."""

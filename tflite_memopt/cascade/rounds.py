@@ -1,7 +1,8 @@
 """The rounds of a search: its own limits, and narrower ones, so that a wide limit never ends worse than a narrow one.
 
 A round does the same whatever other rounds there are. The answer is the best of all rounds within the limits, so that
-of a wider limit is among more. Limits narrower than what was asked for are of fixed sizes.
+of a wider limit is among more. Limits on MACs that are narrower than what was asked for are of fixed sizes; there are
+no narrower limits on operators, since they would double the rounds.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from .select import SelectionLimits
 
 MACS = (0.0, 0.1, 0.3, 1.0)
 """Fractions of the model's MACs that are rounds of their own."""
-OPERATORS = (64,)
-"""Numbers of operators that are."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,7 @@ def rounds(
     forms of loop, from few to many.
     """
     macs = [int(model_macs * rung) for rung in (*(m for m in MACS if m < extra_macs), extra_macs)]
-    most = any_number if extra_operators is None else extra_operators
-    operators = [*(n for n in OPERATORS if n < most), most]
+    operators = any_number if extra_operators is None else extra_operators
     alone = [(halo,) for halo in halos] if len(halos) > 1 else []
-    every = product((*reversed(loops), ()), (tuple(halos), *alone), reversed(macs), reversed(operators))
-    return tuple(Round(chosen, SelectionLimits(m, n), forms) for forms, chosen, m, n in every)
+    every = product((*reversed(loops), ()), (tuple(halos), *alone), reversed(macs))
+    return tuple(Round(chosen, SelectionLimits(m, operators), forms) for forms, chosen, m in every)

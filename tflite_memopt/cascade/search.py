@@ -110,14 +110,15 @@ class _Cascading:
 
     def _best_in(self, search: StripeSearch, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best of one order, if it costs less than what is known."""
-        self._progress("looking for regions to run in stripes" if search is self._own else "stripes in another order")
+        where = "stripes" if search is self._own else f"stripes in order {len(self._searches)}"
+        self._progress(f"{where}: looking for regions")
         known = best[0].judge.cost(best[1])
-        chosen = search.run(known)
-        cost = search.judge.cost(chosen)
-        if search.judge.price(known) <= search.judge.price(cost):
-            return best
-        self._progress(f"stripes: {len(search.judge.drafts)} selections planned, best {cost.need:,} bytes")
-        return search, chosen
+        chosen = search.run(known, lambda share, cost: self._progress(f"{where}: {self._so_far(share, cost)}"))
+        is_better = search.judge.price(search.judge.cost(chosen)) < search.judge.price(known)
+        return (search, chosen) if is_better else best
+
+    def _so_far(self, share: float, cost: Cost) -> str:
+        return f"{share:.0%} done, best {cost.need:,} bytes, {self._unstriped.need - cost.need:,} less than without"
 
     def _summary(self, searches: Sequence[StripeSearch], search: StripeSearch, chosen: Chosen) -> Iterator[Refusal]:
         """How good the answer is, and whether the clock has ended the search."""

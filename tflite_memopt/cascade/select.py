@@ -103,17 +103,25 @@ class _Problem:
     limits: SelectionLimits
     base: BaseNeed
     below: int
+    counts_run_time: bool
 
 
 def selections(
-    needs: Sequence[int], options: Sequence[Option], limits: SelectionLimits, base: BaseNeed, below: int
+    needs: Sequence[int],
+    options: Sequence[Option],
+    limits: SelectionLimits,
+    base: BaseNeed,
+    below: int,
+    counts_run_time: bool = False,
 ) -> tuple[Selection, ...]:
-    """The selections that no other one beats in bound, tail, temporaries, MACs and operators at once.
+    """The selections that no other one beats in bound, tail and temporaries, and in MACs and operators if limited.
+
+    ``counts_run_time``: in MACs and operators also where the limits allow any number.
 
     ``needs[s]``: a lower bound on the head while step s runs as it stands. Only those whose objective can be less than
     ``below`` bytes, the smallest bound first; the selection without options is not among them.
     """
-    return tuple(_best_first(_Problem(needs, options, limits, base, below)))
+    return tuple(_best_first(_Problem(needs, options, limits, base, below, counts_run_time)))
 
 
 def selection_of(needs: Sequence[int], options: Sequence[Option]) -> Selection:
@@ -159,14 +167,16 @@ def least_need(base: BaseNeed, selection: Selection) -> int:
 def _labels(problem: _Problem) -> list[Selection]:
     """Undominated selections of all steps."""
     needs = problem.needs
-    rest = _Rest(problem)
+    rest, counts = _Rest(problem), counted(problem.options, problem.limits)
+    if problem.counts_run_time:
+        counts = True, True
     by_first: dict[int, list[int]] = {}
     for number, option in enumerate(problem.options):
         by_first.setdefault(option.first, []).append(number)
     labels: list[list[Selection]] = [[] for _ in range(len(needs) + 1)]
     labels[0] = [Selection((), rest.head[0], 0, 0, 0, 0)]
     for step, need in enumerate(needs):
-        labels[step] = undominated(labels[step])
+        labels[step] = undominated(labels[step], counts)
         for label in labels[step]:
             grown = label if need <= label.bound else replace(label, bound=need)
             if rest.allows(grown, step + 1):
@@ -178,7 +188,7 @@ def _labels(problem: _Problem) -> list[Selection]:
                 chosen = _with(label, number, option)
                 if chosen.operators <= problem.limits.operators and rest.allows(chosen, option.end):
                     labels[option.end].append(chosen)
-    return undominated(labels[len(needs)])
+    return undominated(labels[len(needs)], counts)
 
 
 class _Rest:
@@ -230,17 +240,22 @@ def _with(label: Selection, number: int, option: Option) -> Selection:
     )
 
 
-def undominated(labels: Sequence[Selection]) -> list[Selection]:
-    """Without those that another one equals or beats in everything, whatever is added to both."""
+def undominated(labels: Sequence[Selection], counts: tuple[bool, bool] = (True, True)) -> list[Selection]:
+    """Without those that another one equals or beats in everything, whatever is added to both.
+
+    ``counts``: whether MACs, and whether operators are part of everything.
+    """
     ordered = sorted(((_price(label), label) for label in labels), key=lambda pair: pair[0])
-    prices = np.asarray([price for price, _ in ordered], np.int64).reshape(len(ordered), 4)
+    # Who is cheaper whatever is added has no more tail and temporaries without constants either.
+    figures = [(*price, label.tail, label.temporaries) for price, label in ordered]
+    prices = np.asarray(figures, np.int64).reshape(len(ordered), 6)
+    columns = [5, 4, *([3] if counts[1] else []), *([2] if counts[0] else []), 1, 0]
     kept: list[int] = []
     for first in range(0, len(ordered), _BLOCK):
         block = prices[first : first + _BLOCK]
         rivals = np.concatenate([np.asarray(kept, np.intp), np.arange(first, first + len(block))])
-        # What is compared last differs most often: most pairs end there.
         beats = np.ones((len(block), len(rivals)), np.bool_)
-        for column in range(prices.shape[1] - 1, -1, -1):
+        for column in columns:
             beats &= prices[rivals, column] <= block[:, column, None]
         is_kept = dict.fromkeys(kept, True)
         for at, row in enumerate(beats, first):
@@ -253,7 +268,13 @@ def undominated(labels: Sequence[Selection]) -> list[Selection]:
     return [ordered[at][1] for at in kept]
 
 
-def _price(label: Selection) -> tuple[int, ...]:
+def counted(options: Sequence[Option], limits: SelectionLimits) -> tuple[bool, bool]:
+    """Whether options together may exceed the limit on MACs, and that on operators."""
+    macs, operators = (sum(getattr(option, name) for option in options) for name in ("macs", "operators"))
+    return macs > limits.macs, operators > limits.operators
+
+
+def _price(label: Selection) -> tuple[int, int, int, int]:
     return label.bound, label.whole_tail, label.macs, label.operators
 
 

@@ -115,6 +115,9 @@ def _window(needed: Rows, before: Rows) -> Window:
 
 def _job(operator: Operator, way: RowByRow, rows: Rows, edges: Edges) -> Job:
     axis = way.rows
+    if axis.factor > 1:
+        read = axis.reads(rows)
+        return Job(rows, axis.makes(read), read)
     if not way.is_window:
         above, below = axis.padding_of(rows)
         padding = (above, below, way.columns.before, way.columns.after)

@@ -117,7 +117,9 @@ class Sweep:
         has_padding = way.is_window and any((axis.before, axis.after, columns.before, columns.after))
         is_trimmed = has_padding and (self.edges == "trim" or operator.name in POOLS)
         is_valid = way.is_window and not is_trimmed
-        if is_trimmed:
+        if axis.factor > 1:
+            computed, read = _enlarged(axis, made)
+        elif is_trimmed:
             computed, read = _trimmed(axis, made)
         else:
             first, last = (
@@ -151,3 +153,11 @@ def _trimmed(axis: Axis, made: RowArrays) -> tuple[RowArrays, RowArrays]:
     last = np.minimum(axis.size, end + (axis.size - end) % axis.stride)
     top = first // axis.stride
     return RowArrays(top, top - (first - last) // axis.stride), RowArrays(first, last)
+
+
+def _enlarged(axis: Axis, made: RowArrays) -> tuple[RowArrays, RowArrays]:
+    """(computed, read) rows where one row becomes several: see ``Axis.reads`` and ``Axis.makes``."""
+    first = np.maximum((made.start - axis.above) // axis.factor, 0)
+    last = np.minimum((made.end - 1 + axis.below) // axis.factor + 1, axis.size)
+    beyond = axis.outputs - axis.size * axis.factor
+    return RowArrays(first * axis.factor, last * axis.factor + beyond), RowArrays(first, last)

@@ -19,7 +19,9 @@ from ..ir.model import Buffer, OpCode, Operator, OperatorOptions, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32
 from ..memory.relations import saved_bytes
+from .arena_terms import params_bytes
 from .cut_table import Flags, Integers
+from .receptive_field import row_by_row
 from .sweep import OperatorRows
 
 _NO_DATA = Buffer()
@@ -165,7 +167,7 @@ class Twins:
                 assert source is not None
                 saved.append((source, saved_bytes(reuse)))
         return TwinFigures(
-            aligned(asked.params, asked.params_alignment) if asked.params else 0,
+            params_bytes(asked),
             sum(aligned(size) for size in (*asked.init, *asked.prepare)),
             sum(aligned(size) for size in scratch),
             len(asked.scratch),
@@ -202,7 +204,11 @@ def _twin(operator: Operator, read: int, computed: int, padding: tuple[int, int,
         inputs[0] = _padded_image(first, padding)
         assert options is not None
         options = replace(options, fields={**options.fields, "padding": VALID})
-    return replace(operator, inputs=tuple(inputs), outputs=(_image(output, computed),), options=options)
+    made = _image(output, computed)
+    way = row_by_row(operator)
+    if not isinstance(way, str) and way.shape is not None:
+        inputs[way.shape.slot] = _constant("shape", np.asarray(way.shape.of(made.shape)))
+    return replace(operator, inputs=tuple(inputs), outputs=(made,), options=options)
 
 
 def _padded_image(tensor: Tensor, padding: tuple[int, int, int, int]) -> Tensor:

@@ -29,6 +29,13 @@ from .types import ByteSize, ModelPath
 @HTML
 @PLOT
 @click.option(
+    "--node-data",
+    "node_folder",
+    type=ModelPath,
+    metavar="DIR",
+    help="Write files for Google's Model Explorer, which shows them on the operators: bytes, computation, time.",
+)
+@click.option(
     "--baseline",
     type=ModelPath,
     metavar="B.json",
@@ -45,17 +52,19 @@ def analyze(
     as_csv: bool,
     html_path: Path | None,
     plot_path: Path | None,
+    node_folder: Path | None,
     baseline: Path | None,
     markdown: bool,
     force: bool,
 ) -> None:
     """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
-    from ..io.files import read_file, write_files
+    from ..io.files import read_file, write_files, write_folder
     from ..pipeline import analyze as run
     from ..report.baseline import growth_markdown, growth_since, growth_text, has_grown
     from ..report.console import render_analysis
     from ..report.csv_rows import operators_csv
     from ..report.model import to_json
+    from ..report.node_data import node_data
     from ..report.pictures.pages import analysis_page
 
     only_one_format(as_json, as_csv)
@@ -66,6 +75,8 @@ def analyze(
     before = None if baseline is None else read_file(baseline)
     analysis = run(source, kernels, target, sram)
     write_files(pictures(html_path, lambda: analysis_page(analysis), plot_path, {"now": analysis.arena}))
+    if node_folder is not None:
+        write_folder(node_folder, node_data(analysis.arena), (source,), force)
     if before is not None:
         rows = growth_since(analysis, before)
         click.echo(growth_markdown(analysis.model, rows) if markdown else growth_text(rows), nl=False)

@@ -29,18 +29,8 @@ def codegen(source: Path, output: Path, target: str | None, name: str, force: bo
 
     The arena's size is for the target that the model was optimised for, or for --target.
     """
-    from ..errors import OutputError
     from ..firmware.generate import generate
-    from ..io.files import check_target, read_file, write_files
+    from ..io.files import read_file, write_folder
 
-    files = {output / path: text for path, text in generate(read_file(source), target, name).items()}
-    try:
-        for folder in sorted({path.parent for path in files}):
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot make the folder '{output}': {error.strerror or error}") from error
-    for path in files:
-        check_target(path, (source,), force)
-    write_files(files)
-    for path in files:
+    for path in write_folder(output, generate(read_file(source), target, name), (source,), force):
         click.echo(path)

@@ -71,7 +71,8 @@ def compare(
     check_pictures(html_path, None)
     check_files((html_path,), (source,), force)
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
-    comparison = run(source, names[0], names[1], Options(**chosen), progress_line(quiet))
+    with progress_line(quiet) as say:
+        comparison = run(source, names[0], names[1], Options(**chosen), say)
     write_files(pictures(html_path, lambda: comparison_page(comparison), None, {}))
     if as_json:
         click.echo(to_json(comparison), nl=False)

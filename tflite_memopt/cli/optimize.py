@@ -140,6 +140,7 @@ _AS_IS = "as_is"
     help="How many ways of cutting the model into stripes are tried. It counts work: every machine finds the same.",
 )
 @TIME_LIMIT
+@click.option("--all-kernels", is_flag=True, help="Also show which head the kernels of each other library would allow.")
 @SEED
 @SAMPLES
 @click.option(
@@ -237,7 +238,8 @@ def optimize(
     only_one_format(as_json, as_csv)
     check_pictures(html_path, plot_path)
     check_files((output, report_path, html_path, plot_path), (source,), force)
-    result = run(source, _options(**chosen), progress_line(quiet))
+    with progress_line(quiet) as say:
+        result = run(source, _options(**chosen), say)
     report = result.report
     files = {output: result.model} | pictures(html_path, lambda: report_page(report), plot_path, report.arena)
     if report_path is not None:

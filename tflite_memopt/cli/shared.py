@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -80,15 +81,30 @@ def only_one_format(as_json: bool, as_csv: bool) -> None:
         raise click.UsageError("--json and --csv exclude each other")
 
 
-def progress_line(quiet: bool | None) -> Callable[[str], None]:
-    """Says messages on stderr; when ``quiet`` is None, only on a terminal."""
-    is_quiet = not sys.stderr.isatty() if quiet is None else quiet
+@contextmanager
+def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
+    """What says how far a run is, on stderr; when ``quiet`` is None, only on a terminal.
 
-    def say(message: str) -> None:
-        if not is_quiet:
-            click.echo(f"{message} ...", err=True)
+    On a terminal it is one live line. Elsewhere each stage is a line: a message is "stage: how far", or a stage alone.
+    """
+    if not sys.stderr.isatty() if quiet is None else quiet:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.markup import escape
 
-    return say
+        with Console(stderr=True).status("starting") as status:
+            yield lambda message: status.update(escape(message))
+    else:
+        said: list[str] = []
+
+        def say(message: str) -> None:
+            stage = message.partition(":")[0]
+            if said[-1:] != [stage]:
+                said.append(stage)
+                click.echo(f"{message} ...", err=True)
+
+        yield say
 
 
 def show(renderable: RenderableType) -> None:

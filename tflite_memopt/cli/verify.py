@@ -50,7 +50,8 @@ def verify(
 
     runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
-    verdicts = run(first, second, options, progress_line(quiet))
+    with progress_line(quiet) as say:
+        verdicts = run(first, second, options, say)
     if as_json:
         click.echo(to_json(Verification(verdicts)), nl=False)
     else:

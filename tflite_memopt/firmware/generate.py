@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
 
+from ..analysis.placeholders import mark_placeholders
 from ..errors import UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
@@ -49,6 +50,7 @@ def generate(data: bytes, target: str | None = None, name: str = "model") -> dic
     model = read_model(data)
     check_model(model)
     label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
+    mark_placeholders(model, planned)
     profile = _profile(label if planned else None, target)
     sizes = arena_sizes(model, planned, profile)
     words = _words(model, data, name) | _arena_words(sizes, label if planned else None, profile)

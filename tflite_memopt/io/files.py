@@ -63,6 +63,23 @@ def write_files(files: Mapping[Path, bytes]) -> None:
                 os.unlink(written)
 
 
+def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, ...], force: bool) -> tuple[Path, ...]:
+    """Write files, by their paths inside a folder that is made if needed; the paths as written.
+
+    Raises as :func:`check_target` and :func:`write_files`.
+    """
+    targets = {folder / path: data for path, data in files.items()}
+    try:
+        for each in sorted({path.parent for path in targets}):
+            each.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder '{folder}': {error.strerror or error}") from error
+    for path in targets:
+        check_target(path, sources, force)
+    write_files(targets)
+    return tuple(targets)
+
+
 def _write_beside(target: Path, data: bytes) -> str:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:

@@ -36,8 +36,9 @@ def arena_map(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int])
         )
         for each in sets
     )
+    graphs = tuple(graph.name for graph in model.graphs)
     placed = (*_tensors(model, layout, offsets, positions), *_scratch(layout, offsets, positions))
-    return ArenaMap(head_of(layout, offsets), layout.timeline.end, placed, steps)
+    return ArenaMap(head_of(layout, offsets), layout.timeline.end, graphs, placed, steps)
 
 
 def _tops(layout: MemoryLayout, offsets: Sequence[int]) -> dict[Tensor | Operator, int]:

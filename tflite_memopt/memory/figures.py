@@ -139,9 +139,13 @@ class OperatorUse:
 
 @dataclass(frozen=True)
 class ArenaMap:
-    """What lies where in the head, and when. Time is counted in scopes, as TFLM does: ``[0, end)``."""
+    """What lies where in the head, and when. Time is counted in scopes, as TFLM does: ``[0, end)``.
+
+    ``graphs``: the names of the model's subgraphs, the main one first.
+    """
 
     head: int
     end: int
+    graphs: tuple[str, ...]
     tensors: tuple[PlacedTensor, ...]
     steps: tuple[OperatorUse, ...]

@@ -30,6 +30,12 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
     now = report.after.arena_bytes
     if not profile.is_portable or report.target is not None:
         return
+    if len(report.arena_by_kernels) == 1:
+        yield Advice(
+            "--target",
+            "name your chip or core: its kernels may write outputs over inputs, so that the head is often smaller; "
+            "--all-kernels says how large it would be",
+        )
     smaller = {name: head for name, head in report.arena_by_kernels.items() if head < now and name in PROFILES}
     if smaller:
         heads = ", ".join(f"{head:,} with {name}" for name, head in smaller.items())

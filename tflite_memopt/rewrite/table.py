@@ -7,11 +7,13 @@ from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
 from .rules.folded_bias import FOLDED_BIAS
+from .rules.folded_shapes import FOLDED_SHAPES
 from .rules.identity import IDENTITY
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
 from .rules.restored_dilation import RESTORED_DILATION
+from .rules.same_padding import SAME_PADDING
 from .rules.slice_of_padding import SLICE_OF_PADDING
 from .rules.split_channelwise import SPLIT_CHANNELWISE
 from .rules.split_depthwise import SPLIT_DEPTHWISE
@@ -20,6 +22,7 @@ from .rules.subsampled_slice import SUBSAMPLED_SLICE
 
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
+    FOLDED_SHAPES,
     IDENTITY,
     SUBSAMPLED_SLICE,
     SLICE_OF_PADDING,
@@ -27,6 +30,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     CONSTANT_FOLDING,
     *RESTORED_DILATION,
     *FOLDED_BIAS,
+    SAME_PADDING,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""

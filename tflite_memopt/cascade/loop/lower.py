@@ -39,6 +39,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
 
     ``halo`` and ``edges`` are for peeled loops; the others have their own.
     """
+    if any(way.rows.factor > 1 or way.shape is not None for way in region.ways):
+        return "an operator in it makes several rows of one, or is told the shape of its output"
     if form == "peeled":
         return peeled(region, rows, halo, edges)
     return clamped(region, rows) if form == "clamped" else masked(region, rows)

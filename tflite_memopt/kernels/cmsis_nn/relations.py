@@ -1,8 +1,9 @@
 """Where CMSIS-NN's kernels let an output lie on the input that they still read.
 
-Each rule was probed on the library itself: called with overlapping buffers on Cortex-M3, M7 and M55 at the bound and
-above it, in 145,000 random cases without a wrong byte; docs/targets.md has the table. Where nothing was probed, or
-where something was wrong, nothing is permitted: int16 and 4-bit kernels, several batches, groups.
+Each rule was probed on the library itself: for int8, called with overlapping buffers on Cortex-M3, M7 and M55 at the
+bound and above it, in 145,000 random cases without a wrong byte; for int16 and several batches, models of one operator
+on the runners; docs/targets.md has the tables. Where nothing was probed, or where something was wrong, nothing is
+permitted: 4-bit filters, groups, 1x1 convolutions of several batches.
 
 Source: CMSIS-NN commit 4ab83cc3, files of Source/ named below; who is called for which type: tflite-micro commit
 90b983c2b3f1, tensorflow/lite/micro/kernels/cmsis_nn.
@@ -40,6 +41,8 @@ def relations(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
         return ()
     if source.dtype is DType.INT8:
         return _INT8[operator.name](operator, build)
+    if source.dtype is DType.INT16 and operator.name in _INT16:
+        return _INT16[operator.name](operator, build)
     if source.dtype is DType.FLOAT32 or operator.name in _REFERENCE_UNLESS_INT8:
         return reference_relations(operator)
     return ()
@@ -66,6 +69,8 @@ def _convolution(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
     if window.in_depth != window.taps_depth:
         return ()
     path = convolution_path(window)
+    if window.batches > 1:
+        return window_reuses(operator) if path == "im2col" else ()
     if build == "mve":
         return _in_blocks(operator, window)
     if path == "1x1 fast":
@@ -80,6 +85,8 @@ def _depthwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
         return ()
     window = window_of(operator)
     if depthwise_path(window, build) == "convolution":
+        if window.batches > 1:
+            return ()
         return _in_blocks(operator, replace(window, taps_depth=1))
     if build == "mve" and window.out_depth > _MVE_BLOCK:
         return ()
@@ -96,22 +103,37 @@ def _in_blocks(operator: Operator, window: KernelWindow) -> tuple[KernelReuse, .
 
 
 def _is_plain(operator: Operator) -> bool:
-    """Whether the filter is int8 and there is one batch, which is what was probed."""
+    """Whether the filter is int8, which is what was probed."""
     filters, source = operator.inputs[1], operator.inputs[0]
     if source is None or filters is None or len(source.shape) != 4 or len(filters.shape) != 4:
         return False
-    return filters.dtype is DType.INT8 and source.shape[0] == 1
+    return filters.dtype is DType.INT8
+
+
+def _wide_window(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
+    """CONV_2D and DEPTHWISE_CONV_2D int16, one batch, no groups.
+
+    arm_convolve_s16.c copies the windows of two pixels (Helium: four) before it writes them, 1x1 included;
+    arm_depthwise_conv_fast_s16.c those of one pixel (Helium: four). Biases of 32 bits run in TFLM's own loops.
+    """
+    if not _is_plain(operator):
+        return ()
+    window = window_of(operator)
+    is_grouped = operator.name == "CONV_2D" and window.in_depth != window.taps_depth
+    return () if is_grouped or window.batches > 1 else window_reuses(operator)
 
 
 def _pooling(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
-    """AVERAGE_POOL_2D and MAX_POOL_2D int8: arm_avgpool_s8.c, arm_max_pool_s8.c, pixel by pixel."""
+    """AVERAGE_POOL_2D and MAX_POOL_2D: arm_avgpool_s8.c, arm_max_pool_s8.c and those of s16, pixel by pixel."""
     source = operator.inputs[0]
-    return window_reuses(operator) if source is not None and source.shape[:1] == (1,) else ()
+    if source is None or (source.dtype is DType.INT16 and source.shape[:1] != (1,)):
+        return ()
+    return window_reuses(operator)
 
 
 def _elementwise(operator: Operator, build: Build) -> tuple[KernelReuse, ...]:
-    """ADD, MUL, SOFTMAX int8: arm_elementwise_add_s8.c, arm_elementwise_mul_s8.c, arm_nn_softmax_common_s8.c; an ADD or
-    MUL that broadcasts runs in the reference loops."""
+    """ADD, MUL, SOFTMAX: arm_elementwise_add_s8.c, arm_elementwise_mul_s8.c, arm_nn_softmax_common_s8.c, and the s16
+    files of the first two; an ADD or MUL that broadcasts runs in the reference loops."""
     return in_place_reuses(operator)
 
 
@@ -150,6 +172,14 @@ _INT8: Mapping[str, Callable[[Operator, Build], tuple[KernelReuse, ...]]] = {
     "PAD": _pad,
     "PADV2": _pad,
     "SOFTMAX": _elementwise,
+}
+_INT16: Mapping[str, Callable[[Operator, Build], tuple[KernelReuse, ...]]] = {
+    "ADD": _elementwise,
+    "AVERAGE_POOL_2D": _pooling,
+    "CONV_2D": _wide_window,
+    "DEPTHWISE_CONV_2D": _wide_window,
+    "MAX_POOL_2D": _pooling,
+    "MUL": _elementwise,
 }
 REPLACED = _NEVER | frozenset(_INT8)
 """Operators that have a file in kernels/cmsis_nn."""

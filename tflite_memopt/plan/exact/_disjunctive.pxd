@@ -2,6 +2,8 @@
 # The C types of disjunctive.py, which is compiled as _disjunctive; a test compares the two.
 
 cdef long long NEVER
+cdef long long _SCALE
+cdef long long _PARTS
 cdef long long FOUND
 cdef long long NONE
 cdef long long LIMIT
@@ -40,6 +42,7 @@ cdef class PairState:
     cdef public long long[::1] least
     cdef public long long[::1] most
     cdef public long long[::1] decided
+    cdef public long long[::1] weight
     cdef public long long[::1] queue
     cdef public long long[::1] is_queued
     cdef public long long[::1] dirty

@@ -8,14 +8,15 @@ A conflict forbids a difference of two offsets one open interval ``(low, high)``
 ``least`` and a ``most`` offset. Where they leave one side of a disjunction only, that one is *decided*; what is decided
 raises and lowers the offsets, until nothing changes any more. A section fails when its items need more bytes than lie
 between the lowest ``least`` offset and the highest end. If then all items can lie at their ``least`` offsets, that is a
-plan. Otherwise two of them collide there: the node has one child for each side of their disjunction.
+plan. Otherwise two of them collide there: the node has one child for each side of their disjunction. Pairs on which
+earlier branches failed weigh more, and go first.
 
 Nothing here depends on the order in which items are placed. So relations, which let an item lie around another one or
 make it rest on one above it, need no case of their own.
 
-Source: Roy and Sussmann, "Les problemes d'ordonnancement avec contraintes disjonctives" (1964), for disjunctions as
+Source: Roy and Sussmann, "Les problèmes d'ordonnancement avec contraintes disjonctives" (1964), for disjunctions as
 the branches of a search; Carlier and Pinson, "An algorithm for solving the job-shop problem" (1989), for deciding them
-by heads and tails.
+by heads and tails; Boussemart et al., "Boosting systematic search by weighting constraints" (2004), for the weights.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ Ints = MutableSequence[int]
 
 NEVER = 1 << 60
 """Above all offsets."""
+
+_SCALE = 1 << 40
+_PARTS = 32
+"""Less room than such a part of the capacity makes little difference to a pair's score."""
 
 # How a run ends.
 FOUND, NONE, LIMIT, FULL = 0, 1, 2, 3
@@ -74,7 +79,8 @@ class PairData:
 class PairState:
     """What changes, and is undone by the trail.
 
-    ``decided`` is 1 for a conflict whose owner lies above the other item, -1 below, 0 as long as both may be. Items in
+    ``decided`` is 1 for a conflict whose owner lies above the other item, -1 below, 0 as long as both may be.
+    ``weight`` counts the failures of a conflict, is never undone, and is kept from one run to the next. Items in
     the ``queue`` and ``dirty`` rows have changed since they were looked at. The trail keeps what an item had before a
     node, once for each node: ``least_stamp`` and ``most_stamp`` are the last nodes that did. A frame has decided
     ``frame_conflict`` after ``frame_mark`` entries of the trail; its other side is ``frame_side``, or 0 when that was
@@ -84,6 +90,7 @@ class PairState:
     least: Ints
     most: Ints
     decided: Ints
+    weight: Ints
     queue: Ints
     is_queued: Ints
     dirty: Ints
@@ -209,13 +216,14 @@ def _collision(d: PairData, s: PairState) -> int:
 
 
 def _score(d: PairData, s: PairState, conflict: int) -> int:
-    """Rule 0: the pair with the least room on its better side. Rule 1: the one that moves farthest either way."""
+    """Rule 0: the pair with the least room on its better side. Rule 1: with the most weight for its room."""
     i, o = d.conflict_owner[conflict], d.conflict_other[conflict]
     above = s.least[o] + d.conflict_high[conflict]
     below = s.least[i] - d.conflict_low[conflict]
+    room = max(s.most[i] - above, s.most[o] - below)
     if d.rule == 0:
-        return -max(s.most[i] - above, s.most[o] - below)
-    return min(above - s.least[i], below - s.least[o])
+        return -room
+    return _SCALE * s.weight[conflict] // (s.registers[CAPACITY] // _PARTS + room + 1)
 
 
 def _propagate(d: PairData, s: PairState) -> int:
@@ -263,13 +271,15 @@ def _apply(d: PairData, s: PairState, conflict: int) -> int:
     i, o = d.conflict_owner[conflict], d.conflict_other[conflict]
     if s.decided[conflict] == 1:
         high = d.conflict_high[conflict]
-        if _raise(d, s, i, s.least[o] + high) == 0:
-            return 0
-        return _lower(d, s, o, s.most[i] - high)
-    low = d.conflict_low[conflict]
-    if _raise(d, s, o, s.least[i] - low) == 0:
-        return 0
-    return _lower(d, s, i, s.most[o] + low)
+        if _raise(d, s, i, s.least[o] + high) == 1 and _lower(d, s, o, s.most[i] - high) == 1:
+            return 1
+    else:
+        low = d.conflict_low[conflict]
+        if _raise(d, s, o, s.least[i] - low) == 1 and _lower(d, s, i, s.most[o] + low) == 1:
+            return 1
+    s.weight[conflict] += 1
+    s.weight[d.conflict_mate[conflict]] += 1
+    return 0
 
 
 def _raise(d: PairData, s: PairState, item: int, offset: int) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 from ...graph.search_limit import WorkAllowance
 from ..compiled import Tables, code_for
 from . import disjunctive
@@ -12,60 +9,62 @@ from .disjunctive import NODES, WORK
 from .group import ItemGroup, starts_of
 from .run import SearchRun, run_in_chunks
 
-_RULES = ("room", "move")
-"""The pair with the least room on its better side; the one that moves farthest. See ``disjunctive``."""
+_RULES = ("room", "weight")
+"""Which pair a node decides; their numbers are those of ``disjunctive``."""
 
 
-@dataclass(frozen=True)
 class PairSearch:
-    """See :class:`run.CapacitySearch`."""
+    """See :class:`run.CapacitySearch`. What a run learns of the pairs' weights, the next one begins with."""
 
-    group: ItemGroup
-    compiles: bool = True
-    rules: tuple[str, ...] = _RULES
-    refutes_at_once: bool = True
+    rules = ("weight", "room")
+    refutes_at_once = True
+
+    def __init__(self, group: ItemGroup, compiles: bool = True) -> None:
+        self.group = group
+        self._code, self._pack = code_for(disjunctive, compiles)
+        tables = _tables(group)
+        self._conflicts, self._rows = len(tables["conflict_other"]), len(tables["row_need"])
+        self._reserve = 2 * len(group.items) + self._conflicts + 1
+        self._arrays = self._pack(tables)
+        self._weights = [1] * self._conflicts
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
-        code, pack = code_for(disjunctive, self.compiles)
-        tables, items = self._tables, len(self.group.items)
-        reserve = 2 * items + len(tables["conflict_other"]) + 1
-        data = code.PairData(pack(tables) | {"rule": _RULES.index(rule), "reserve": reserve})
-        state = code.PairState(pack(_state_tables(items, len(tables["conflict_other"]), len(tables["row_need"]))))
+        code = self._code
+        data = code.PairData(self._arrays | {"rule": _RULES.index(rule), "reserve": self._reserve})
+        state = code.PairState(self._pack(self._state_tables()))
         code.start_pairs(data, state, capacity)
-        is_compiled = code is not disjunctive
-        return run_in_chunks(
+        found = run_in_chunks(
             lambda most, work: code.run_pairs(data, state, most, work),
             state,
             (NODES, WORK),
             len(self.group.items),
             nodes,
             allowance,
-            is_compiled,
+            code is not disjunctive,
         )
+        self._weights = list(state.weight)
+        return found
 
-    @cached_property
-    def _tables(self) -> Tables:
-        group = self.group
-        tables = group.item_tables
-        entries = [(i, *entry) for i, own in enumerate(group.conflicts) for entry in own]
-        place = {entry: k for k, entry in enumerate(entries)}
-        rows: list[list[int]] = [[] for _ in group.items]
-        for row, inside in enumerate(group.section_items):
-            for i in inside:
-                rows[i].append(row)
-        return tables | {
-            "conflict_owner": [i for i, _, _, _ in entries],
-            "conflict_mate": [place[other, i, -high, -low] for i, other, low, high in entries],
-            "row_need": [section.nbytes for section in group.sections],
-            "own_from": starts_of(rows),
-            "own_row": [row for own in rows for row in own],
-        }
+    def _state_tables(self) -> Tables:
+        lengths = dict.fromkeys(disjunctive.PairState.__annotations__, len(self.group.items))
+        lengths |= {"decided": self._conflicts, "dirty": self._rows, "is_dirty": self._rows, "registers": 8}
+        lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), self._conflicts + 1)
+        lengths |= dict.fromkeys(("trail_kind", "trail_at", "trail_value"), 2 * self._reserve)
+        return {name: [0] * length for name, length in lengths.items()} | {"weight": self._weights}
 
 
-def _state_tables(items: int, conflicts: int, rows: int) -> Tables:
-    lengths = dict.fromkeys(disjunctive.PairState.__annotations__, items)
-    lengths |= {"decided": conflicts, "dirty": rows, "is_dirty": rows, "registers": 8}
-    lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), conflicts + 1)
-    lengths |= dict.fromkeys(("trail_kind", "trail_at", "trail_value"), 2 * (2 * items + conflicts + 1))
-    return {name: [0] * length for name, length in lengths.items()}
+def _tables(group: ItemGroup) -> Tables:
+    entries = [(i, *entry) for i, own in enumerate(group.conflicts) for entry in own]
+    place = {entry: k for k, entry in enumerate(entries)}
+    rows: list[list[int]] = [[] for _ in group.items]
+    for row, inside in enumerate(group.section_items):
+        for i in inside:
+            rows[i].append(row)
+    return group.item_tables | {
+        "conflict_owner": [i for i, _, _, _ in entries],
+        "conflict_mate": [place[other, i, -high, -low] for i, other, low, high in entries],
+        "row_need": [section.nbytes for section in group.sections],
+        "own_from": starts_of(rows),
+        "own_row": [row for own in rows for row in own],
+    }

@@ -50,10 +50,10 @@ def _check(match: Match) -> Folded | str | None:
     before, after = _freed_bytes(match), sum(map(_flash_bytes, operator.outputs))
     if after > before:
         return f"its values would take {after} bytes of flash, and free {before}"
-    moved = _moved(operator)
-    if moved is None:
+    found = moved(operator)
+    if found is None:
         return "its operands, types or quantisations are not those of a plain move of values"
-    return Folded(tuple(zip(operator.outputs, moved, strict=True)))
+    return Folded(tuple(zip(operator.outputs, found, strict=True)))
 
 
 def _rewrite(found: Folded, edit: Editor) -> None:
@@ -73,17 +73,17 @@ def _flash_bytes(tensor: Tensor) -> int:
     return -(-tensor.elements * tensor.dtype.packed_bits // 8)
 
 
-def _moved(operator: Operator) -> list[Array] | None:
+def moved(operator: Operator) -> list[Array] | None:
     """The values of the outputs; None unless they are the operator's inputs, moved."""
     move = _MOVES.get(operator.name)
     arrays = _arrays(operator)
     if move is None or arrays is None:
         return None
     try:
-        moved = move(operator, arrays)
+        found = move(operator, arrays)
     except ValueError:  # what numpy raises when operands do not fit each other
         return None
-    return moved if [each.shape for each in moved] == [tensor.shape for tensor in operator.outputs] else None
+    return found if [each.shape for each in found] == [tensor.shape for tensor in operator.outputs] else None
 
 
 def _arrays(operator: Operator) -> list[Array] | None:

@@ -88,15 +88,16 @@ class Dilated:
 def _check(match: Match) -> Dilated | str:
     blocks, convolution, joined = match["blocks"], match["convolution"], match.anchor
     expand, restore = (match.operators.get(role) for role in ("expand", "restore"))
-    between = [each.outputs[0] for each in (blocks, expand, convolution, restore) if each is not None]
-    shared = next((tensor.name for tensor in between if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
+    # The blocks may have other readers: as a rule convolutions of which the same holds.
+    made = [each.outputs[0] for each in (convolution, restore) if each is not None]
+    shared = next((tensor.name for tensor in made if len(tensor.uses) > 1 or match.is_returned(tensor)), None)
     if shared is not None:
         return f"'{shared}' is needed by others too"
     source, output = blocks.inputs[0], joined.outputs[0]
     if source is None or source.is_variable:
         return "it computes on a variable"
     cut = _axes(blocks, joined, convolution)
-    reason = _reason_against_values(source, output, between, convolution)
+    reason = _reason_against_values(source, output, (blocks.outputs[0], made[-1]), convolution)
     if reason is not None or isinstance(cut, str):
         return reason or str(cut)
     axes = tuple(_dilated(axis, convolution, number) for number, axis in enumerate(cut))
@@ -133,8 +134,10 @@ def _padded(edit: Editor, found: Dilated, x: Tensor) -> Tensor:
     return y
 
 
-def _reason_against_values(source: Tensor, output: Tensor, between: list[Tensor], convolution: Operator) -> str | None:
-    first, *_, last = between
+def _reason_against_values(
+    source: Tensor, output: Tensor, ends: tuple[Tensor, Tensor], convolution: Operator
+) -> str | None:
+    first, last = ends
     if not quantized_alike(source.quantization, first.quantization) or not quantized_alike(
         last.quantization, output.quantization
     ):

@@ -1,0 +1,163 @@
+"""Networks that people train for microcontrollers: docs/benchmarks/people.md."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from bench_networks import named
+from markdown_table import row, table
+
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.original import arena_for
+from tflite_memopt.equivalence.runner import run_models
+from tflite_memopt.errors import MemoptError
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import Result, optimize
+
+KERNELS = ("portable", "reference", "cmsis-nn")
+PREFIX = "people_"
+_HEADER = (
+    "network | numbers | kernels | stock head | head | % | stock total | total | % | MACs | operators | s | proved on"
+    " | binds"
+)
+_WRONG = "network | numbers | stock TFLM with the file as it came"
+
+
+@dataclass(frozen=True)
+class PeopleRun:
+    """One file under one kernel profile: bytes, MACs and operators before and after; or the ``error``.
+
+    ``came``: what stock TFLM takes or says of the file as it came, where it computes it wrongly or not at all.
+    """
+
+    network: str
+    numbers: str
+    kernels: str
+    head: tuple[int, int] = (0, 0)
+    total: tuple[int, int] = (0, 0)
+    macs: tuple[int, int] = (0, 0)
+    operators: tuple[int, int] = (0, 0)
+    seconds: float = 0.0
+    proved: str = ""
+    binds: str = ""
+    came: str | None = None
+    error: str | None = None
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
+@click.option("--kernels", multiple=True, default=KERNELS, show_default=True)
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep each figure in this folder as it comes, and measure none that is there.",
+)
+def people(sources: tuple[Path, ...], output: Path | None, kernels: tuple[str, ...], results: Path | None) -> None:
+    """Head, total, MACs and time of the files of `scripts/zoo --people` (files or folders)."""
+    files = [file for path in sources for file in (sorted(path.glob("*.tflite")) if path.is_dir() else [path])]
+    runs: list[PeopleRun] = []
+    for file in files:
+        for profile in kernels:
+            runs.append(_kept(file, profile, results))
+            if output is not None:  # after each, since all of them take long
+                output.write_text("\n".join(_document(runs, sources)) + "\n")
+    if output is None:
+        click.echo("\n".join(_document(runs, sources)))
+
+
+def _kept(file: Path, kernels: str, results: Path | None) -> PeopleRun:
+    kept = None if results is None else results / f"{file.stem}.{kernels}.json"
+    if kept is not None and kept.exists():
+        found = json.loads(kept.read_text())
+        pairs = {name: tuple(found[name]) for name in ("head", "total", "macs", "operators")}
+        return PeopleRun(**{**found, **pairs})
+    click.echo(f"{file.stem} {kernels}", err=True)
+    run = _run(file, kernels)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(asdict(run)))
+    return run
+
+
+def _run(file: Path, kernels: str) -> PeopleRun:
+    network, _, numbers = file.stem.removeprefix(PREFIX).rpartition("_")
+    data, started = file.read_bytes(), time.perf_counter()
+    try:
+        result = optimize(data, Options(kernels=kernels))
+    except MemoptError as error:
+        return PeopleRun(network, numbers, kernels, error=str(error))
+    seconds, report = time.perf_counter() - started, result.report
+    before, after = report.before, report.after
+    is_wrong = any("TFLM itself computes" in each or "TFLM itself does not" in each for each in report.warnings)
+    return PeopleRun(
+        network,
+        numbers,
+        kernels,
+        (before.arena_bytes, after.arena_bytes),
+        (before.required_bytes["32"], after.required_bytes["32"]),
+        (before.macs, after.macs),
+        (before.operators, after.operators),
+        seconds,
+        _proof(result),
+        _binding(result),
+        _as_it_came(data) if is_wrong or "error" in before.tflm else None,
+    )
+
+
+def _proof(result: Result) -> str:
+    """The runtimes that computed the same as from the original; TFLM's plan where it has run the result alone."""
+    found = [{"litert": "LiteRT", "tflm": "TFLM"}.get(n, n) for n, v in result.report.equivalence.items() if v.equal]
+    if "TFLM" not in found and result.report.basis.plan_executed:
+        found.append("TFLM: result alone")
+    return ", ".join(found)
+
+
+def _binding(result: Result) -> str:
+    """The operator at whose step the most bytes are alive."""
+    step = result.report.after.peak
+    return "-" if step is None else f"{step.operator} {step.bytes:,}"
+
+
+def _as_it_came(data: bytes) -> str:
+    """Stock TFLM with the file as it came: its head and total, or why it does not run it."""
+    model = read_model(data)
+    run = run_models("tflm", {"came": data}, seeded_inputs(model, 1, 0), arena_for(model))["came"]
+    if not run.ran:
+        return f"does not run it: {(run.error or '')[:120]}"
+    return f"computes something else, in a head of {run.facts['head']:,} bytes"
+
+
+def _document(runs: Sequence[PeopleRun], sources: Sequence[Path]) -> Iterator[str]:
+    yield "# Networks that people train\n"
+    yield f"Made by `scripts/zoo --people` and `scripts/bench people {' '.join(map(named, sources))}`. Head and total"
+    yield "are bytes of the arena on 32 bits, total being what must be reserved; stock is TFLM's own plan of the model"
+    yield "as it came, with the shapes that its operators make where those of the file are wrong. `binds`: the operator"
+    yield "at whose step the most bytes are alive after. Times are wall seconds on two cores that others used too.\n"
+    yield from table(_HEADER)
+    for run in runs:
+        yield _row(run)
+    wrong = {(run.network, run.numbers): run.came for run in runs if run.came is not None}
+    if wrong:
+        yield "\n## Files that stock TFLM computes wrongly, or not at all\n"
+        yield from table(_WRONG)
+        for (network, numbers), came in wrong.items():
+            yield row(network, numbers, came)
+
+
+def _row(run: PeopleRun) -> str:
+    if run.error is not None:
+        return row(run.network, run.numbers, run.kernels, *["-"] * 10, run.error[:160])
+    shares = [f"{100 * after / max(1, before):.0f}" for before, after in (run.head, run.total)]
+    added = run.macs[1] - run.macs[0]
+    macs = f"{run.macs[0]:,}" + (f" +{100 * added / max(1, run.macs[0]):.1f} %" if added else "")
+    return row(
+        *(run.network, run.numbers, run.kernels, *run.head, shares[0], *run.total, shares[1], macs),
+        *(f"{run.operators[0]} -> {run.operators[1]}", f"{run.seconds:.0f}", run.proved, run.binds),
+    )

@@ -1,0 +1,97 @@
+"""Arithmetic with shapes becomes constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.rewrite.patterns import F32, I32, LITERT, Branch, assert_same_bits, model_of, refusals
+from tflite_memopt import Options, optimize
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.rewrite.driver import Driver
+from tflite_memopt.rewrite.rules.folded_shapes import FOLDED_SHAPES
+
+
+def flattened(branch: Branch) -> None:
+    """All but the last dimension as one, as Keras writes a dense layer over a sequence of unknown batch."""
+    pick, b = branch.random, branch.builder
+    x = branch.input((pick.randint(1, 3), pick.randint(2, 4), pick.randint(1, 3)), F32)
+    made: list[Tensor] = []
+
+    def add(name: str, inputs: tuple[Tensor, ...], shape: tuple[int, ...], kind: str, **fields: Any) -> Tensor:
+        y = branch.tensor(shape, I32)
+        y.quantization = None
+        b.operator(name, inputs, (y,), kind, **fields)
+        made.append(y)
+        return y
+
+    shape = add("SHAPE", (x,), (3,), "ShapeOptions", outType=2)
+    sides = []
+    for chosen in ((0, 1), (2,)):
+        part = add("GATHER", (shape, branch.ints(*chosen)), (len(chosen),), "GatherOptions", axis=pick.choice((0, -1)))
+        sides.append(add("REDUCE_PROD", (part, branch.ints(0)), (), "ReducerOptions"))
+    if pick.random() < 0.5:
+        sides[1] = add("MUL", (sides[1], branch.constant(np.asarray(1, np.int32))), (), "MulOptions")
+    whole = add("PACK", tuple(sides), (2,), "PackOptions", valuesCount=2)
+    y = branch.tensor((x.shape[0] * x.shape[1], x.shape[2]), F32)
+    branch.run("RESHAPE", (x, whole), y, "ReshapeOptions")
+
+
+def test_the_same_bits() -> None:
+    model, owners = model_of(flattened, 3, 30)
+    original = write_model(model)
+    Driver(model).apply_everywhere((FOLDED_SHAPES,))
+    assert {operator.name for operator in model.main.operators} == {"RESHAPE"}
+    assert_same_bits(original, write_model(model), owners, 3, (LITERT,))
+
+
+def test_tflm_loads_the_model_only_now() -> None:
+    model, _ = model_of(flattened, 1, 2)
+    result = optimize(write_model(model), Options(samples=2))
+    assert result.report.equivalence["litert"].equal
+    assert result.report.basis.plan_executed or "REDUCE_PROD" in (result.report.basis.reason or "")
+    assert "head" in result.report.after.tflm
+    assert all(operator.name == "RESHAPE" for operator in read_model(result.model).main.operators)
+
+
+def shape_of(x: Tensor, b: ModelBuilder) -> Tensor:
+    y = b.tensor("shape", (len(x.shape),), DType.INT32)
+    b.operator("SHAPE", (x,), (y,), "ShapeOptions", outType=2)
+    return y
+
+
+def gathered(index: int) -> Model:
+    b = ModelBuilder()
+    y = b.tensor("y", (1,), I32)
+    indices = b.constant("indices", np.asarray([index], np.int32))
+    b.operator("GATHER", (shape_of(b.input("x", (2, 3), F32), b), indices), (y,), "GatherOptions")
+    doubled = b.tensor("z", (1,), I32)
+    b.operator("ADD", (y, b.input("other", (1,), I32)), (doubled,), "AddOptions")
+    return b.finish(doubled)
+
+
+def test_a_shape_that_is_returned_stays() -> None:
+    b = ModelBuilder()
+    (reason,) = refusals(b.finish(shape_of(b.input("x", (2, 3), F32), b)), FOLDED_SHAPES)
+    assert "it writes 'shape', which the graph returns" in reason
+
+
+@pytest.mark.parametrize("index", [2, -1])
+def test_an_index_outside_the_shape_is_left_to_the_kernel(index: int) -> None:
+    driver = Driver(gathered(index))
+    driver.apply_everywhere((FOLDED_SHAPES,))
+    (refused,) = driver.refused.values()
+    assert "not those of plain arithmetic" in refused.reason
+
+
+def test_what_is_computed_from_values_is_no_match() -> None:
+    b = ModelBuilder()
+    y = b.tensor("y", (4,), I32)
+    b.operator("MUL", (b.input("x", (4,), I32), b.constant("c", np.ones(4, np.int32))), (y,), "MulOptions")
+    assert refusals(b.finish(y), FOLDED_SHAPES) == []
