@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
+from ..kernels.requests.model import ILP32
 from ..options import Options
+from ..plan.problem import Item, PlanProblem, arena_bytes
 from .arrange import Arrangement, ModelPlacement, place
+from .in_force import offsets_to_write
 from .layout import memory_layout
 from .libraries import LibraryNeed, needs_by_library, worse_under
+from .together import solve_together
 from .usage import memory_use
 
 
@@ -19,13 +25,16 @@ def placement_for_every_library(
 ) -> ModelPlacement | None:
     """The placement that was found, or the smallest head of others, under which no library needs more than ``before``.
 
-    The others: plans that leave holes for a library's scratch, and no plan at all. None where each makes some library
-    worse. Pins must be kept, so that with pins there are no others.
+    The others: a plan whose tensors lie low while a library needs much scratch, plans that leave holes for it, and no
+    plan at all. None where each makes some library worse. Pins must be kept, so that with pins there are no others.
     """
     if _is_no_worse(model, found.placement, before, profile, options):
         return found.placement
     if options.pins:
         return None
+    low = _low_under_scratch(model, found.placement, before, profile, options)
+    if _is_no_worse(model, low, before, profile, options):
+        return low
     fitting = [
         each for each in _others(model, found, profile, options) if _is_no_worse(model, each, before, profile, options)
     ]
@@ -37,6 +46,33 @@ def _is_no_worse(
 ) -> bool:
     after = needs_by_library(model, placement.offsets, profile, placement.order)
     return not any(worse_under(before, after, options.objective))
+
+
+def _low_under_scratch(
+    model: Model, found: ModelPlacement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
+) -> ModelPlacement:
+    """The same order, with no tensor where it would lift a library's scratch above the head that it had before.
+
+    TFLM puts scratch above the highest tensor that is alive where it finds no hole. So what is between the place that
+    the scratch must begin at and the head is kept free while its operator runs.
+    """
+    layout, head = found.layout, found.memory.arena_bytes
+    free = []
+    for library in profile.libraries or (profile,):
+        for operator, span in layout.timeline.spans.items():
+            size = sum(aligned(each) for each in library.requests(operator, ILP32).scratch)
+            start = (before[library.name].head - size) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
+            if size and 0 <= start < head:
+                free.append(Item(head - start, span.start, span.end, offset=start))
+    if not free:
+        return found
+    problem = PlanProblem((*layout.items, *free), layout.problem.relations)
+    plan = solve_together(problem, layout.groups, options.planner, SearchLimit(options.time_limit, options.seed))
+    offsets = plan.offsets[: len(layout.items)]
+    arena = arena_bytes(layout.problem, offsets)
+    kept = replace(found.plan, offsets=offsets, arena_bytes=arena, optimal=arena <= found.plan.lower_bound)
+    written = offsets_to_write(model, layout, offsets)
+    return replace(found, plan=kept, offsets=written, memory=memory_use(model, layout, written, profile))
 
 
 def _others(model: Model, found: Arrangement, profile: KernelProfile, options: Options) -> Iterator[ModelPlacement]:

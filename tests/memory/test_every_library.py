@@ -1,0 +1,51 @@
+"""A plan must make no library's arena larger: tensors lie low while a library needs much scratch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.model import Model, Operator
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.kernels.requests.model import Abi, Requests
+from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.memory.every_library import placement_for_every_library
+from tflite_memopt.memory.libraries import LibraryNeed, needs_by_library
+from tflite_memopt.options import Options
+
+REFERENCE = profile_named("reference")
+OPTIONS = Options(objective="head", verify=False)
+SCRATCH = 50_000
+
+
+def greedy(operator: Operator, abi: Abi) -> Requests:
+    """A library whose last convolution wants much scratch."""
+    found = REFERENCE.requests(operator, abi)
+    return replace(found, scratch=(SCRATCH,)) if operator.outputs[0].name == "conv2" else found
+
+
+def narrowing() -> Model:
+    """The tensors of the last operator are small."""
+    b = ModelBuilder()
+    wide = b.conv(b.input("x", (1, 16, 16, 4)), 16, seed=1)
+    return b.finish(b.conv(b.conv(wide, 4, seed=2), 2, seed=3))
+
+
+def test_tensors_lie_low_where_a_library_needs_much_scratch() -> None:
+    model = narrowing()
+    library = replace(REFERENCE, name="greedy", requests=greedy)
+    profile = replace(REFERENCE, libraries=(REFERENCE, library))
+    found = arrange(model, profile, OPTIONS)
+    x, (wide, narrow, last) = model.main.inputs[0], (operator.outputs[0] for operator in model.main.operators)
+    high = {wide: 0, x: wide.nbytes, narrow: wide.nbytes, last: 0}
+    found = replace(found, placement=replace(found.placement, offsets=high))
+    after = needs_by_library(model, found.placement.offsets, profile, found.placement.order)
+    small = narrow.nbytes + last.nbytes
+    enough = {name: LibraryNeed(need.head, need.required, need.measured) for name, need in after.items()}
+    enough["greedy"] = replace(enough["greedy"], head=SCRATCH + small + 64)
+    assert after["greedy"].head > enough["greedy"].head
+    placement = placement_for_every_library(model, found, enough, profile, OPTIONS)
+    assert placement is not None
+    again = needs_by_library(model, placement.offsets, profile, placement.order)
+    assert again["greedy"].head <= enough["greedy"].head
+    assert again["reference"].head <= enough["reference"].head
