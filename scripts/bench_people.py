@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
-from bench_networks import named
 from markdown_table import row, table
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -67,9 +66,9 @@ def people(sources: tuple[Path, ...], output: Path | None, kernels: tuple[str, .
         for profile in kernels:
             runs.append(_kept(file, profile, results))
             if output is not None:  # after each, since all of them take long
-                output.write_text("\n".join(_document(runs, sources)) + "\n")
+                output.write_text("\n".join(_document(runs)) + "\n")
     if output is None:
-        click.echo("\n".join(_document(runs, sources)))
+        click.echo("\n".join(_document(runs)))
 
 
 def _kept(file: Path, kernels: str, results: Path | None) -> PeopleRun:
@@ -134,10 +133,10 @@ def _as_it_came(data: bytes) -> str:
     return f"computes something else, in a head of {run.facts['head']:,} bytes"
 
 
-def _document(runs: Sequence[PeopleRun], sources: Sequence[Path]) -> Iterator[str]:
+def _document(runs: Sequence[PeopleRun]) -> Iterator[str]:
     yield "# Networks that people train\n"
-    yield f"Made by `scripts/zoo --people` and `scripts/bench people {' '.join(map(named, sources))}`. Head and total"
-    yield "are bytes of the arena on 32 bits, total being what must be reserved; stock is TFLM's own plan of the model"
+    yield "Made by `scripts/zoo --people` and `scripts/bench people FOLDER`. Head and total are"
+    yield "bytes of the arena on 32 bits, total being what must be reserved; stock is TFLM's own plan of the model"
     yield "as it came, with the shapes that its operators make where those of the file are wrong. `binds`: the operator"
     yield "at whose step the most bytes are alive after. Times are wall seconds on two cores that others used too.\n"
     yield from table(_HEADER)
