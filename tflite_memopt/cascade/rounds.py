@@ -15,6 +15,8 @@ from .select import SelectionLimits
 
 MACS = (0.0, 0.1, 0.3, 1.0)
 """Fractions of the model's MACs that are rounds of their own."""
+LEAST_WORK = 0.1
+"""The fraction of the model's work that may be added where fewer MACs are allowed than that."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +35,21 @@ def rounds(
     halos: Sequence[str],
     extra_macs: float,
     model_macs: int,
+    model_work: int,
     extra_operators: int | None,
     any_number: int,
     loops: Sequence[tuple[str, ...]] = (),
 ) -> tuple[Round, ...]:
     """From the one that was asked for to the narrowest; a round comes before all that are narrower.
 
-    ``extra_macs``: a fraction of ``model_macs``. ``any_number``: of operators, where there is no limit. ``loops``:
-    forms of loop, from few to many.
+    ``extra_macs``: a fraction of ``model_macs``, and of ``model_work`` but for ``LEAST_WORK``. ``any_number``: of
+    operators, where there is no limit. ``loops``: forms of loop, from few to many.
     """
-    macs = [int(model_macs * rung) for rung in (*(m for m in MACS if m < extra_macs), extra_macs)]
+    rungs = (*(m for m in MACS if m < extra_macs), extra_macs)
     operators = any_number if extra_operators is None else extra_operators
     alone = [(halo,) for halo in halos] if len(halos) > 1 else []
-    every = product((*reversed(loops), ()), (tuple(halos), *alone), reversed(macs))
-    return tuple(Round(chosen, SelectionLimits(m, operators), forms) for forms, chosen, m in every)
+    every = product((*reversed(loops), ()), (tuple(halos), *alone), reversed(rungs))
+    return tuple(
+        Round(chosen, SelectionLimits(int(model_macs * m), operators, int(model_work * max(LEAST_WORK, m))), forms)
+        for forms, chosen, m in every
+    )
