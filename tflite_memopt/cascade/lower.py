@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..ir.builder import VALID
+from ..ir.builder import SAME, VALID
 from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
@@ -260,7 +260,8 @@ class StripeWriter:
             self._pad(operator, inputs, computed, job)
         elif way.is_window and job.padding is not None:
             inputs[0] = self._padded(inputs[0], job.padding, f"{name}/padded")
-            self._edit.twin(operator, inputs, (computed,), padding=VALID)
+            fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
+            self._edit.twin(operator, inputs, (computed,), **fields)
         else:
             if way.shape is not None:
                 said = np.asarray(way.shape.of(computed.shape), np.int32)
