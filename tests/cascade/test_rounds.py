@@ -25,3 +25,8 @@ def test_limits_between_the_fixed_ones_are_a_round_of_their_own() -> None:
 
 def test_where_no_macs_are_allowed_copies_and_calls_still_are() -> None:
     assert {each.limits for each in rounds(("rolling",), 0.0, 1000, 7000, 7, 9999)} == {SelectionLimits(0, 7, 700)}
+
+
+def test_who_says_how_much_work_may_be_added_gets_that_in_every_round() -> None:
+    found = rounds(("rolling",), 0.3, 1000, 7000, 7, 9999, (), 0.05)
+    assert {each.limits.work for each in found} == {350}

@@ -107,7 +107,7 @@ class StripeSearch:
         options, operators = self._options, len(self.model.main.operators)
         whole = self._terms.macs, self._work
         limits = options.max_extra_macs, *whole, options.max_extra_operators, operators * 1000
-        return rounds(options.halos, *limits, loop_forms(options))
+        return rounds(options.halos, *limits, loop_forms(options), options.max_extra_work)
 
     def _candidates_of(self, each: Round, below: int) -> Candidates:
         """Loops whose need cannot be ``below`` so many bytes are not worked out."""
