@@ -58,7 +58,7 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
         return prices.copied * outputs
     if name == "DYNAMIC_UPDATE_SLICE" and operator.inputs[1] is not None:
         return prices.copied * operator.inputs[1].elements
-    if name in _JOINS:
+    if name in _JOINS or _copies_one(operator):
         return prices.joined * sum(tensor.nbytes for tensor in operator.outputs)
     if name in _PADS:
         return prices.padded * outputs
@@ -68,6 +68,12 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
     return prices.element * outputs
+
+
+def _copies_one(operator: Operator) -> bool:
+    """Whether one value chooses between two tensors, so that one of them is copied."""
+    condition = operator.inputs[0] if operator.inputs else None
+    return operator.name in ("SELECT", "SELECT_V2") and condition is not None and condition.elements == 1
 
 
 def _convolution(operator: Operator, prices: Prices) -> int:
