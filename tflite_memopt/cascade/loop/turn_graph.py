@@ -58,6 +58,7 @@ class TurnGraph:
         }
         self.result = self.edit.activation(f"{last_part(exit_)}/rows_so_far", exit_.shape, exit_)
         self._begins: dict[tuple[int, ...], Tensor] = {}
+        self._flags: dict[tuple[bool, ...], Tensor] = {}
 
     def rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """A new activation of so many rows."""
@@ -75,6 +76,14 @@ class TurnGraph:
             begin = self.edit.integers("begin", (NHWC,))
             self._begins[rows] = self._slice(self.edit.constant("begins", table.ravel()), self._counter, begin)
         return self._begins[rows]
+
+    def flag(self, holds: tuple[bool, ...]) -> Tensor:
+        """Whether something holds in this turn: in turn t ``holds[t]``."""
+        if holds not in self._flags:
+            table = np.repeat(np.asarray(holds, np.bool_), NHWC)
+            flag = self.edit.integers("flag", (1,), DType.BOOL)
+            self._flags[holds] = self._slice(self.edit.constant("flags", table), self._counter, flag)
+        return self._flags[holds]
 
     def note(self, made: Tensor, of: Tensor, first: tuple[int, ...]) -> None:
         """Say which rows of an original tensor a tensor of the body holds in each turn."""
