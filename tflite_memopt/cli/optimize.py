@@ -81,6 +81,12 @@ _AS_IS = "as_is"
     help="How much computation stripes may add: neighbouring stripes compute some rows twice.",
 )
 @click.option(
+    "--max-extra-work",
+    type=Percent(),
+    help="How much longer the model may run in stripes, as estimated in instructions of the chosen kernels. "
+    "[default: 10%, or as much as --max-extra-macs]",
+)
+@click.option(
     "--max-extra-operators",
     type=click.IntRange(min=0),
     metavar="N",

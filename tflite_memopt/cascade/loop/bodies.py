@@ -77,7 +77,8 @@ class _RollingBody:
         kept = {self._twins[tensor]: rows for tensor, rows in self._turns.kept().items()}
         given = {tensor: self._rows_like(tensor, rows.count, "kept") for tensor, rows in kept.items()}
         held: dict[Tensor, Held] = {tensor: (k, kept[tensor]) for tensor, k in given.items()}
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join)
+        # What the next turn keeps may be written over the rows that it is cut from once nobody reads them any more.
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join, tells_after=True)
         made = writer.write(self._stripe, "turn")
         early = -self._turns.first_turn
         # What the first turns write is no rows yet, and is overwritten.
@@ -88,7 +89,7 @@ class _RollingBody:
         return done
 
     def _keep(self, tensor: Tensor, held: Held) -> None:
-        """The rows of a tensor that the next turn needs, as soon as this one is done with it."""
+        """The rows of a tensor that the next turn needs, as soon as this one has read it."""
         window = self._stripe.windows.get(tensor)
         if window is not None and window.kept.count:
             whole, rows = held
@@ -127,22 +128,23 @@ class _RollingBody:
         sides = self._wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
         held = sum(part.shape[1] for part in kept)
         if starts is not None and set(starts) <= {held, held + new.shape[1]}:
-            new, starts = self._rows_or_none(new, [start == held for start in starts], sides), None
-        else:
-            new = self._padded(new, 0, 0, sides)
+            new, starts = self._rows_or_none(new, tuple(start > held for start in starts)), None
+        new = self._padded(new, 0, 0, sides)
         if starts is None:
             return self._joined(like, (*kept, new), f"{suffix}/window"), rows
         return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
 
-    def _rows_or_none(self, new: Tensor, is_none: Sequence[bool], sides: Sides) -> Tensor:
-        """The new rows, or the zero point in place of all of them.
+    def _rows_or_none(self, new: Tensor, are_rows: tuple[bool, ...]) -> Tensor:
+        """The new rows in the turns where they are rows; in the others the zero point takes their place."""
+        edit, zero = self._turn.edit, self._zero_point(new)
+        chosen = edit.activation(f"{last_part(new)}/or_zero", new.shape, new)
+        edit.operator("SELECT_V2", (self._turn.flag(are_rows), new, zero), (chosen,), "SelectV2Options")
+        return chosen
 
-        new rows        | 5 6 7 |
-        zero point      |       | 0 0 0 |      cut out of both
-        """
-        count = new.shape[1]
-        padded = self._between_zeros(new, new, 0, count, sides)
-        return self._turn.cut(padded, tuple(count if none else 0 for none in is_none), count, "or_zero")
+    def _zero_point(self, like: Tensor) -> Tensor:
+        """One value of the zero point."""
+        value = zero_rows(like, 1).ravel()[:1]
+        return self._turn.edit.constant(f"{last_part(like)}/zero_point", value, like.quantization)
 
     def _between_zeros(self, like: Tensor, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
         """Rows with the zero point around them. PAD is for columns; for rows alone, joining costs less time."""
