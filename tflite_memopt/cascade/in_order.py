@@ -10,6 +10,7 @@ from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
+from ..memory.work import model_work
 from ..options import EFFORTS, Options
 from .arena_terms import arena_terms
 from .candidates import Candidates
@@ -39,6 +40,7 @@ class StripeSearch:
         self.model, self._profile, self._options, self._stop = model, profile, options, stop
         self.judge = StripeJudge(model, profile, options, stop, unstriped)
         self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
+        self._work = model_work(model, profile.prices)
         self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
         self._finder: OptionFinder | None = None
         self._best: Chosen = ()
@@ -86,8 +88,8 @@ class StripeSearch:
                 yield [candidates.chosen(selection)]
 
     def _run_time(self, selection: Selection) -> tuple[int, int, int]:
-        """What run time a selection costs: whole percents of MACs first, then operators."""
-        return 100 * selection.macs // max(1, self._terms.macs), selection.operators, selection.macs
+        """What run time a selection costs: whole percents of work first, then operators."""
+        return 100 * selection.work // max(1, self._work), selection.operators, selection.macs
 
     def _below(self, known: Cost) -> int:
         """What a least need must be below, for an objective below all that is known: it is a multiple of 16 bytes."""
@@ -103,8 +105,9 @@ class StripeSearch:
 
     def _rounds(self) -> tuple[Round, ...]:
         options, operators = self._options, len(self.model.main.operators)
-        limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, operators * 1000
-        return rounds(options.halos, *limits, loop_forms(options))
+        whole = self._terms.macs, self._work
+        limits = options.max_extra_macs, *whole, options.max_extra_operators, operators * 1000
+        return rounds(options.halos, *limits, loop_forms(options), options.max_extra_work)
 
     def _candidates_of(self, each: Round, below: int) -> Candidates:
         """Loops whose need cannot be ``below`` so many bytes are not worked out."""
