@@ -17,7 +17,7 @@ LEVELS = (
     ("options",),
     ("memory", "equivalence"),
     ("cascade", "firmware", "report", "rewrite"),
-    ("pipeline",),
+    ("explore", "pipeline"),
     ("cli", "keras_model"),
     ("__init__", "__main__"),
 )

@@ -44,6 +44,10 @@ def rounds(
     """
     macs = [int(model_macs * rung) for rung in (*(m for m in MACS if m < extra_macs), extra_macs)]
     operators = any_number if extra_operators is None else extra_operators
-    alone = [(halo,) for halo in halos] if len(halos) > 1 else []
-    every = product((*reversed(loops), ()), (tuple(halos), *alone), reversed(macs))
+    every = product((*reversed(loops), ()), choices_of(halos), reversed(macs))
     return tuple(Round(chosen, SelectionLimits(m, operators), forms) for forms, chosen, m in every)
+
+
+def choices_of(halos: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """What may be done with halos in a round: anything, and each way alone."""
+    return (tuple(halos), *((halo,) for halo in halos if len(halos) > 1))

@@ -19,11 +19,12 @@ from .analyze import analyze
 from .codegen import codegen
 from .compare import compare
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
+from .explore import explore
 from .optimize import optimize
 from .targets import targets
 from .verify import verify
 
-COMMANDS = (optimize, analyze, verify, compare, codegen, targets)
+COMMANDS = (optimize, explore, analyze, verify, compare, codegen, targets)
 
 
 @click.group(
