@@ -31,6 +31,7 @@ WRONG: list[tuple[str, Any]] = [
     ("max_extra_macs", 10),
     ("max_extra_macs", -0.1),
     ("max_extra_macs", float("nan")),
+    ("max_extra_work", 1.5),
 ]
 
 
@@ -41,4 +42,4 @@ def test_a_wrong_value_is_named(field: str, value: Any) -> None:
 
 
 def test_the_limits_themselves_are_allowed() -> None:
-    Options(time_limit=0, seed=0, samples=1, budget=1, max_extra_operators=0, max_extra_macs=1)
+    Options(time_limit=0, seed=0, samples=1, budget=1, max_extra_operators=0, max_extra_macs=1, max_extra_work=0)

@@ -50,7 +50,8 @@ class Options:
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
     multiply-accumulates, as a fraction of the model's from 0 to 1, and ``max_extra_operators`` more operators (None:
-    any number).
+    any number). ``max_extra_work``: how much more run time, estimated in instructions (``memory/work.py``), as a
+    fraction as well; None: 0.1, or ``max_extra_macs`` if that is more.
     ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
     interruption ends the search and not the run.
     ``all_kernels``: also report the head that each other kernel profile would allow.
@@ -85,6 +86,7 @@ class Options:
     io: Io = "keep"
     cascade: bool = True
     max_extra_macs: float = 0.1
+    max_extra_work: float | None = None
     max_extra_operators: int | None = None
     halos: tuple[str, ...] = HALOS
     all_kernels: bool = False
@@ -122,8 +124,9 @@ class Options:
         yield from self._other_faults()
 
     def _other_faults(self) -> Iterator[tuple[str, str]]:
-        if not 0 <= self.max_extra_macs <= 1:
-            yield "max_extra_macs", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+        for field, fraction in (("max_extra_macs", self.max_extra_macs), ("max_extra_work", self.max_extra_work)):
+            if fraction is not None and not 0 <= fraction <= 1:
+                yield field, "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         if self.runner is not None and not self.verify:
             yield "runner", "it takes part in the proof, which is switched off"
 

@@ -34,6 +34,7 @@ from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.kernels.requests.table import requests_in
 from tflite_memopt.memory.cost import Footprint, footprint
 from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.work import model_work
 from tflite_memopt.plan.methods import solve
 
 PROFILES = ("portable", "reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve", "esp-nn", "esp-nn-s3")
@@ -145,6 +146,8 @@ def test_what_is_predicted_is_what_the_lowered_region_needs(
             if small and abs(found.tail - measured.tail) <= aligned(4 * small):
                 measured = replace(measured, tail=found.tail)
             assert found == measured, (first, end, ends)
+            more = model_work(striped, profile.prices) - model_work(part, profile.prices)
+            assert int(added.work[way]) == more, (first, end, ends)
             assert forecast.bound[way] <= forecast.peak[way]
             if way == seed % len(cuts.ways):
                 plan = solve(memory_layout(striped, profile).problem, "best", SearchLimit(0.05))

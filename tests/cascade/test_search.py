@@ -93,7 +93,7 @@ def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_who
 
 
 def test_without_extra_macs_no_row_is_made_twice() -> None:
-    report = run(wide_inside(), replace(HEAD, max_extra_macs=0))
+    report = run(wide_inside(), replace(HEAD, max_extra_macs=0, max_extra_work=1.0))
     assert any(use.rule.startswith("cascade") for use in report.rewrites)
     assert report.after.macs == report.before.macs
 

@@ -33,7 +33,15 @@ def options(draw: st.DrawFn) -> Option:
     first = draw(st.integers(0, STEPS - 1))
     end = draw(st.integers(first + 1, STEPS))
     return Option(
-        first, end, draw(sizes), draw(prices), draw(prices), draw(prices), draw(prices), draw(st.integers(0, 15))
+        first,
+        end,
+        draw(sizes),
+        draw(prices),
+        draw(prices),
+        draw(prices),
+        draw(prices),
+        draw(st.integers(0, 15)),
+        draw(prices),
     )
 
 
@@ -48,21 +56,24 @@ def every_selection(needs: Sequence[int], given_options: Sequence[Option], limit
                 continue
             covered = {step for option in chosen for step in range(option.first, option.end)}
             heads = [need for step, need in enumerate(needs) if step not in covered]
-            sums = [sum(getattr(o, name) for o in chosen) for name in ("tail", "temporaries", "macs", "operators")]
+            sums = [
+                sum(getattr(o, name) for o in chosen) for name in ("tail", "temporaries", "macs", "operators", "work")
+            ]
             constants = {bit for option in chosen for bit in range(8) if option.constants >> bit & 1}
             together = sum(1 << bit for bit in constants)
-            if sums[2] <= limits.macs and sums[3] <= limits.operators:
+            if sums[2] <= limits.macs and sums[3] <= limits.operators and sums[4] <= limits.work:
                 bound = max([*heads, *(o.bound for o in chosen)], default=0)
-                tail, temporaries, macs, operators = sums
-                found.append(Selection(tuple(ordered), bound, tail, temporaries, macs, operators, together))
+                tail, temporaries, macs, operators, work = sums
+                found.append(Selection(tuple(ordered), bound, tail, temporaries, macs, operators, together, work))
     return found
 
 
-def costs(base: BaseNeed, selection: Selection, counts: tuple[bool, bool]) -> tuple[int, int, int]:
-    return least_need(base, selection), selection.macs * counts[0], selection.operators * counts[1]
+def costs(base: BaseNeed, selection: Selection, counts: tuple[bool, bool, bool]) -> tuple[int, ...]:
+    paid = selection.macs, selection.operators, selection.work
+    return least_need(base, selection), *(each * is_counted for each, is_counted in zip(paid, counts, strict=True))
 
 
-def front(every: set[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
+def front(every: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
     """The costs that no other ones equal or beat in everything."""
     return {own for own in every if not any(other != own and all(map(int.__le__, other, own)) for other in every)}
 
@@ -71,7 +82,7 @@ def front(every: set[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
 @given(
     st.lists(sizes, min_size=STEPS, max_size=STEPS),
     st.lists(options(), max_size=7),
-    st.builds(SelectionLimits, st.integers(0, 140), st.integers(0, 140)),
+    st.builds(SelectionLimits, st.integers(0, 140), st.integers(0, 140), st.integers(0, 140)),
     bases,
     st.one_of(st.just(FAR), st.integers(0, 400)),
 )
@@ -87,6 +98,7 @@ def test_no_subset_beats_what_is_selected(
         # What no selection goes below is not told apart.
         assert each.bound == max(truth.bound, raised)
         assert (each.tail, each.macs, each.constants) == (truth.tail, truth.macs, truth.constants)
+        assert each.work == truth.work <= limits.work
     # Selecting nothing is always possible, and may be better than any option.
     nothing = selection_of(needs, ())
     counts = counted(given_options, limits)

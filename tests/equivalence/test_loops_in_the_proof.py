@@ -26,6 +26,7 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.constants import integers
+from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.editor import Editor
 from tflite_memopt.ir.making import add_buffer
 from tflite_memopt.ir.model import Model, Tensor
@@ -117,7 +118,9 @@ def test_every_tensor_of_the_body_is_shown_in_every_turn(form: LoopForm) -> None
     data = subject_of(model).optimised
     (loop,) = loops_of(read_model(data))
     wanted = set(log_bytes(read_model(data)))
-    assert len(wanted) >= len(loop.body.operators) - 1  # the result grows in place
+    flags = sum(operator.outputs[0].dtype is DType.BOOL for operator in loop.body.operators)
+    # The result grows in place, and a flag, of which TFLM can make no log, shows in what SELECT_V2 makes of it.
+    assert len(wanted) >= len(loop.body.operators) - flags - 1
     for shown in (exposed(data), snapshots(data, 10_000), logged(data)):
         assert wanted <= {place for each in shown for place in each.tensors.values()}
 
@@ -139,5 +142,6 @@ def test_two_tensors_of_the_body_at_one_place_are_caught(form: LoopForm, interpr
         data = write_model(model)
         written = read_model(data)
         found = judge_plan(interpreters["tflm"], data, written, seeded_inputs(written, 3, 0), arena_for(written), None)
-        assert found.difference is not None, operator.outputs[0].name
+        # Where the counter is overwritten the loop reads far outside its tables.
+        assert found.difference is not None or "crashed" in str(found.reason), operator.outputs[0].name
     assert tried

@@ -24,6 +24,12 @@ def greedy(operator: Operator, abi: Abi) -> Requests:
     return replace(found, scratch=(SCRATCH,)) if operator.outputs[0].name == "conv2" else found
 
 
+def greedier_still(operator: Operator, abi: Abi) -> Requests:
+    """A second library, whose scratch for the same convolution begins elsewhere."""
+    found = greedy(operator, abi)
+    return replace(found, scratch=tuple(size + 64 for size in found.scratch))
+
+
 def narrowing() -> Model:
     """The tensors of the last operator are small."""
     b = ModelBuilder()
@@ -34,7 +40,8 @@ def narrowing() -> Model:
 def test_tensors_lie_low_where_a_library_needs_much_scratch() -> None:
     model = narrowing()
     library = replace(REFERENCE, name="greedy", requests=greedy)
-    profile = replace(REFERENCE, libraries=(REFERENCE, library))
+    greedier = replace(REFERENCE, name="greedier", requests=greedier_still)
+    profile = replace(REFERENCE, libraries=(REFERENCE, library, greedier))
     found = arrange(model, profile, OPTIONS)
     x, (wide, narrow, last) = model.main.inputs[0], (operator.outputs[0] for operator in model.main.operators)
     high = {wide: 0, x: wide.nbytes, narrow: wide.nbytes, last: 0}
@@ -43,9 +50,11 @@ def test_tensors_lie_low_where_a_library_needs_much_scratch() -> None:
     small = narrow.nbytes + last.nbytes
     enough = {name: LibraryNeed(need.head, need.required, need.measured) for name, need in after.items()}
     enough["greedy"] = replace(enough["greedy"], head=SCRATCH + small + 64)
+    enough["greedier"] = replace(enough["greedier"], head=SCRATCH + small + 192)
     assert after["greedy"].head > enough["greedy"].head
     placement = placement_for_every_library(model, found, enough, profile, OPTIONS)
     assert placement is not None
     again = needs_by_library(model, placement.offsets, profile, placement.order)
     assert again["greedy"].head <= enough["greedy"].head
+    assert again["greedier"].head <= enough["greedier"].head
     assert again["reference"].head <= enough["reference"].head

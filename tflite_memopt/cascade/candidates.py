@@ -103,7 +103,7 @@ class Candidates:
                 continue
             alike.add(figures)
             selection = selection_of(self.options.needs, options)
-            if selection.macs <= limits.macs and selection.operators <= limits.operators:
+            if limits.allow(selection):
                 least = self.least(selection)
                 if start <= least < below:
                     found[ordered] = least

@@ -1,4 +1,4 @@
-"""What stripes add to a model, counted: operators, tensors, constants, persistent bytes, MACs.
+"""What stripes add to a model, counted: operators, tensors, constants, persistent bytes, MACs, work.
 
 The same as ``lower.py`` writes, for many ways to cut at once and all places where the region can start.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
 from ..analysis.macs import operator_macs
 from ..ir.constants import integers
 from ..ir.model import Operator, Tensor
+from ..memory.work import prices_of
 from .cut_table import CutTable, Flags, Integers
 from .held_rows import HeldRows
 from .live import LiveBytes, StepRows
@@ -30,6 +32,7 @@ class Additions:
     """What each way adds: ``activations`` and other ``tensors`` (negative where more are removed), ``constants`` apart.
 
     ``params`` and ``buffers``: persistent bytes of operators, see ``TwinFigures``; ``requests``: of scratch.
+    ``work``: see ``memory/work.py``.
     """
 
     operators: Integers
@@ -39,6 +42,7 @@ class Additions:
     buffers: Integers
     requests: Integers
     macs: Integers
+    work: Integers
     constants: Integers
 
     def constants_of(self, way: int) -> frozenset[int]:
@@ -61,6 +65,7 @@ class Counter:
     buffers: Integers = field(init=False)
     requests: Integers = field(init=False)
     macs: Integers = field(init=False)
+    work: Integers = field(init=False)
     removed: list[Operator] = field(default_factory=list)
     codes: list[Integers] = field(default_factory=list)
     _said: set[Tensor | None] = field(default_factory=set)
@@ -68,7 +73,7 @@ class Counter:
     def __post_init__(self) -> None:
         zero = np.zeros(len(self.cuts.ways), np.int64)
         self.slices = self.pads = self.joins = self.runs = zero
-        self.params = self.buffers = self.requests = self.macs = zero
+        self.params = self.buffers = self.requests = self.macs = self.work = zero
 
     def add(self, rows: OperatorRows, held: HeldRows | None, figures: ColumnFigures) -> None:
         """The next operator upwards; ``figures``: of its twins."""
@@ -83,6 +88,7 @@ class Counter:
             self.buffers + buffers,
             self.requests + requests,
         )
+        self.work = self.work + sums(figures.work) - self.twins.whole(operator).work
         macs, axis = operator_macs(operator), rows.way.rows
         # A transposed convolution multiplies every row that it reads.
         counted, height = (rows.read, axis.size) if axis.factor > 1 else (rows.computed, axis.outputs)
@@ -97,6 +103,8 @@ class Counter:
 
     def _held(self, held: HeldRows, output: Tensor) -> None:
         self.joins = self.joins + self.cuts.sums(held.is_joined)
+        prices = prices_of(output, self.twins.prices)
+        self._works(held.is_joined, prices.call, prices.joined * held.needed.count * held.row)
         for read in held.reads:
             count = read.steps.rows.read.count
             self._slice(output, read.is_cut, read.steps.rows.read.start - held.needed.start, count)
@@ -107,6 +115,13 @@ class Counter:
         self.pads = self.pads + self.cuts.sums(rows.pads)
         amounts = integers(rows.operator.inputs[1]) if rows.operator.name in ("PAD", "PADV2") else None
         present, depth = (rows.pads, 0) if amounts is None else (rows.has_job, int(amounts[6] * 32 + amounts[7]))
+        if rows.pads.any():
+            _, _, columns, depth_of_source = rows.sources[0].shape
+            elements = (
+                (rows.read.count + rows.above + rows.below) * (columns + rows.left + rows.right) * depth_of_source
+            )
+            prices = prices_of(rows.sources[0], self.twins.prices)
+            self._works(rows.pads, prices.call, prices.padded * elements)
         if present.any():
             left, right = rows.left, rows.right
             codes = ((rows.above * 256 + rows.below) * 256 + left) * 256 + right + (depth << 34)
@@ -125,21 +140,28 @@ class Counter:
     def _slice(self, tensor: Tensor, present: Flags, begin: Integers, count: Integers) -> None:
         if present.any():
             self.slices = self.slices + self.cuts.sums(present)
+            prices = prices_of(tensor, self.twins.prices)
+            self._works(present, prices.call, prices.copied * count * prod(tensor.shape[2:]))
             self._code(present, begin + _BEGIN)
             self._code(present, count + (_SIZE + self.twins.shape_number(tensor.shape[2:]) * _ROWS))
+
+    def _works(self, present: Flags, call: int, more: Integers) -> None:
+        """One operator in each of these stripes."""
+        self.work = self.work + self.cuts.sums(np.where(present, call + more, 0))
 
     def _code(self, present: Flags, codes: Integers) -> None:
         self.codes.append((codes + self.cuts.way * _WAY)[present])
 
     def additions(self, live: LiveBytes) -> Additions:
         """What the region adds that starts at the operator added last."""
-        base = self.slices, len(self.codes)
+        base = self.slices, len(self.codes), self.work
         for tensor, readers in live.readers.items():
             if tensor not in live.made:
                 self._outer(tensor, readers, live.at_end)
         slices, codes = self.slices, np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
-        self.slices, self.codes = base[0], self.codes[: base[1]]
-        last = live.joined.counts
+        last, prices = live.joined.counts, prices_of(self.removed[0].outputs[0], self.twins.prices)
+        work = self.work + last * prices.call + live.joined.written * prices.joined
+        self.slices, self.codes, self.work = base[0], self.codes[: base[1]], base[2]
         joins = self.joins + last
         new = slices + self.pads + self.joins + self.runs + last
         whole = self._whole()
@@ -157,6 +179,7 @@ class Counter:
             buffers=self.buffers + sum(n * each.buffers for n, each in figures) - sum(each.buffers for each in whole),
             requests=self.requests - sum(each.requests for each in whole),
             macs=self.macs,
+            work=work,
             constants=codes,
         )
 
@@ -183,6 +206,10 @@ class Counter:
         if len(different):
             way, start, end = different // (_ROWS * _ROWS), different // _ROWS % _ROWS, different % _ROWS
             self.slices = self.slices + np.bincount(way, minlength=len(self.cuts.ways))
+            prices, row = prices_of(tensor, self.twins.prices), prod(tensor.shape[2:])
+            added = np.zeros_like(self.work)
+            np.add.at(added, way, prices.call + prices.copied * (end - start) * row)
+            self.work = self.work + added
             self.codes.append(way * _WAY + _BEGIN + start)
             number = self.twins.shape_number(tensor.shape[2:])
             self.codes.append(way * _WAY + _SIZE + number * _ROWS + end - start)

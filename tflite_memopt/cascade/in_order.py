@@ -10,13 +10,14 @@ from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
+from ..memory.work import model_work
 from ..options import EFFORTS, Options
 from .arena_terms import arena_terms
 from .candidates import Candidates
 from .judge import Chosen, StripeJudge
 from .predict import Aim, OptionFinder
-from .rounds import Round, choices_of, rounds
-from .select import BaseNeed, Selection, SelectionLimits
+from .rounds import Round, choices_of, limits_at, rounds
+from .select import BaseNeed, Selection
 from .stop import EmergencyStop
 from .striped_region import loop_forms, modes_of
 
@@ -39,6 +40,7 @@ class StripeSearch:
         self.model, self._profile, self._options, self._stop = model, profile, options, stop
         self.judge = StripeJudge(model, profile, options, stop, unstriped)
         self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
+        self._work = model_work(model, profile.prices)
         self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
         self._finder: OptionFinder | None = None
         self._best: Chosen = ()
@@ -97,8 +99,8 @@ class StripeSearch:
                 yield [candidates.chosen(selection)]
 
     def _run_time(self, selection: Selection) -> tuple[int, int, int]:
-        """What run time a selection costs: whole percents of MACs first, then operators."""
-        return 100 * selection.macs // max(1, self._terms.macs), selection.operators, selection.macs
+        """What run time a selection costs: whole percents of work first, then operators."""
+        return 100 * selection.work // max(1, self._work), selection.operators, selection.macs
 
     def _below(self, known: Cost) -> int:
         """What a least need must be below, for an objective below all that is known: it is a multiple of 16 bytes."""
@@ -114,17 +116,17 @@ class StripeSearch:
 
     def _rounds(self) -> tuple[Round, ...]:
         options = self._options
-        limits = options.max_extra_macs, self._terms.macs, options.max_extra_operators, self._any_number
-        return rounds(options.halos, *limits, loop_forms(options))
+        whole = self._terms.macs, self._work
+        limits = options.max_extra_macs, *whole, options.max_extra_operators, self._any_number
+        return rounds(options.halos, *limits, loop_forms(options), options.max_extra_work)
 
     def rounds_within(self, extra_macs: float, loops: bool) -> tuple[Round, ...]:
         """The rounds of these limits alone, with loops or without; ``extra_macs`` is a fraction of the model's."""
-        operators = self._options.max_extra_operators
-        limits = SelectionLimits(
-            int(self._terms.macs * extra_macs), self._any_number if operators is None else operators
-        )
-        forms = loop_forms(self._options)[::-1] if loops else [()]
-        return tuple(Round(halos, limits, each) for each in forms for halos in choices_of(self._options.halos))
+        options = self._options
+        operators = self._any_number if options.max_extra_operators is None else options.max_extra_operators
+        limits = limits_at(extra_macs, self._terms.macs, self._work, operators, options.max_extra_work)
+        forms = loop_forms(options)[::-1] if loops else [()]
+        return tuple(Round(halos, limits, each) for each in forms for halos in choices_of(options.halos))
 
     @property
     def _any_number(self) -> int:

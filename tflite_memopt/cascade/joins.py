@@ -1,4 +1,4 @@
-"""What joining the parts of a region's exit takes: bytes, and how many CONCATENATIONs there are."""
+"""What joining the parts of a region's exit takes: bytes, and how many CONCATENATIONs write how much."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from .lower import MAX_CONCATENATION_INPUTS, groups_of
 
 @dataclass(frozen=True)
 class JoinNeeds:
-    """For each way: the largest need in bytes while parts are joined; whether it is exact; how many joins there are."""
+    """For each way: the largest need in bytes while parts are joined; whether it is exact; how many joins there are.
+
+    ``written``: bytes that they write together.
+    """
 
     needs: Integers
     exact: Flags
     counts: Integers
+    written: Integers
 
 
 def join_needs(cuts: CutTable, row: int) -> JoinNeeds:
     """``row`` is the bytes of one row of the exit."""
     found = [_one(ends, row) for ends in cuts.ways]
-    needs, counts = zip(*found, strict=True)
+    needs, counts, written = (np.asarray(each, np.int64) for each in zip(*found, strict=True))
     exact = np.asarray([_is_plain(ends, row) for ends in cuts.ways], np.bool_)
-    return JoinNeeds(np.asarray(needs, np.int64), exact, np.asarray(counts, np.int64))
+    return JoinNeeds(needs, exact, counts, written)
 
 
 def _is_plain(ends: Ends, row: int) -> bool:
@@ -35,9 +39,9 @@ def _is_plain(ends: Ends, row: int) -> bool:
     return is_aligned or (least >= ARENA_ALIGNMENT and len(ends) <= MAX_CONCATENATION_INPUTS)
 
 
-def _one(ends: Ends, row: int) -> tuple[int, int]:
+def _one(ends: Ends, row: int) -> tuple[int, int, int]:
     spans = list(zip([0, *ends], ends, strict=False))
-    joins = 0
+    joins = written = 0
     live = sum(aligned((end - start) * row) for start, end in spans)
     peak = live
     while len(spans) > 1:
@@ -52,5 +56,6 @@ def _one(ends: Ends, row: int) -> tuple[int, int]:
             live -= sum(size for size, view in zip(sizes, views, strict=True) if not view)
             grouped.append((start, end))
             joins += 1
+            written += (end - start) * row
         spans = grouped
-    return peak, joins
+    return peak, joins, written

@@ -10,6 +10,7 @@ from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
 from ..memory.together import join
+from ..memory.work import model_work
 from ..plan.bounds import max_breadth
 from .arena_terms import arena_terms
 from .excerpt import excerpt
@@ -28,13 +29,14 @@ _MOST = {"clamped": 3, "masked": 1, "peeled": 2}
 
 @dataclass(frozen=True)
 class _Counted:
-    """Of a model of a region alone: a lower bound on its head, tail and temporaries, in bytes; MACs; operators."""
+    """Of a model of a region alone: a lower bound on its head, tail and temporaries, in bytes; and what it runs."""
 
     bound: int
     tail: int
     temporaries: int
     macs: int
     operators: int
+    work: int
 
 
 class LoopOptions:
@@ -67,9 +69,11 @@ class LoopOptions:
             after = self._looped(first, end, rows, mode)
             if after.bound + across >= whole:
                 break
-            found += 1
             counted = self._whole.get((first, end)) or self._counted(excerpt(self._model, first, end))
             self._whole[first, end] = counted
+            if after.work - counted.work > self._limits.work:
+                continue
+            found += 1
             yield _region(first, end, rows, height, mode), _option(first, end, across, counted, after)
 
     def _looped(self, first: int, end: int, rows: int, mode: LoopMode) -> _Counted:
@@ -88,7 +92,8 @@ class LoopOptions:
         bound = max_breadth(join(layout.problem, layout.groups).problem)
         terms = arena_terms(part, self._profile)
         temporaries = terms.temporaries_with(0, 0, 0)
-        return _Counted(bound, terms.structures + terms.buffers, temporaries, terms.macs, terms.operators)
+        work = model_work(part, self._profile.prices)
+        return _Counted(bound, terms.structures + terms.buffers, temporaries, terms.macs, terms.operators, work)
 
 
 def _least(region: Region) -> int:
@@ -110,4 +115,5 @@ def _option(first: int, end: int, across: int, before: _Counted, after: _Counted
         after.temporaries - before.temporaries,
         after.macs - before.macs,
         after.operators - before.operators,
+        work=after.work - before.work,
     )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..ir.builder import VALID
+from ..ir.builder import SAME, VALID
 from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
@@ -196,8 +196,8 @@ class StripeWriter:
     """Writes the operators of stripes, one stripe after the other.
 
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
-    the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs.
-    ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
+    the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs,
+    or, with ``tells_after``, after that. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
     """
 
     def __init__(
@@ -208,9 +208,11 @@ class StripeWriter:
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
         done: Callable[[Tensor, Held], None] = lambda _, __: None,
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
+        tells_after: bool = False,
     ) -> None:
         self._edit, self._region, self._input_rows, self._done = edit, region, input_rows, done
         self._join = join or self._window
+        self._tells_after = tells_after
         self.held: dict[Tensor, Held] = dict(held)
 
     def write(self, stripe: Stripe, suffix: str) -> Tensor:
@@ -252,24 +254,31 @@ class StripeWriter:
             if tensor not in found:
                 found[tensor] = self._read(tensor, job.read, suffix)
             inputs[slot] = found[tensor]
-        for tensor in unread:
-            if tensor in self.held:
-                self._done(tensor, self.held[tensor])
+        if not self._tells_after:
+            self._tell(unread)
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
         if operator.name in ("PAD", "PADV2"):
             self._pad(operator, inputs, computed, job)
         elif way.is_window and job.padding is not None:
             inputs[0] = self._padded(inputs[0], job.padding, f"{name}/padded")
-            self._edit.twin(operator, inputs, (computed,), padding=VALID)
+            fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
+            self._edit.twin(operator, inputs, (computed,), **fields)
         else:
             if way.shape is not None:
                 said = np.asarray(way.shape.of(computed.shape), np.int32)
                 inputs[way.shape.slot] = self._edit.constant(f"{computed.name}/shape", said)
             self._edit.twin(operator, inputs, (computed,))
+        if self._tells_after:
+            self._tell(unread)
         wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
         computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows
         wanted.origin = piece_of(operator.outputs[0], 1, job.wanted.start)
         return wanted
+
+    def _tell(self, unread: Iterable[Tensor]) -> None:
+        for tensor in unread:
+            if tensor in self.held:
+                self._done(tensor, self.held[tensor])
 
     def _read(self, tensor: Tensor, rows: Rows, suffix: str) -> Tensor:
         if tensor in self._region.inputs:

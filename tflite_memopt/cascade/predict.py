@@ -170,7 +170,7 @@ class OptionFinder:
         for way in np.flatnonzero(good):
             bound = int(forecast.bound[way]) + across
             least = aim.base.least(max(bound, aim.floor), int(tail[way]), int(temporaries[way]))
-            if least >= aim.below or added.operators[way] > aim.limits.operators:
+            if least >= aim.below or added.operators[way] > aim.limits.operators or added.work[way] > aim.limits.work:
                 continue
             yield (
                 StripedRegion(first, end, cuts.ways[way], *mode),
@@ -183,6 +183,7 @@ class OptionFinder:
                     int(added.macs[way]),
                     int(added.operators[way]),
                     self._set(added.constants_of(int(way))),
+                    int(added.work[way]),
                 ),
             )
 
@@ -232,11 +233,12 @@ def _undominated(options: dict[StripedRegion, Option]) -> dict[StripedRegion, Op
 
 
 def _price(option: Option) -> tuple[int, ...]:
-    return option.bound, option.tail + 12 * option.constants.bit_count(), option.macs, option.operators
+    constants = 12 * option.constants.bit_count()
+    return option.bound, option.tail + constants, option.macs, option.operators, option.work
 
 
 def _beats(one: Option, other: Option) -> bool:
-    if one.bound > other.bound or one.macs > other.macs or one.operators > other.operators:
+    if one.bound > other.bound or one.macs > other.macs or one.operators > other.operators or one.work > other.work:
         return False
     alone = (one.constants & ~other.constants).bit_count()
     return one.tail + 12 * alone <= other.tail and one.temporaries + 24 * alone <= other.temporaries
@@ -254,13 +256,4 @@ def _raised(needs: Sequence[int], options: dict[StripedRegion, Option]) -> dict[
 
 
 def _with_bound(option: Option, bound: int) -> Option:
-    return Option(
-        option.first,
-        option.end,
-        bound,
-        option.tail,
-        option.temporaries,
-        option.macs,
-        option.operators,
-        option.constants,
-    )
+    return replace(option, bound=bound)

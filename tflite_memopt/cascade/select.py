@@ -32,8 +32,8 @@ _BLOCK = 256
 class Option:
     """Steps ``first`` to ``end``, half-open, in stripes: at least ``bound`` bytes of head while they run.
 
-    ``tail`` and ``temporaries`` (bytes), ``macs`` and ``operators`` are what is added to the model's, without the
-    ``constants``: a set with a bit for each.
+    ``tail`` and ``temporaries`` (bytes), ``macs``, ``operators`` and ``work`` (``memory/work.py``) are what is added to
+    the model's, without the ``constants``: a set with a bit for each.
     """
 
     first: int
@@ -44,6 +44,7 @@ class Option:
     macs: int
     operators: int
     constants: int = 0
+    work: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class SelectionLimits:
 
     macs: int
     operators: int
+    work: int = 1 << 62
+
+    def allow(self, added: Selection) -> bool:
+        """Whether all of what a selection adds is within them."""
+        return added.macs <= self.macs and added.operators <= self.operators and added.work <= self.work
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ class Selection:
     macs: int
     operators: int
     constants: int = 0
+    work: int = 0
 
     @cached_property
     def whole_tail(self) -> int:
@@ -114,7 +121,7 @@ def selections(
     below: int,
     counts_run_time: bool = False,
 ) -> tuple[Selection, ...]:
-    """The selections that no other one beats in bound, tail and temporaries, and in MACs and operators if limited.
+    """The selections that no other one beats in bound, tail, temporaries, and in MACs, operators, work if limited.
 
     ``counts_run_time``: in MACs and operators also where the limits allow any number.
 
@@ -136,6 +143,7 @@ def selection_of(needs: Sequence[int], options: Sequence[Option]) -> Selection:
         sum(option.macs for option in options),
         sum(option.operators for option in options),
         reduce(or_, (option.constants for option in options), 0),
+        sum(option.work for option in options),
     )
 
 
@@ -169,7 +177,7 @@ def _labels(problem: _Problem) -> list[Selection]:
     needs = problem.needs
     rest, counts = _Rest(problem), counted(problem.options, problem.limits)
     if problem.counts_run_time:
-        counts = True, True
+        counts = True, True, counts[2]
     by_first: dict[int, list[int]] = {}
     for number, option in enumerate(problem.options):
         by_first.setdefault(option.first, []).append(number)
@@ -186,7 +194,7 @@ def _labels(problem: _Problem) -> list[Selection]:
                 if label.macs + option.macs > problem.limits.macs:
                     continue
                 chosen = _with(label, number, option)
-                if chosen.operators <= problem.limits.operators and rest.allows(chosen, option.end):
+                if problem.limits.allow(chosen) and rest.allows(chosen, option.end):
                     labels[option.end].append(chosen)
     return undominated(labels[len(needs)], counts)
 
@@ -237,19 +245,26 @@ def _with(label: Selection, number: int, option: Option) -> Selection:
         label.macs + option.macs,
         label.operators + option.operators,
         label.constants | option.constants,
+        label.work + option.work,
     )
 
 
-def undominated(labels: Sequence[Selection], counts: tuple[bool, bool] = (True, True)) -> list[Selection]:
+def undominated(labels: Sequence[Selection], counts: tuple[bool, bool, bool] = (True, True, True)) -> list[Selection]:
     """Without those that another one equals or beats in everything, whatever is added to both.
 
-    ``counts``: whether MACs, and whether operators are part of everything.
+    ``counts``: whether MACs, operators and work are part of everything.
     """
     ordered = sorted(((_price(label), label) for label in labels), key=lambda pair: pair[0])
     # Who is cheaper whatever is added has no more tail and temporaries without constants either.
     figures = [(*price, label.tail, label.temporaries) for price, label in ordered]
-    prices = np.asarray(figures, np.int64).reshape(len(ordered), 6)
-    columns = [5, 4, *([3] if counts[1] else []), *([2] if counts[0] else []), 1, 0]
+    prices = np.asarray(figures, np.int64).reshape(len(ordered), 7)
+    columns = [
+        6,
+        5,
+        *(column for column, is_counted in ((3, counts[1]), (2, counts[0]), (4, counts[2])) if is_counted),
+        1,
+        0,
+    ]
     kept: list[int] = []
     for first in range(0, len(ordered), _BLOCK):
         block = prices[first : first + _BLOCK]
@@ -268,14 +283,14 @@ def undominated(labels: Sequence[Selection], counts: tuple[bool, bool] = (True, 
     return [ordered[at][1] for at in kept]
 
 
-def counted(options: Sequence[Option], limits: SelectionLimits) -> tuple[bool, bool]:
-    """Whether options together may exceed the limit on MACs, and that on operators."""
-    macs, operators = (sum(getattr(option, name) for option in options) for name in ("macs", "operators"))
-    return macs > limits.macs, operators > limits.operators
+def counted(options: Sequence[Option], limits: SelectionLimits) -> tuple[bool, bool, bool]:
+    """Whether options together may exceed the limit on MACs, that on operators, and that on work."""
+    macs, operators, work = (sum(getattr(option, name) for option in options) for name in ("macs", "operators", "work"))
+    return macs > limits.macs, operators > limits.operators, work > limits.work
 
 
-def _price(label: Selection) -> tuple[int, int, int, int]:
-    return label.bound, label.whole_tail, label.macs, label.operators
+def _price(label: Selection) -> tuple[int, int, int, int, int]:
+    return label.bound, label.whole_tail, label.macs, label.operators, label.work
 
 
 def _is_cheaper(one: Selection, other: Selection) -> bool:

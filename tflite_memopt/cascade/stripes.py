@@ -17,7 +17,7 @@ outermost output rows are wrong and cut off; pools always take this one, since t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..ir.model import Operator, Tensor
@@ -34,13 +34,26 @@ class Job:
     """One operator in one stripe: it makes ``wanted`` of ``computed`` rows of its output from ``read`` rows.
 
     ``padding`` is (above, below, left, right) to put around the rows first; the window is then VALID. None: the
-    operator stays as it is.
+    operator stays as it is. ``step``: where it is not 0, the operator pads columns by itself, and its window steps over
+    so many rows.
     """
 
     wanted: Rows
     computed: Rows
     read: Rows
     padding: tuple[int, int, int, int] | None = None
+    step: int = 0
+
+    def padding_columns_itself(self) -> Job:
+        """The same job without a padded copy, where it is a window that makes one row.
+
+        SAME pads by ``max(0, (outputs - 1) * stride + window - inputs)`` (tensorflow/lite/kernels/padding.h): rows get
+        none where the window steps over all that there are.
+        """
+        if self.padding is None or self.computed.count > 1 or not any(self.padding[2:]):
+            return self
+        above, below = self.padding[:2]
+        return replace(self, padding=(above, below, 0, 0), step=above + self.read.count + below)
 
 
 @dataclass(frozen=True)

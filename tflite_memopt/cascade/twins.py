@@ -19,6 +19,7 @@ from ..ir.model import Buffer, OpCode, Operator, OperatorOptions, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32
 from ..memory.relations import saved_bytes
+from ..memory.work import operator_work
 from .arena_terms import params_bytes
 from .cut_table import Flags, Integers
 from .receptive_field import row_by_row
@@ -32,7 +33,7 @@ class TwinFigures:
     """Bytes. ``params``: structures of the parser; ``buffers``: persistent buffers, aligned.
 
     ``scratch`` is aligned, ``requests`` the number of scratch requests. ``saved``: pairs of an input of the whole
-    operator and the bytes that it and the output share at most, if the input dies.
+    operator and the bytes that it and the output share at most, if the input dies. ``work``: see ``memory/work.py``.
     """
 
     params: int
@@ -40,9 +41,10 @@ class TwinFigures:
     scratch: int
     requests: int
     saved: tuple[tuple[Tensor, int], ...]
+    work: int
 
 
-_NOTHING = TwinFigures(0, 0, 0, 0, ())
+_NOTHING = TwinFigures(0, 0, 0, 0, (), 0)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class ColumnFigures:
     scratch: Integers
     saved: Mapping[Tensor, Integers]
     pad_saved: Integers
+    work: Integers
 
 
 class Twins:
@@ -64,7 +67,7 @@ class Twins:
     """
 
     def __init__(self, profile: KernelProfile) -> None:
-        self._profile = profile
+        self._profile, self.prices = profile, profile.prices
         image = Tensor("", (1, 4, 1, 1), DType.INT8, _NO_DATA)
         self.has_reuse = any(reuse.kind != "view" for reuse in profile.relations(_slice(image, 4, 1, 2)))
         self._found: dict[tuple[object, ...], TwinFigures] = {}
@@ -137,14 +140,14 @@ class Twins:
             pad = self.pad(rows.sources[0], int(read[at]), around) if rows.pads[at] and self.has_reuse else _NOTHING
             found.append(one)
             padded.append(sum(nbytes for _, nbytes in pad.saved))
-        table = np.asarray([(e.params, e.buffers, e.requests, e.scratch) for e in found], np.int64).T[:, places]
+        table = np.asarray([(e.params, e.buffers, e.requests, e.scratch, e.work) for e in found], np.int64).T[:, places]
         saved = {
             tensor: np.asarray([max((n for t, n in one.saved if t is tensor), default=0) for one in found])[places]
             for tensor in rows.sources
             if self.has_reuse
         }
-        params, buffers, requests, scratch = table
-        return ColumnFigures(params, buffers, requests, scratch, saved, np.asarray(padded, np.int64)[places])
+        params, buffers, requests, scratch, work = table
+        return ColumnFigures(params, buffers, requests, scratch, saved, np.asarray(padded, np.int64)[places], work)
 
     def sliced(self, tensor: Tensor, present: Flags, rows: Integers, first: Integers, count: Integers) -> Integers:
         """Bytes that a copied slice of ``count`` of ``rows`` rows from row ``first`` saves where its source dies."""
@@ -172,6 +175,7 @@ class Twins:
             sum(aligned(size) for size in scratch),
             len(asked.scratch),
             tuple(saved),
+            operator_work(twin, self.prices),
         )
 
 

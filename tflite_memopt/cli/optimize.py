@@ -83,6 +83,12 @@ _AS_IS = "as_is"
     help="How much computation stripes may add: neighbouring stripes compute some rows twice.",
 )
 @click.option(
+    "--max-extra-work",
+    type=Percent(),
+    help="How much longer the model may run in stripes, as estimated in instructions of the chosen kernels. "
+    "[default: 10%, or as much as --max-extra-macs]",
+)
+@click.option(
     "--max-extra-operators",
     type=click.IntRange(min=0),
     metavar="N",
@@ -211,7 +217,7 @@ def optimize(
     check_pictures(html_path, plot_path)
     check_files((output, report_path, html_path, plot_path), (source,), force)
     with progress_line(quiet) as say:
-        result = run(source, _options(**chosen), say)
+        result = run(source, options_from_flags(**chosen), say)
     report = result.report
     files = {output: result.model} | pictures(
         html_path, lambda: report_page(report), plot_path, arena_plot(report.arena)
@@ -237,7 +243,7 @@ def _print(report: Report, as_json: bool, as_csv: bool, explain: bool) -> None:
         show(render_report(report, explain))
 
 
-def _options(
+def options_from_flags(
     no_verify: bool,
     no_rewrite: bool,
     no_cascade: bool,

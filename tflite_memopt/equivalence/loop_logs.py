@@ -68,7 +68,9 @@ def add_logs(model: Model, chosen: Sequence[int], above: int) -> Logs:
 
 
 def _can_be_logged(tensor: Tensor, loop: Loop) -> bool:
-    """Not the result that grows in place: what is written into it has logs of its own."""
+    """Not the result that grows in place: what is written into it has logs of its own. Nor truth values, which
+    DYNAMIC_UPDATE_SLICE does not know: a wrong one shows in what SELECT_V2 makes of it.
+    """
     producer = tensor.producer
     if producer is None or tensor.is_constant or tensor.dtype not in _LOGGED or not tensor.nbytes:
         return False

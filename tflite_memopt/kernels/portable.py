@@ -23,8 +23,8 @@ from .requests.table import requests_of
 
 
 def portable_relations(operator: Operator) -> tuple[KernelReuse, ...]:
-    """Views, and what slice.cc and dynamic_update_slice.cc allow: no library has kernels of its own for these two."""
-    if operator.name == "DYNAMIC_UPDATE_SLICE":
+    """Views, and what slice.cc, select.cc and dynamic_update_slice.cc allow: no library has others."""
+    if operator.name in ("DYNAMIC_UPDATE_SLICE", "SELECT_V2"):
         return in_place_reuses(operator)
     if operator.name == "SLICE":
         return view_reuses(operator) + slice_reuses(operator)

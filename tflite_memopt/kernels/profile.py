@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..ir.model import Operator
+from .prices import REFERENCE_PRICES, Prices
 from .relations.model import ReuseRule, no_reuse
 from .requests.model import ILP32, Abi, Requests
 
@@ -25,6 +26,7 @@ class KernelProfile:
     ``abi`` is the layout for which arenas are counted, and ``target`` the name of the target that chose it.
     ``miscomputes`` tells where the library itself is known to compute wrongly: a rewrite must not lead there.
     ``libraries`` are the profiles of which firmware may link any when this one is chosen: none for one library.
+    ``prices`` are what its operators cost at run time; the reference kernels' where nobody has measured.
     """
 
     name: str
@@ -38,6 +40,7 @@ class KernelProfile:
     target: str | None = None
     miscomputes: Callable[[Operator], bool] = _never
     libraries: tuple[KernelProfile, ...] = ()
+    prices: Prices = field(default=REFERENCE_PRICES, compare=False)
 
     def may_miscompute(self, operator: Operator) -> bool:
         """Whether firmware that this profile is for may compute the operator wrongly."""

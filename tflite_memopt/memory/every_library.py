@@ -14,7 +14,7 @@ from ..options import Options
 from ..plan.problem import Item, PlanProblem, arena_bytes
 from .arrange import Arrangement, ModelPlacement, place
 from .in_force import offsets_to_write
-from .layout import memory_layout
+from .layout import MemoryLayout, memory_layout
 from .libraries import LibraryNeed, needs_by_library, worse_under
 from .together import solve_together
 from .usage import memory_use
@@ -57,13 +57,7 @@ def _low_under_scratch(
     the scratch must begin at and the head is kept free while its operator runs.
     """
     layout, head = found.layout, found.memory.arena_bytes
-    free = []
-    for library in profile.libraries or (profile,):
-        for operator, span in layout.timeline.spans.items():
-            size = sum(aligned(each) for each in library.requests(operator, ILP32).scratch)
-            start = (before[library.name].head - size) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
-            if size and 0 <= start < head:
-                free.append(Item(head - start, span.start, span.end, offset=start))
+    free = _kept_free(layout, head, before, profile)
     if not free:
         return found
     problem = PlanProblem((*layout.items, *free), layout.problem.relations)
@@ -73,6 +67,20 @@ def _low_under_scratch(
     kept = replace(found.plan, offsets=offsets, arena_bytes=arena, optimal=arena <= found.plan.lower_bound)
     written = offsets_to_write(model, layout, offsets)
     return replace(found, plan=kept, offsets=written, memory=memory_use(model, layout, written, profile))
+
+
+def _kept_free(
+    layout: MemoryLayout, head: int, before: Mapping[str, LibraryNeed], profile: KernelProfile
+) -> list[Item]:
+    """Ranges that no tensor may touch, at each scope from the lowest place that a library's scratch must begin at."""
+    lowest: dict[int, int] = {}
+    for library in profile.libraries or (profile,):
+        for operator, span in layout.timeline.spans.items():
+            size = sum(aligned(each) for each in library.requests(operator, ILP32).scratch)
+            start = (before[library.name].head - size) // ARENA_ALIGNMENT * ARENA_ALIGNMENT
+            if size and 0 <= start < head:
+                lowest.update((scope, min(start, lowest.get(scope, start))) for scope in range(span.start, span.end))
+    return [Item(head - start, scope, scope + 1, offset=start) for scope, start in sorted(lowest.items())]
 
 
 def _others(model: Model, found: Arrangement, profile: KernelProfile, options: Options) -> Iterator[ModelPlacement]:

@@ -14,7 +14,7 @@ from ..receptive_field import Rows
 from ..region import Region, region_of
 from ..stripes import Stripe
 from .clamped import Clamped
-from .masked import Masked
+from .masked import Masked, Sides, Starts
 from .peeled import Peeled
 from .turn_graph import LoopSubgraphs, TurnGraph, last_part
 
@@ -62,11 +62,12 @@ class _RollingBody:
             {self._twins[tensor]: window for tensor, window in turns.turn.windows.items()},
         )
         masks = turns.masks if isinstance(turns, Masked) else {}
-        wide = turns.wide if isinstance(turns, Masked) else {}
+        wide, read_wide = (turns.wide, turns.read_wide) if isinstance(turns, Masked) else ({}, {})
         self._wide = {self._twins[tensor]: sides for tensor, sides in wide.items()}
         self._masks = {self._twins[tensor]: starts for tensor, starts in masks.items()}
         self._original = {twin: tensor for tensor, twin in self._twins.items()}
-        self._shifts = {self._twins[x]: shifts for x, shifts in turns.shifts.items()}
+        self._reads = {(self._twins[x], rows): starts for (x, rows), starts in turns.reads.items()}
+        self._read_wide = {(self._twins[x], rows): sides for (x, rows), sides in read_wide.items()}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
         self._kept_next: dict[Tensor, Tensor] = {}
 
@@ -76,7 +77,8 @@ class _RollingBody:
         kept = {self._twins[tensor]: rows for tensor, rows in self._turns.kept().items()}
         given = {tensor: self._rows_like(tensor, rows.count, "kept") for tensor, rows in kept.items()}
         held: dict[Tensor, Held] = {tensor: (k, kept[tensor]) for tensor, k in given.items()}
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join)
+        # What the next turn keeps may be written over the rows that it is cut from once nobody reads them any more.
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join, tells_after=True)
         made = writer.write(self._stripe, "turn")
         early = -self._turns.first_turn
         # What the first turns write is no rows yet, and is overwritten.
@@ -87,7 +89,7 @@ class _RollingBody:
         return done
 
     def _keep(self, tensor: Tensor, held: Held) -> None:
-        """The rows of a tensor that the next turn needs, as soon as this one is done with it."""
+        """The rows of a tensor that the next turn needs, as soon as this one has read it."""
         window = self._stripe.windows.get(tensor)
         if window is not None and window.kept.count:
             whole, rows = held
@@ -98,11 +100,11 @@ class _RollingBody:
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every turn reads elsewhere, cut out where they are needed first."""
         if (tensor, rows) not in self._slices:
-            starts = tuple(rows.start + shift for shift in self._shifts[tensor])
-            self._slices[tensor, rows] = self._rows_or_zero(tensor, starts, rows.count)
+            sides = self._read_wide.get((tensor, rows), (0, 0))
+            self._slices[tensor, rows] = self._rows_or_zero(tensor, self._reads[tensor, rows], rows.count, sides)
         return self._slices[tensor, rows]
 
-    def _rows_or_zero(self, tensor: Tensor, starts: tuple[int, ...], count: int) -> Tensor:
+    def _rows_or_zero(self, tensor: Tensor, starts: Starts, count: int, sides: Sides) -> Tensor:
         """Rows of the image in every turn; the zero point for those above and below it.
 
         image rows      | 5 6 7 |  zero point          cut out of the rows that are next to them, with rows of
@@ -112,34 +114,69 @@ class _RollingBody:
         inside = tuple(max(0, min(start, height - count)) for start in starts)
         rows = self._turn.cut(tensor, inside, count, "turn")
         if inside == starts:
-            return self._padded(rows, 0, 0, self._wide.get(tensor, (0, 0)))
+            return self._padded(rows, 0, 0, sides)
         above = min(count, max(0, -min(starts)))
         below = min(count, max(0, max(starts) + count - height))
-        padded = self._padded(rows, above, below, self._wide.get(tensor, (0, 0)))
+        padded = self._between_zeros(tensor, rows, above, below, sides)
         moved = tuple(min(max(above + s - i, 0), above + below) for s, i in zip(starts, inside, strict=True))
         return self._turn.cut(padded, moved, count, "rows")
 
     def _join(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
-        """Kept and new rows; where some of the new ones are no rows, the zero point is written over them."""
+        """Kept and new rows; where some of the new ones are no rows, the zero point is in their place."""
         self._note_new(like, parts[-1])
-        turn, starts = self._turn, self._masks.get(like)
-        if parts[-1].shape[2] == like.shape[2]:
-            parts = [*parts[:-1], self._padded(parts[-1], 0, 0, self._wide.get(like, (0, 0)))]
-        zeros = None if starts is None else self._zeros(like, parts[-1].shape[1])
-        if zeros is None:
-            if len(parts) == 1:
-                return parts[0], rows
-            joined = self._rows_like(like, rows.count, f"{suffix}/window")
-            turn.edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
-            return joined, rows
-        assert starts is not None
-        spare = zeros.shape[1]
-        joined = self._rows_like(like, rows.count + spare, f"{suffix}/window_and_spare")
-        turn.edit.operator("CONCATENATION", (*parts, zeros), (joined,), "ConcatenationOptions", axis=1)
-        masked = self._rows_like(like, rows.count + spare, f"{suffix}/masked")
-        begin = turn.begin(starts)
-        turn.edit.update_slice(joined, zeros, begin, masked)
-        return masked, Rows(rows.start, rows.end + spare)
+        kept, new, starts = parts[:-1], parts[-1], self._masks.get(like)
+        sides = self._wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
+        held = sum(part.shape[1] for part in kept)
+        if starts is not None and set(starts) <= {held, held + new.shape[1]}:
+            new, starts = self._rows_or_none(new, tuple(start > held for start in starts)), None
+        new = self._padded(new, 0, 0, sides)
+        if starts is None:
+            return self._joined(like, (*kept, new), f"{suffix}/window"), rows
+        return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
+
+    def _rows_or_none(self, new: Tensor, are_rows: tuple[bool, ...]) -> Tensor:
+        """The new rows in the turns where they are rows; in the others the zero point takes their place."""
+        edit, zero = self._turn.edit, self._zero_point(new)
+        chosen = edit.activation(f"{last_part(new)}/or_zero", new.shape, new)
+        edit.operator("SELECT_V2", (self._turn.flag(are_rows), new, zero), (chosen,), "SelectV2Options")
+        return chosen
+
+    def _zero_point(self, like: Tensor) -> Tensor:
+        """One value of the zero point."""
+        value = zero_rows(like, 1).ravel()[:1]
+        return self._turn.edit.constant(f"{last_part(like)}/zero_point", value, like.quantization)
+
+    def _between_zeros(self, like: Tensor, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
+        """Rows with the zero point around them. PAD is for columns; for rows alone, joining costs less time."""
+        if any(sides):
+            return self._padded(rows, above, below, sides)
+        zeros = [self._zeros(like, count) for count in (above, below)]
+        return self._joined(like, [part for part in (zeros[0], rows, zeros[1]) if part], f"{last_part(rows)}/padded")
+
+    def _zeros(self, like: Tensor, count: int) -> Tensor | None:
+        """So many rows of the zero point of a tensor; None for none."""
+        if not count:
+            return None
+        return self._turn.edit.constant(f"{last_part(like)}/zero", zero_rows(like, count), like.quantization)
+
+    def _overwritten(self, like: Tensor, parts: Sequence[Tensor], starts: Starts, suffix: str) -> Tensor:
+        """Kept and new rows, some of which the zero point is written over; where all are rows, it goes behind them."""
+        zeros = self._turn.edit.constant(
+            f"{last_part(like)}/zero",
+            zero_rows(like, parts[-1].shape[1], self._wide.get(like, (0, 0))),
+            like.quantization,
+        )
+        joined = self._joined(like, (*parts, zeros), f"{suffix}/window_and_spare")
+        masked = self._rows_like(like, joined.shape[1], f"{suffix}/masked")
+        self._turn.edit.update_slice(joined, zeros, self._turn.begin(starts), masked)
+        return masked
+
+    def _joined(self, like: Tensor, parts: Sequence[Tensor], name: str) -> Tensor:
+        if len(parts) == 1:
+            return parts[0]
+        joined = self._rows_like(like, sum(part.shape[1] for part in parts), name)
+        self._turn.edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+        return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
         new, step = self._stripe.windows[like].made, self._turns.steps[self._original[like]]
@@ -148,7 +185,7 @@ class _RollingBody:
             starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
             self._turn.note(made, self._original[like], starts)
 
-    def _padded(self, rows: Tensor, above: int, below: int, sides: tuple[int, int]) -> Tensor:
+    def _padded(self, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
         """Rows and columns of the zero point around what is there."""
         if not above + below + sum(sides):
             return rows
@@ -164,20 +201,13 @@ class _RollingBody:
         shape = (1, count, *wide_shape(like, self._wide.get(like, (0, 0))))
         return self._turn.edit.activation(f"{last_part(like)}/{name}", shape, like)
 
-    def _zeros(self, like: Tensor, count: int) -> Tensor | None:
-        """So many rows of the zero point of a tensor; None for none."""
-        if not count:
-            return None
-        zeros = zero_rows(like, count, self._wide.get(like, (0, 0)))
-        return self._turn.edit.constant(f"{last_part(like)}/zero", zeros, like.quantization)
 
-
-def wide_shape(like: Tensor, sides: tuple[int, int]) -> tuple[int, int]:
+def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
     """Columns, those of padding among them, and channels."""
     return like.shape[2] + sum(sides), like.shape[3]
 
 
-def zero_rows(like: Tensor, count: int, sides: tuple[int, int] = (0, 0)) -> Array:
+def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
     """``count`` rows of the zero point of a tensor, which is what padding looks like."""
     quantization = like.quantization
     zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])

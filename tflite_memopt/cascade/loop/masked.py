@@ -14,8 +14,8 @@ below the image: new rows that are no rows are overwritten by it, and what is ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ...ir.model import Operator, Tensor
 from ..receptive_field import POOLS, RowByRow, Rows
@@ -24,26 +24,32 @@ from ..stripes import Job, Stripe, Window
 
 Starts = tuple[int, ...]
 """A row for each turn."""
+Read = tuple[Tensor, Rows]
+"""An input of a region, and rows that an operator reads of it in the turn that writes the exit's first rows."""
+Sides = tuple[int, int]
+"""Columns of padding, left and right."""
 
 
 @dataclass(frozen=True)
 class Masked:
     """A region as a loop whose turns write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
-    ``turn`` is what a turn does, in rows of the turn that writes the exit's first ones; rows may be outside the image.
-    ``shifts[x][t]``: rows by which turn t reads further down in the input x. ``masks[k][t]``: in the rows that turn t
-    has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be behind the
-    new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of tensor k, where
-    all that read it want them: they are put around new rows once. ``steps[k]``: rows of tensor k from turn to turn;
-    ``first_turn``: minus the turns that only fill what is kept.
+    ``turn`` is what a turn does, in rows of the turn that writes the exit's first ones; rows may be outside the
+    image. ``reads[x, rows][t]``: the row of input x from which turn t reads in place of ``rows``; it is outside the
+    image where padding is read. ``masks[k][t]``: in the rows that turn t has of tensor k, kept and new ones, where
+    it writes the zero point; as many rows as are new. They may be behind the new ones: then all of these are rows.
+    ``wide[k]``: columns of the zero point left and right of inner tensor k, where all that read it want them: they
+    are put around new rows once; and ``read_wide``: those for what is read of an input. ``steps[k]``: rows of
+    tensor k from turn to turn; ``first_turn``: minus the turns that only fill what is kept.
     """
 
     rows: int
     turn: Stripe
-    shifts: Mapping[Tensor, Starts]
+    reads: Mapping[Read, Starts]
     writes: Starts
     masks: Mapping[Tensor, Starts]
-    wide: Mapping[Tensor, tuple[int, int]]
+    wide: Mapping[Tensor, Sides]
+    read_wide: Mapping[Read, Sides]
     steps: Mapping[Tensor, int]
     first_turn: int
 
@@ -60,21 +66,23 @@ def masked(region: Region, rows: int) -> Masked | str:
     strides = strides_of(region)
     if isinstance(strides, str):
         return strides
-    wide = _wide(region)
+    wide = _wide(region, {tensor: rows * stride for tensor, stride in strides.items()})
     turn = _turn(region, rows, strides, wide)
     if isinstance(turn, str):
         return turn
     if _is_wasteful(turn, wide):
-        wide = {tensor: sides for tensor, sides in wide.items() if tensor in region.inputs}
+        wide = {}
         turn = _turn(region, rows, strides, wide)
         assert not isinstance(turn, str)
+    read_wide = _sides_of_reads(region, turn)
+    turn = replace(turn, jobs={operator: _beside(operator, job, read_wide) for operator, job in turn.jobs.items()})
     low = _lower_than_a_turn(region, turn)
     if low is not None:
         return f"'{low.name}' has fewer rows than a turn reads or makes"
     ahead = max((-(-window.needed.end // (rows * strides[t])) for t, window in turn.windows.items()), default=1)
     early = max(0, ahead - 1)
     count = height // rows + early
-    shifts = {x: tuple((t - early) * rows * strides[x] for t in range(count)) for x in region.inputs}
+    reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
     masks = {}
     for tensor in _padded(region):
         if tensor in turn.windows:
@@ -90,7 +98,7 @@ def masked(region: Region, rows: int) -> Masked | str:
     }
     writes = tuple(max(0, (t - early) * rows) for t in range(count))
     steps = {tensor: rows * stride for tensor, stride in strides.items()}
-    return Masked(rows, turn, shifts, writes, masks, wide, steps, -early)
+    return Masked(rows, turn, reads, writes, masks, wide, read_wide, steps, -early)
 
 
 def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
@@ -118,19 +126,68 @@ def strides_of(region: Region) -> dict[Tensor, int] | str:
     return strides
 
 
-def _wide(region: Region) -> dict[Tensor, tuple[int, int]]:
-    """The columns of padding of tensors that are read by windows with the same padding, and by nothing else."""
-    inside = (operator.outputs[0] for operator in region.operators)
-    found: dict[Tensor, set[tuple[int, int]]] = {tensor: set() for tensor in (*region.inputs, *inside)}
+def _reads(region: Region, turn: Stripe, strides: Mapping[Tensor, int], firsts: Sequence[int]) -> dict[Read, Starts]:
+    """Where each turn reads the inputs; ``firsts[t]``: the first row of the exit that turn t makes.
+
+    Where a turn makes no row of a tensor, it does not matter what is read for it: rows of the image are the cheapest.
+    """
+    readers: dict[Read, list[Operator]] = {}
+    for operator, read in _input_reads(region, turn):
+        readers.setdefault(read, []).append(operator)
+
+    def start(read: Read, first: int) -> int:
+        (x, rows), at = read, read[1].start + first * strides[read[0]]
+        makes_a_row = any(
+            turn.jobs[operator].computed.end + first * strides[operator.outputs[0]] > 0
+            and turn.jobs[operator].computed.start + first * strides[operator.outputs[0]] < operator.outputs[0].shape[1]
+            for operator in readers[read]
+        )
+        return at if makes_a_row else max(0, min(at, x.shape[1] - rows.count))
+
+    return {read: tuple(start(read, first) for first in firsts) for read in readers}
+
+
+def _input_reads(region: Region, turn: Stripe) -> Iterator[tuple[Operator, Read]]:
+    """The operators that read an input of the region, and what of it."""
+    for operator, way in zip(region.operators, region.ways, strict=True):
+        for slot in way.sliced:
+            tensor = operator.inputs[slot]
+            if tensor is not None and tensor in region.inputs:
+                yield operator, (tensor, turn.jobs[operator].read)
+
+
+def _sides_of_reads(region: Region, turn: Stripe) -> dict[Read, Sides]:
+    """The columns of padding that all who read the same rows of an input want."""
+    found: dict[Read, set[Sides]] = {}
+    for operator, read in _input_reads(region, turn):
+        padding = turn.jobs[operator].padding
+        is_window = padding is not None and operator.name != "PAD"
+        found.setdefault(read, set()).add(padding[2:] if is_window and padding is not None else (0, 0))
+    return {read: next(iter(sides)) for read, sides in found.items() if len(sides) == 1 and any(next(iter(sides)))}
+
+
+def _beside(operator: Operator, job: Job, read_wide: Mapping[Read, Sides]) -> Job:
+    """The job of an operator whose input has the columns of padding already, where it has."""
+    read = operator.inputs[0]
+    return replace(job, padding=(0, 0, 0, 0)) if read is not None and (read, job.read) in read_wide else job
+
+
+def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides]:
+    """The columns of padding of inner tensors that are read by windows with the same padding, and by nothing else.
+
+    A window that makes one row in a turn pads columns by itself.
+    """
+    found: dict[Tensor, set[Sides]] = {operator.outputs[0]: set() for operator in region.operators}
     for operator, way in zip(region.operators, region.ways, strict=True):
         for slot in way.sliced:
             tensor = operator.inputs[slot]
             if tensor in found and tensor is not None:
-                found[tensor].add((way.columns.before, way.columns.after) if way.is_window else (0, 0))
+                is_wanted = way.is_window and rows_made[operator.outputs[0]] > 1
+                found[tensor].add((way.columns.before, way.columns.after) if is_wanted else (0, 0))
     return {tensor: next(iter(sides)) for tensor, sides in found.items() if len(sides) == 1 and any(next(iter(sides)))}
 
 
-def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, tuple[int, int]]) -> bool:
+def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
     """Whether the columns that all rows have at all times are more bytes than one padded copy of the rows of a tensor.
 
     That copy is what each window gets otherwise, one after the other.
@@ -144,9 +201,7 @@ def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, tuple[int, int]]) -> bool:
     return added > largest
 
 
-def _turn(
-    region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mapping[Tensor, tuple[int, int]]
-) -> Stripe | str:
+def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mapping[Tensor, Sides]) -> Stripe | str:
     """The jobs and windows of the turn that writes the exit's first rows, without regard to the image's edges."""
     needed = {region.exit: Rows(0, rows)}
     jobs: dict[Operator, Job] = {}
@@ -163,7 +218,8 @@ def _turn(
         read = Rows(made.start * axis.stride - axis.before, (made.end - 1) * axis.stride - axis.before + axis.reach)
         is_padded = way.is_window or operator.name == "PAD"
         sides = (0, 0) if operator.inputs[0] in wide else (way.columns.before, way.columns.after)
-        jobs[operator] = Job(made, made, read, (0, 0, *sides) if is_padded else None)
+        job = Job(made, made, read, (0, 0, *sides) if is_padded else None)
+        jobs[operator] = job.padding_columns_itself() if way.is_window else job
         for slot in way.sliced:
             tensor = operator.inputs[slot]
             if tensor is not None:

@@ -9,28 +9,29 @@ after the loop. Both ways to treat the halo work: rows that a stripe keeps for t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ...ir.model import Operator, Tensor
 from ..receptive_field import RowByRow, Rows
 from ..region import Region
-from ..stripes import Edges, Halo, Stripe, stripes_of
+from ..stripes import Edges, Halo, Job, Stripe, stripes_of
 
 
 @dataclass(frozen=True)
 class Peeled:
     """A region as a loop whose turns write ``rows`` rows of the exit each.
 
-    ``turn`` is what a turn does, at the rows of the first turn. ``shifts[x][t]``: rows by which turn t reads further
-    down in the region's input x. ``writes[t]``: the first row of the exit that turn t writes. ``first`` and ``last``:
-    the stripes before and after the loop; None where there is none. ``kept_after[k]``: the rows of k that are kept when
-    the loop has ended. ``steps[k]``: rows of tensor k from turn to turn.
+    ``turn`` is what a turn does, at the rows of the first turn. ``reads[x, rows][t]``: the row of input x from
+    which turn t reads in place of ``rows``, which the first turn reads. ``writes[t]``: the first row of the exit
+    that turn t writes. ``first`` and ``last``: the stripes before and after the loop; None where there is none.
+    ``kept_after[k]``: the rows of k that are kept when the loop has ended. ``steps[k]``: rows of tensor k from turn
+    to turn.
     """
 
     rows: int
     turn: Stripe
-    shifts: Mapping[Tensor, tuple[int, ...]]
+    reads: Mapping[tuple[Tensor, Rows], tuple[int, ...]]
     writes: tuple[int, ...]
     first: Stripe | None
     last: Stripe | None
@@ -74,7 +75,8 @@ def _peeled_from(region: Region, start: int, rows: int, halo: Halo, edges: Edges
     whole = stripes_at([*head, *cuts[:count], *tail])
     if isinstance(whole, str):
         return None
-    shifts = {x: tuple(step * t for t in range(count)) for x, step in _steps(region, turns[0], turns[1]).items()}
+    step = _steps(region, turns[0], turns[1])
+    reads = {(x, at): tuple(at.start + step[x] * t for t in range(count)) for x, at in _reads(region, turns[0])}
     after = {
         tensor: _moved(window.kept, count * (turns[1].windows[tensor].needed.start - window.needed.start))
         for tensor, window in turns[0].windows.items()
@@ -82,7 +84,12 @@ def _peeled_from(region: Region, start: int, rows: int, halo: Halo, edges: Edges
     }
     steps = {t: turns[1].windows[t].needed.start - window.needed.start for t, window in turns[0].windows.items()}
     first, last = whole[0] if head else None, whole[-1] if tail else None
-    return Peeled(rows, turns[0], shifts, tuple(range(start, end, rows)), first, last, after, steps)
+    turn = replace(turns[0], jobs={op: _as_one_row(op, job) for op, job in turns[0].jobs.items()})
+    return Peeled(rows, turn, reads, tuple(range(start, end, rows)), first, last, after, steps)
+
+
+def _as_one_row(operator: Operator, job: Job) -> Job:
+    return job if operator.name == "PAD" else job.padding_columns_itself()
 
 
 def _moved(rows: Rows, by: int) -> Rows:

@@ -1,0 +1,76 @@
+"""The estimate of run time: linear where kernels are, and as often as a loop turns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.models import mobile_chain, while_model
+from tflite_memopt.analysis.loops import loops_of
+from tflite_memopt.cascade.cut_table import even_ends
+from tflite_memopt.cascade.striped_region import StripedRegion, apply_stripes
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Graph, Operator
+from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.work import model_work, operator_work
+
+
+def pointwise(pixels: int) -> Operator:
+    b = ModelBuilder()
+    b.conv(b.input("x", (1, 1, pixels, 8)), 16)
+    return b.model.main.operators[0]
+
+
+def test_a_convolution_of_one_pixel_is_a_sum_of_prices() -> None:
+    price = REFERENCE_PRICES.pointwise
+    assert operator_work(pointwise(1), REFERENCE_PRICES) == price.call + 128 * price.mac + 16 * price.output
+
+
+def test_pixels_that_fill_no_block_cost_more() -> None:
+    works = [operator_work(pointwise(pixels), MVE_PRICES) for pixels in (4, 5, 8)]
+    even = (works[2] - works[0]) // 4
+    assert works[1] - works[0] == even + 128 * MVE_PRICES.pointwise.leftover
+
+
+def test_many_short_calls_cost_more_than_a_long_one() -> None:
+    for profile in PROFILES.values():
+        assert 8 * operator_work(pointwise(1), profile.prices) > operator_work(pointwise(8), profile.prices)
+
+
+@pytest.mark.parametrize(("shape", "copies"), [((1,), True), ((1, 4, 4, 8), False)])
+def test_one_value_that_chooses_copies(shape: tuple[int, ...], copies: bool) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4, 4, 8)), b.tensor("y", (1, 4, 4, 8))
+    chosen = b.constant("chosen", np.ones(shape, np.bool_))
+    b.operator("SELECT_V2", (chosen, x, x), (y,))
+    price = DSP_PRICES.joined if copies else DSP_PRICES.element
+    assert operator_work(b.model.main.operators[0], DSP_PRICES) == DSP_PRICES.call + 128 * price
+
+
+def test_floats_have_the_prices_of_the_reference_kernels() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4, 4, 8), DType.FLOAT32), b.tensor("y", (1, 4, 4, 8), DType.FLOAT32)
+    b.operator("ADD", (x, x), (y,), "AddOptions")
+    operator = b.model.main.operators[0]
+    assert operator_work(operator, MVE_PRICES) == operator_work(operator, REFERENCE_PRICES)
+
+
+def works(graph: Graph) -> int:
+    return sum(operator_work(operator, DSP_PRICES) for operator in graph.operators)
+
+
+def test_a_loop_costs_what_its_turns_do() -> None:
+    model = mobile_chain()
+    height = model.main.operators[1].outputs[0].shape[1]
+    apply_stripes(model, [StripedRegion(0, 2, even_ends(height, height), "recompute", "trim", "clamped")])
+    (loop,) = loops_of(model)
+    assert loop.turns == height
+    turns = height * works(loop.body) + (height + 1) * works(loop.condition) + (2 * height + 1) * DSP_PRICES.call
+    assert model_work(model, DSP_PRICES) == works(model.main) + turns
+
+
+def test_a_loop_that_cannot_be_followed_counts_once() -> None:
+    model = while_model()
+    assert model_work(model, DSP_PRICES) == sum(map(works, model.graphs))

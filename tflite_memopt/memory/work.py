@@ -1,0 +1,91 @@
+"""The work of operators: an estimate of the instructions that they execute, from shapes and a library's prices.
+
+It is there to compare a model with itself in stripes: copies, calls, padding and narrow rows cost what no
+multiply-accumulate shows. All figures are integers, in hundredths of an instruction.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..analysis.loops import loops_of
+from ..analysis.macs import operator_macs
+from ..ir.check import misfit
+from ..ir.dtype import DType
+from ..ir.model import Model, Operator, Tensor
+from ..kernels.prices import REFERENCE_PRICES, Prices
+
+_FLOATS = (DType.FLOAT32, DType.FLOAT16)
+_MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
+_JOINS = ("CONCATENATION", "PACK", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+_PADS = ("PAD", "PADV2", "MIRROR_PAD")
+_CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
+_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+
+
+def model_work(model: Model, prices: Prices) -> int:
+    """Of one invocation; a loop's body counts as often as it runs, as in ``model_macs``."""
+    times: dict[int, int] = {}
+    for loop in loops_of(model):
+        if loop.turns is not None:
+            times |= {id(loop.body): loop.turns, id(loop.condition): loop.turns + 1}
+    total = sum(times.values()) * prices.call
+    for graph in model.graphs:
+        total += times.get(id(graph), 1) * sum(operator_work(operator, prices) for operator in graph.operators)
+    return total
+
+
+def prices_of(tensor: Tensor, prices: Prices) -> Prices:
+    """The prices of an operator that writes the tensor: no library has kernels of its own for floats."""
+    return REFERENCE_PRICES if tensor.dtype in _FLOATS else prices
+
+
+def operator_work(operator: Operator, prices: Prices) -> int:
+    """Of one run."""
+    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
+    if operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        return _convolution(operator, prices)
+    outputs = sum(tensor.elements for tensor in operator.outputs)
+    return prices.call + _plain(operator, outputs, prices)
+
+
+def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
+    """Without the call."""
+    name = operator.name
+    if name in _CALLS:
+        return 0
+    if name in _MOVES:
+        return prices.copied * outputs
+    if name == "DYNAMIC_UPDATE_SLICE" and operator.inputs[1] is not None:
+        return prices.copied * operator.inputs[1].elements
+    if name in _JOINS or _copies_one(operator):
+        return prices.joined * sum(tensor.nbytes for tensor in operator.outputs)
+    if name in _PADS:
+        return prices.padded * outputs
+    if name in _POOLS:
+        return prices.pooled * outputs * prod(int(operator.option(side, 1)) for side in ("filterHeight", "filterWidth"))
+    macs = operator_macs(operator)
+    if macs:
+        return prices.pointwise.mac * macs + prices.pointwise.output * outputs
+    return prices.element * outputs
+
+
+def _copies_one(operator: Operator) -> bool:
+    """Whether one value chooses between two tensors, so that one of them is copied."""
+    condition = operator.inputs[0] if operator.inputs else None
+    return operator.name in ("SELECT", "SELECT_V2") and condition is not None and condition.elements == 1
+
+
+def _convolution(operator: Operator, prices: Prices) -> int:
+    filters, output, macs = operator.inputs[1], operator.outputs[0], operator_macs(operator)
+    if filters is None or len(filters.shape) != 4 or len(output.shape) != 4:
+        raise misfit(operator)
+    taps = filters.shape[1] * filters.shape[2]
+    price = prices.window if taps > 1 else prices.pointwise
+    if operator.name == "DEPTHWISE_CONV_2D":
+        price = prices.depthwise
+    pixels = output.elements // max(1, output.shape[3])
+    each = price.output * output.elements + price.tap * output.elements * taps
+    each += price.place * pixels * taps + price.patch * pixels * taps * filters.shape[3]
+    each += price.mac * macs + price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
+    return price.call + each + price.weight * filters.elements
