@@ -73,7 +73,7 @@ def compare(
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
     with progress_line(quiet) as say:
         comparison = run(source, names[0], names[1], Options(**chosen), say)
-    write_files(pictures(html_path, lambda: comparison_page(comparison), None, {}))
+    write_files(pictures(html_path, lambda: comparison_page(comparison)))
     if as_json:
         click.echo(to_json(comparison), nl=False)
         return
