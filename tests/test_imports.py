@@ -17,7 +17,7 @@ LEVELS = (
     ("options",),
     ("memory", "equivalence"),
     ("cascade", "firmware", "report", "rewrite"),
-    ("pipeline",),
+    ("batch", "oracle", "pipeline"),
     ("cli", "keras_model"),
     ("__init__", "__main__"),
 )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     )
     from .keras_model import ram_of
     from .options import Options
+    from .oracle.description import GraphSketch, OperatorSketch, TensorSketch
+    from .oracle.levels import Ram, RamOracle
     from .pipeline import Result, analyze, compare, optimize, verify
     from .report.model import Analysis, Comparison, Report
     from .report.schema import from_json
@@ -35,13 +37,18 @@ _HOMES = {
     "Basis": "equivalence.verdict",
     "Comparison": "report.model",
     "EquivalenceError": "errors",
+    "GraphSketch": "oracle.description",
     "InfeasibleError": "errors",
     "MemoptError": "errors",
     "ModelFormatError": "errors",
+    "OperatorSketch": "oracle.description",
     "Options": "options",
     "OutputError": "errors",
+    "Ram": "oracle.levels",
+    "RamOracle": "oracle.levels",
     "Report": "report.model",
     "Result": "pipeline",
+    "TensorSketch": "oracle.description",
     "UnsupportedModelError": "errors",
     "UsageError": "errors",
     "Verdict": "equivalence.verdict",
@@ -57,13 +64,18 @@ __all__ = [
     "Basis",
     "Comparison",
     "EquivalenceError",
+    "GraphSketch",
     "InfeasibleError",
     "MemoptError",
     "ModelFormatError",
+    "OperatorSketch",
     "Options",
     "OutputError",
+    "Ram",
+    "RamOracle",
     "Report",
     "Result",
+    "TensorSketch",
     "UnsupportedModelError",
     "UsageError",
     "Verdict",

@@ -1,11 +1,12 @@
-"""The RAM of a Keras model, before it is ever deployed: in a training loop, or in a search for architectures.
+"""The RAM of a model, before it is ever deployed: in a training loop, or in a search for architectures.
 
-Needs TensorFlow: ``pip install tflite-memopt[tensorflow]``.
+Keras models need TensorFlow: ``pip install tflite-memopt[tensorflow]``.
 """
 
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -14,7 +15,8 @@ import numpy as np
 from .errors import UsageError
 from .kernels.targets import DEFAULT_KERNELS
 from .options import Options
-from .pipeline import analyze, optimize
+from .oracle.levels import CANDIDATES, Ram, RamEffort, RamOracle
+from .pipeline import optimize
 
 _SAMPLES = 2
 """Representative inputs; the ranges need not be good, they must only be there."""
@@ -31,21 +33,28 @@ class Precision(enum.Enum):
 def ram_of(
     model: Any,
     target: str | None = None,
+    effort: RamEffort = "stock",
     optimized: bool = False,
     precision: Precision = Precision.INT8,
     kernels: str = DEFAULT_KERNELS,
-) -> int:
-    """Bytes of the arena that firmware must reserve for a Keras model, on the target or on 32 bits.
+) -> Ram:
+    """Bytes of the arena that firmware must reserve for a model on the target, or on 32 bits; and what that guarantees.
 
-    ``optimized``: after :func:`tflite_memopt.optimize`, without the proof, since nothing is deployed; else as the
-    converter makes it. Random inputs give the ranges of integers, which decide no sizes. Raises UsageError when
-    TensorFlow is not installed, and as :func:`tflite_memopt.optimize`.
+    ``model``: a .tflite as bytes or as a path, a Keras model, or a graph without weights: a
+    :class:`~tflite_memopt.oracle.description.GraphSketch` or the dictionary that describes one. ``effort``: ``stock``
+    as it stands, ``bound``, ``order``, ``plan`` or ``stripes``: see ``GUARANTEES`` in
+    :mod:`tflite_memopt.oracle.levels`, whose ``RamOracle`` is the same for many models. ``optimized``: after
+    :func:`tflite_memopt.optimize` with everything that it does, without the proof. A Keras model is converted to
+    ``precision``; random inputs give the ranges of integers, which decide no sizes. Raises UsageError when TensorFlow
+    is not installed, and as :func:`tflite_memopt.optimize`.
     """
-    data = to_tflite(model, precision, seed=0)
-    if optimized:
-        options = Options(target=target, kernels=kernels, verify=False)
-        return optimize(data, options).report.after.required_for_target
-    return analyze(data, kernels, target).memory.required_for_target
+    candidate = model if isinstance(model, CANDIDATES) else to_tflite(model, precision, seed=0)
+    if not optimized:
+        return RamOracle.on(target, kernels).ram(candidate, effort)
+    if not isinstance(candidate, (bytes, str, os.PathLike)):
+        raise UsageError("optimized=True needs a file: a graph without weights has effort='stripes'")
+    memory = optimize(candidate, Options(target=target, kernels=kernels, verify=False)).report.after
+    return Ram(memory.required_for_target, "optimized", memory.arena_bytes, memory.macs)
 
 
 def ram_callback(limit: int, **choices: Any) -> Any:

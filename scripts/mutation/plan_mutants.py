@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from scripts.mutation.mutant import Mutant
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import Graph, Model, Tensor
 
 _STEPS = (-64, -16, 16, 64)
 _COPYING = ("CONCATENATION", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "RESHAPE", "PACK", "UNPACK")
@@ -32,21 +32,32 @@ def plan_mutants(data: bytes, per_kind: int, seed: int) -> Iterator[Mutant]:
                 yield Mutant(kind, where, write_model(model))
 
 
-def _planned(model: Model) -> list[int]:
-    plan = offline_plan.decode(model) or {}
-    return [index for index, tensor in enumerate(model.main.tensors) if tensor in plan]
+def _planned(model: Model, graphs: Sequence[Graph]) -> list[int]:
+    """Tensors of these graphs that have an offset, by their position among those of all graphs."""
+    plan, inside = offline_plan.decode(model) or {}, {tensor for graph in graphs for tensor in graph.tensors}
+    every = enumerate(offline_plan.tensors_in_file_order(model))
+    return [index for index, tensor in every if tensor in plan and tensor in inside]
 
 
 def _wrong_offsets(model: Model) -> Iterator[Change]:
-    for index in _planned(model):
-        shape = model.main.tensors[index].shape
-        row = model.main.tensors[index].nbytes // shape[1] if len(shape) > 1 and shape[1] else 0
+    yield from _wrong_in(model, [model.main])
+
+
+def _wrong_offsets_in_loops(model: Model) -> Iterator[Change]:
+    yield from _wrong_in(model, model.graphs[1:])
+
+
+def _wrong_in(model: Model, graphs: Sequence[Graph]) -> Iterator[Change]:
+    tensors = offline_plan.tensors_in_file_order(model)
+    for index in _planned(model, graphs):
+        shape = tensors[index].shape
+        row = tensors[index].nbytes // shape[1] if len(shape) > 1 and shape[1] else 0
         for step in {*_STEPS, row // 16 * 16, -(row // 16) * 16} - {0}:
             yield lambda other, plan, index=index, step=step: _move(other, plan, index, step)  # type: ignore[misc]
 
 
 def _move(model: Model, plan: dict[Tensor, int], index: int, step: int) -> str | None:
-    tensor = model.main.tensors[index]
+    tensor = offline_plan.tensors_in_file_order(model)[index]
     if tensor not in plan or plan[tensor] + step < 0:
         return None
     plan[tensor] += step
@@ -55,15 +66,15 @@ def _move(model: Model, plan: dict[Tensor, int], index: int, step: int) -> str |
 
 def _shifted_views(model: Model) -> Iterator[Change]:
     """Pieces that lie in what they are cut from or joined to."""
-    plan = offline_plan.decode(model) or {}
-    for operator in model.main.operators:
+    plan, every = offline_plan.decode(model) or {}, offline_plan.tensors_in_file_order(model)
+    for operator in (each for graph in model.graphs for each in graph.operators):
         if operator.name not in _COPYING:
             continue
         ends = [tensor for tensor in (*operator.present_inputs(), *operator.outputs) if tensor in plan]
         for piece in ends:
             others = (each for each in ends if each is not piece and each.nbytes >= piece.nbytes)
             if len(piece.shape) > 2 and any(_overlap(plan, piece, each) for each in others):
-                index, row = model.main.tensors.index(piece), piece.nbytes // piece.shape[1]
+                index, row = every.index(piece), piece.nbytes // piece.shape[1]
                 for step in (row, -row):
                     yield lambda other, plan, index=index, step=step: _move(other, plan, index, step)  # type: ignore[misc]
 
@@ -90,9 +101,9 @@ def _exchange(model: Model, step: int) -> str:
 
 
 def _false_in_place(model: Model) -> Iterator[Change]:
-    planned = set(_planned(model))
-    positions = {tensor: index for index, tensor in enumerate(model.main.tensors)}
-    for operator in model.main.operators:
+    planned = set(_planned(model, model.graphs))
+    positions = {tensor: index for index, tensor in enumerate(offline_plan.tensors_in_file_order(model))}
+    for operator in (each for graph in model.graphs for each in graph.operators):
         if operator.name in (*_COPYING, *_IN_PLACE) or not operator.outputs:
             continue
         for tensor in operator.present_inputs():
@@ -102,7 +113,8 @@ def _false_in_place(model: Model) -> Iterator[Change]:
 
 
 def _lay_on(model: Model, plan: dict[Tensor, int], source: int, result: int) -> str | None:
-    first, second = model.main.tensors[source], model.main.tensors[result]
+    tensors = offline_plan.tensors_in_file_order(model)
+    first, second = tensors[source], tensors[result]
     if plan[first] == plan[second]:
         return None
     plan[second] = plan[first]
@@ -111,6 +123,7 @@ def _lay_on(model: Model, plan: dict[Tensor, int], source: int, result: int) -> 
 
 _KINDS: dict[str, Callable[[Model], Iterator[Change]]] = {
     "offset wrong": _wrong_offsets,
+    "offset wrong in a loop": _wrong_offsets_in_loops,
     "view shifted by a row": _shifted_views,
     "operators swapped": _swapped_operators,
     "false in place": _false_in_place,

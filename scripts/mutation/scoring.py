@@ -70,7 +70,7 @@ def plan_scores(
     original = look_at(data, read_model(data), Options(), interpreters)
     if original.grounds["tflm"].trace is None:
         return
-    planned = optimize(data, Options(kernels=kernels, verify=False, time_limit=5)).model
+    planned = optimize(data, Options(kernels=kernels, verify=False, time_limit=600)).model
     long = look_at(planned, read_model(planned), Options(samples=samples, seed=1), interpreters)
     scores: dict[str, Score] = {}
     for mutant in plan_mutants(planned, per_kind, seed):

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ..ir.constants import integers
+from ..ir.constants import integers, values
 from ..ir.control_flow import called_subgraphs
+from ..ir.dtype import DType
 from ..ir.model import Graph, Model, Operator, Tensor
 
 MAX_TURNS = 100_000
@@ -146,8 +147,10 @@ def _is_counter(tensor: Tensor) -> bool:
 
 
 def _constant(tensor: Tensor) -> tuple[int, ...] | None:
-    found = integers(tensor) if tensor.is_constant else None
-    return None if found is None else tuple(found.tolist())
+    found = None
+    if tensor.is_constant:
+        found = values(tensor) if tensor.dtype is DType.BOOL else integers(tensor)
+    return None if found is None else tuple(int(each) for each in found.ravel())
 
 
 def _add(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -16,14 +16,16 @@ import click
 from ..errors import EquivalenceError, MemoptError
 from ..version import __version__
 from .analyze import analyze
+from .batch import batch
 from .codegen import codegen
 from .compare import compare
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
 from .optimize import optimize
+from .report import report
 from .targets import targets
 from .verify import verify
 
-COMMANDS = (optimize, analyze, verify, compare, codegen, targets)
+COMMANDS = (optimize, analyze, verify, compare, codegen, batch, report, targets)
 
 
 @click.group(

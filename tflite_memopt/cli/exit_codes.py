@@ -21,11 +21,14 @@ class ExitCode(NamedTuple):
 
 EXIT_CODES = (
     ExitCode(DONE, "done"),
-    ExitCode(NOT_EQUAL, "not equal, or not proved where a proof was asked for; no model is written"),
+    ExitCode(
+        NOT_EQUAL,
+        "not equal, or not proved where that was asked for; no model is written. batch: a model has no result",
+    ),
     ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned; nothing is written"),
     ExitCode(OVER_BUDGET, "over budget, and the model is written all the same; or more than the baseline"),
     ExitCode(INTERNAL_ERROR, "internal error, to be reported; nothing is written"),
-    ExitCode(INTERRUPTED, "interrupted; nothing is written"),
+    ExitCode(INTERRUPTED, "interrupted; nothing is written, but by batch, which --resume goes on with"),
 )
 
 

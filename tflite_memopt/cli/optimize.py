@@ -245,7 +245,7 @@ def optimize(
     check_pictures(html_path, plot_path)
     check_files((output, report_path, html_path, plot_path), (source,), force)
     with progress_line(quiet) as say:
-        result = run(source, _options(**chosen), say)
+        result = run(source, options_from_flags(**chosen), say)
     report = result.report
     files = {output: result.model} | pictures(html_path, lambda: report_page(report), plot_path, report.arena)
     if report_path is not None:
@@ -269,7 +269,7 @@ def _print(report: Report, as_json: bool, as_csv: bool, explain: bool) -> None:
         show(render_report(report, explain))
 
 
-def _options(
+def options_from_flags(
     no_verify: bool,
     no_rewrite: bool,
     no_cascade: bool,

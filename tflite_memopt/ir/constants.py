@@ -17,6 +17,7 @@ _NUMPY = {
     DType.INT16: "<i2",
     DType.INT32: "<i4",
     DType.INT64: "<i8",
+    DType.BOOL: "?",
 }
 
 

@@ -10,7 +10,7 @@ from datetime import date
 
 SINCE: Mapping[str, date] = {"DYNAMIC_UPDATE_SLICE": date(2025, 11, 10)}
 """By the builtin's schema name; an operator that is not in here has always been there."""
-LOOPS: tuple[str, ...] = ("ADD", "DYNAMIC_UPDATE_SLICE", "LESS", "SLICE", "WHILE")
+LOOPS: tuple[str, ...] = ("DYNAMIC_UPDATE_SLICE", "SLICE", "WHILE")
 """What a region as a loop needs."""
 
 

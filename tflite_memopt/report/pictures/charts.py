@@ -10,6 +10,7 @@ from ...memory.figures import ArenaMap
 from ...memory.sram_study import SramStudy
 from ..extras import need
 from ..model import Comparison, MethodUse
+from ..model_rows import ModelRow
 from ..sizes import in_words
 from .appearance import ROLES, Appearance
 from .rows import Row, layer_rows, step_rows, stripe_rows, tensor_rows
@@ -151,6 +152,25 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
     return (bars + bounds).properties(height=24 * len(rows) + 10)
 
 
+def savings_chart(models: Sequence[ModelRow], look: Appearance) -> Chart:
+    """A bar a model, what it needed, and a line at what it needs now."""
+    alt = need("altair")
+    rows = [
+        {
+            "model": row.name,
+            "before": row.before,
+            "after": row.after,
+            "said": f"{row.name}: {row.before:,} bytes before, {row.after:,} now",
+        }
+        for row in models
+    ]
+    order = alt.Y("model:N", sort=None, axis=alt.Axis(title=None, labelLimit=260))
+    size = alt.X("before:Q", axis=alt.Axis(title="bytes to reserve", format=",d", tickCount=5))
+    bars = _chart(rows).mark_bar(fill=look.bar).encode(x=size, y=order, **_said(alt, ("model", "before", "after")))
+    now = _chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="after:Q", y=order)
+    return (bars + now).properties(height=24 * len(rows) + 10)
+
+
 def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
     """A bar a size of the fast memory and an order: the bytes that cross to the outside and back."""
     alt = need("altair")
@@ -225,7 +245,8 @@ _FIT = {"type": "fit-x", "contains": "padding"}
 _STEP = ("number", "operator", "output", "bytes", "reach", "macs")
 _TENSOR = ("name", "shape", "type", "operator", "bytes", "offset", "role")
 _STRIPE = ("name", "operator", "first", "last", "bytes")
-_NUMBERS = frozenset({"number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share"})
+_COUNTED = ("number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share", "before", "after")
+_NUMBERS = frozenset(_COUNTED)
 
 
 def _chart(rows: Sequence[Row]) -> Chart:

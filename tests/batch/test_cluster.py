@@ -1,0 +1,83 @@
+"""The same runs on real clusters: processes that are started here and know nothing of the tests' own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tflite_memopt.batch.engines import open_engine
+from tflite_memopt.errors import UsageError
+
+from .runs import SMALL, compared, run, statuses, write_fates, write_models
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@contextmanager
+def dask_cluster(folder: Path, workers: int) -> Iterator[str]:
+    """A scheduler and workers of one thread each; the scheduler's address."""
+    file = folder / "scheduler.json"
+    scheduler = ("dask_scheduler", "--port", "0", "--no-dashboard")
+    worker = ("dask_worker", "--nthreads", "1", "--no-dashboard", "--nworkers", str(workers))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    commands = [
+        [sys.executable, "-m", f"distributed.cli.{name}", *rest, "--scheduler-file", str(file)]
+        for name, *rest in (scheduler, worker)
+    ]
+    started = [
+        subprocess.Popen(each, stderr=subprocess.DEVNULL, env=environment, cwd=folder, start_new_session=True)
+        for each in commands
+    ]
+    try:
+        while not file.exists() or not file.read_text():
+            time.sleep(0.02)
+        yield str(json.loads(file.read_text())["address"])
+    finally:
+        for process in reversed(started):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with dask_cluster(tmp_path_factory.mktemp("dask"), workers=2) as address:
+        yield address
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_on_dask_are_those_of_one_process(dask: str, tmp_path: Path) -> None:
+    write_models(tmp_path / "in")
+    write_fates(tmp_path / "in", "refuse", "kill", f"once {tmp_path / 'mark'}")
+    run(tmp_path / "in", tmp_path / "out", cluster=dask)
+    assert (tmp_path / "mark").exists()  # a worker of the cluster was killed, and its models went to others
+    found = {**dict.fromkeys(SMALL, "done"), "refuse": "refused", "kill": "crashed", "once": "refused"}
+    assert statuses(tmp_path / "out") == found
+    run(tmp_path / "in", tmp_path / "alone")
+    assert compared(tmp_path / "out") == compared(tmp_path / "alone")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_on_ray_are_those_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    write_models(tmp_path / "in")
+    write_fates(tmp_path / "in", "refuse")
+    run(tmp_path / "in", tmp_path / "out", cluster="ray://")
+    run(tmp_path / "in", tmp_path / "alone")
+    assert compared(tmp_path / "out") == compared(tmp_path / "alone")
+
+
+def test_an_address_that_leads_nowhere_is_said() -> None:
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with pytest.raises(UsageError, match="no Dask scheduler"), open_engine(1, "nothing://here"):
+        pass

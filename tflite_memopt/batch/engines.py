@@ -1,0 +1,121 @@
+"""Where jobs run: processes of this machine, a Dask cluster, or a Ray cluster. joblib does the work."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import joblib
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from ..errors import UsageError
+
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
+_SLICE = 8
+"""Jobs a processor, in each call of an engine that gives no answer before all are there."""
+
+
+class WorkersLostError(Exception):
+    """Workers died, and with them answers that were on their way. Other workers can be had."""
+
+
+class Engine:
+    """Runs a function on many jobs, and gives the answers as they come; ``jobs`` at the same time on this machine."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+        """The answers, in any order. Raises WorkersLostError; what was answered before stands."""
+        try:
+            yield from self._answers(function, jobs)
+        except self._lost as error:
+            raise WorkersLostError(" ".join(str(error).split())[:200]) from error
+
+    def close(self) -> None:
+        """Give workers back at once, whatever they are doing."""
+        get_reusable_executor(max_workers=self.jobs).shutdown(wait=True, kill_workers=True)
+
+    @property
+    def _lost(self) -> tuple[type[Exception], ...]:
+        return (TerminatedWorkerError,)
+
+    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+        run = joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")
+        yield from run(joblib.delayed(function)(job) for job in jobs)
+
+
+class DaskEngine(Engine):
+    """The workers of a Dask cluster; ``address`` is its scheduler's, such as ``tcp://10.0.0.1:8786``."""
+
+    def __init__(self, address: str) -> None:
+        distributed = _need("distributed", "dask")
+        super().__init__(jobs=-1)
+        self._lost_by = distributed.scheduler.KilledWorker
+        try:
+            self._client = distributed.Client(address, timeout="10s", set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise UsageError(f"no Dask scheduler answers at {address}: {error}") from error
+
+    def close(self) -> None:
+        """Leave the cluster, which lives on."""
+        self._client.close()
+
+    @property
+    def _lost(self) -> tuple[type[Exception], ...]:
+        return (self._lost_by, TimeoutError)
+
+    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+        with joblib.parallel_config("dask", client=self._client):
+            yield from super()._answers(function, jobs)
+
+
+class RayEngine(Engine):
+    """The workers of a Ray cluster; ``address`` such as ``ray://10.0.0.1:10001``, ``ray://`` for one of its own."""
+
+    def __init__(self, address: str) -> None:
+        self._ray = _need("ray", "ray")
+        _need("ray.util.joblib", "ray").register_ray()
+        super().__init__(jobs=-1)
+        self._ray.init(address=None if address == "ray://" else address, log_to_driver=False, logging_level="error")
+
+    def close(self) -> None:
+        """Leave the cluster; one that this engine has started ends."""
+        self._ray.shutdown()
+
+    @property
+    def _lost(self) -> tuple[type[Exception], ...]:
+        return (self._ray.exceptions.RayError,)
+
+    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+        size = _SLICE * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        left = iter(jobs)
+        while part := list(itertools.islice(left, size)):
+            with joblib.parallel_config("ray"):
+                yield from joblib.Parallel(n_jobs=self.jobs)(joblib.delayed(function)(job) for job in part)
+
+
+@contextmanager
+def open_engine(jobs: int, cluster: str | None) -> Iterator[Engine]:
+    """The engine for a cluster's address, or for this machine. Raises UsageError for an address that leads nowhere."""
+    engine = Engine(jobs) if cluster is None else _for_cluster(cluster)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def _for_cluster(address: str) -> Engine:
+    return RayEngine(address) if address.startswith("ray://") else DaskEngine(address)
+
+
+def _need(module: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(f"--cluster needs {extra}: run pip install 'tflite-memopt[{extra}]'") from error

@@ -1,0 +1,60 @@
+"""The models of a run: found by patterns, told apart by their content, the largest first."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UsageError
+
+_SUFFIX = ".tflite"
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class FoundModel:
+    """A file. ``name``: its path from the folder that all models of the run are in, with ``/`` on every system.
+
+    ``content``: SHA-256 of its bytes, in hexadecimal.
+    """
+
+    path: Path
+    name: str
+    content: str
+    nbytes: int
+
+
+def find_models(patterns: Sequence[str]) -> tuple[FoundModel, ...]:
+    """The models that patterns, files and folders name, by name. Raises UsageError when there are none.
+
+    ``**`` stands for any folders. Of a folder, all files that end in .tflite are meant.
+    """
+    paths = sorted({Path(os.path.abspath(path)) for pattern in patterns for path in _paths(pattern)})
+    if not paths:
+        raise UsageError(f"no model is called {' or '.join(patterns)}; quote a pattern, so that the shell leaves it")
+    top = Path(os.path.commonpath([path.parent for path in paths]))
+    return tuple(_found(path, top) for path in paths)
+
+
+def _paths(pattern: str) -> Iterator[str]:
+    if os.path.isdir(pattern):
+        pattern = os.path.join(glob.escape(pattern), "**", f"*{_SUFFIX}")
+    elif os.path.isfile(pattern):
+        pattern = glob.escape(pattern)
+    return (path for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path))
+
+
+def _found(path: Path, top: Path) -> FoundModel:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while piece := stream.read(_PIECE):
+                digest.update(piece)
+        size = path.stat().st_size
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror or error}") from error
+    return FoundModel(path, path.relative_to(top).as_posix(), digest.hexdigest(), size)

@@ -1,0 +1,80 @@
+"""The command ``report``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .exit_codes import OVER_BUDGET
+from .pictures import HTML, check_files, check_pictures
+from .shared import FORCE, csv_option, show
+from .types import ModelPath
+
+if TYPE_CHECKING:
+    from ..report.model_rows import ModelRow, Regression
+
+
+@click.command()
+@click.argument("folder", metavar="OUT", type=ModelPath)
+@click.option(
+    "--against",
+    type=ModelPath,
+    metavar="OTHER",
+    help="The folder of an earlier run: show the models that are worse now, and exit with 3 when there are any.",
+)
+@HTML
+@csv_option("a model, without the whole reports")
+@click.option(
+    "--parquet",
+    "parquet_path",
+    type=ModelPath,
+    metavar="X.parquet",
+    help="Write all columns, the whole reports among them, as a Parquet file. Needs tflite-memopt[parquet].",
+)
+@FORCE
+def report(
+    folder: Path, against: Path | None, html_path: Path | None, as_csv: bool, parquet_path: Path | None, force: bool
+) -> None:
+    """Show the results of a batch run: bytes saved, what limits each model, which have no result and why."""
+    from ..batch.parquet import parquet_of
+    from ..batch.store import open_store
+    from ..io.files import write_files
+    from ..report.many_models import table_csv, without_reports
+    from ..report.pictures.many_page import models_page
+
+    check_pictures(html_path, None)
+    check_files((html_path, parquet_path), (), force)
+    with open_store(folder) as store:
+        rows, (columns, stored) = list(store.rows()), store.table()
+    worse = None if against is None else _worse(rows, against)
+    files = {}
+    if html_path is not None:
+        files[html_path] = models_page(f"{folder.name}: all models", rows, worse)
+    if parquet_path is not None:
+        files[parquet_path] = parquet_of(columns, stored)
+    write_files(files)
+    if as_csv:
+        click.echo(table_csv(*without_reports(columns, stored)), nl=False)
+    else:
+        _show(rows, worse, against)
+    if worse:
+        sys.exit(OVER_BUDGET)
+
+
+def _worse(rows: list[ModelRow], against: Path) -> list[Regression]:
+    from ..batch.store import open_store
+    from ..report.model_rows import regressions
+
+    with open_store(against) as store:
+        return regressions(rows, store.rows())
+
+
+def _show(rows: list[ModelRow], worse: list[Regression] | None, against: Path | None) -> None:
+    from ..report.many_models import render_regressions, render_rows
+
+    show(render_rows(rows))
+    if worse is not None:
+        show(render_regressions(worse, str(against)))

@@ -1,0 +1,93 @@
+"""What a kernel asks for and permits at one operator, worked out once for all operators that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..analysis.macs import operator_macs
+from ..graph.alignment import aligned
+from ..ir.model import Buffer, OpCode, Operator, OperatorOptions
+from ..kernels.profile import KernelProfile
+from ..memory.relations import saved_bytes
+from .description import OperatorSketch, Sizes, TensorSketch, tensor_of
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """Bytes, but for ``requests``, the number of scratch requests, and ``macs``. ``tail``: what stays in the arena.
+
+    ``shared``: pairs of slots, of an input and an output (counted after all inputs), and what the two have in common at
+    most. ``views``: slots of tensors that are ranges of others.
+    """
+
+    tail: int
+    scratch: int
+    requests: int
+    macs: int
+    shared: tuple[tuple[int, int, int], ...]
+    views: tuple[int, ...]
+
+
+@dataclass
+class FactTable:
+    """The facts of operators by what decides them; grows with every operator that is new."""
+
+    profile: KernelProfile
+    known: dict[Hashable, OperatorFacts] = field(default_factory=dict)
+
+    def of(self, operator: OperatorSketch, tensors: Sequence[TensorSketch | None]) -> OperatorFacts:
+        """The facts of one operator; ``tensors`` are those of its inputs and then of its outputs."""
+        kinds = tuple(None if each is None else _key(each) for each in tensors)
+        key = (operator.name, _frozen(operator.options), kinds, _slots(operator))
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = _facts(operator, tensors, self.profile)
+        return found
+
+
+def _slots(operator: OperatorSketch) -> tuple[int, ...]:
+    """For each slot the first one that has the same tensor."""
+    names = (*operator.inputs, *operator.outputs)
+    return tuple(map(names.index, names))
+
+
+def _key(tensor: TensorSketch) -> Hashable:
+    return tensor.shape, tensor.type, tensor.is_constant, tensor.values
+
+
+def _frozen(options: Mapping[str, Any]) -> Hashable:
+    plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in options.items()}
+    return tuple(sorted((key, repr(value)) for key, value in plain.items()))
+
+
+def _facts(sketch: OperatorSketch, tensors: Sequence[TensorSketch | None], profile: KernelProfile) -> OperatorFacts:
+    empty = Buffer()
+    each_once = [None if each is None else tensor_of(str(slot), each, empty) for slot, each in enumerate(tensors)]
+    made = [each_once[slot] for slot in _slots(sketch)]
+    inputs, outputs = made[: len(sketch.inputs)], [each for each in made[len(sketch.inputs) :] if each is not None]
+    operator = Operator(OpCode(sketch.name), tuple(inputs), tuple(outputs), OperatorOptions("", sketch.options))
+    for tensor in outputs:
+        tensor.producer = operator
+    asked = profile.requests(operator, profile.abi)
+    slots = {id(tensor): slot for slot, tensor in reversed(list(enumerate(made)))}
+    reuses = [(slots[id(each.input)], slots[id(each.output)], each) for each in profile.relations(operator)]
+    scratch = [aligned(size) for size in asked.scratch if size]
+    return OperatorFacts(
+        # The parser's structure may share a word with the next one; buffers are aligned one by one.
+        tail=asked.params + sum(map(aligned, (*asked.init, *asked.prepare))),
+        scratch=sum(scratch),
+        requests=len(asked.scratch),
+        macs=operator_macs(operator),
+        shared=tuple((first, second, saved_bytes(each)) for first, second, each in reuses if each.kind != "view"),
+        views=tuple(sorted({slot for *pair, each in reuses if each.kind == "view" for slot in pair})),
+    )
+
+
+def distinct(dimensions: Sequence[Sizes]) -> tuple[list[int], Sizes]:
+    """(a candidate of each kind, the kind of each candidate); those are of a kind in which all dimensions are equal."""
+    _, first, kind = np.unique(np.stack(dimensions), axis=1, return_index=True, return_inverse=True)
+    return first.tolist(), kind.reshape(-1)

@@ -1,0 +1,159 @@
+"""What a model needs, to one of several degrees of effort; each says what its figure guarantees."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ..analysis.placeholders import mark_placeholders
+from ..cascade.search import cascade
+from ..errors import UsageError
+from ..io import offline_plan
+from ..io.files import read_file
+from ..io.reader import read_model
+from ..ir.check import check_model
+from ..ir.copying import copy_model
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..kernels.targets import DEFAULT_KERNELS
+from ..memory.arrange import arrange
+from ..memory.cost import estimate_of
+from ..memory.every_library import placement_for_every_library
+from ..memory.figures import MemoryUse
+from ..memory.layout import memory_layout
+from ..memory.libraries import LibraryNeed, needs_by_library
+from ..memory.usage import memory_use
+from ..options import Options, without_one_step_after_another
+from .bound import LeastNeed, least_need
+from .description import GraphSketch, model_of, sketch_from, sketch_of
+from .facts import FactTable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+RamEffort = Literal["stock", "bound", "order", "plan", "stripes"]
+RAM_EFFORTS: tuple[RamEffort, ...] = get_args(RamEffort)
+GUARANTEES: Mapping[str, str] = {
+    "stock": "exact: what TFLM reserves for the model as it stands",
+    "bound": "lower bound: no order and no plan of these operators needs less; stripes and rewrites may",
+    "order": "estimate: the largest working set of the best order that was found; gaps in a plan come on top",
+    "plan": "exact: what optimize gives with rewrite=False and cascade=False",
+    "stripes": "exact: what optimize gives with the options of STRIPES",
+    "optimized": "exact: what optimize gives",
+}
+PLAN = {"rewrite": False, "cascade": False, "verify": False}
+STRIPES = {"rewrite": False, "verify": False, "effort": "quick", "loops": False, "halos": ("recompute",)}
+"""Stripes one after the other, whose rows at the borders are computed twice; loops take far longer to search."""
+Candidate = bytes | str | os.PathLike[str] | Model | GraphSketch | Mapping[str, Any]
+"""A .tflite as bytes or path, a model, or a graph without weights, as a sketch or as a dictionary."""
+CANDIDATES = (bytes, str, os.PathLike, Model, GraphSketch, Mapping)
+
+
+class Ram(int):
+    """Bytes of the arena to reserve, a number like any other, that also says how it was found.
+
+    ``effort`` and what it ``guarantees``; ``head``: the bytes of it that tensors share; ``macs``: multiply-accumulates.
+    """
+
+    effort: str
+    head: int
+    macs: int
+
+    def __new__(cls, required: int, effort: str = "stock", head: int = 0, macs: int = 0) -> Self:
+        """A figure of one effort; all in bytes, but ``macs``."""
+        made = super().__new__(cls, required)
+        made.effort, made.head, made.macs = effort, head, macs
+        return made
+
+    @property
+    def guarantees(self) -> str:
+        """What is certain of the figure."""
+        return GUARANTEES[self.effort]
+
+
+@dataclass(frozen=True)
+class RamOracle:
+    """Answers for one target. Keep it for a whole search: what it has learnt of an operator serves the next candidate.
+
+    ``options``: those of ``optimize`` that choose target, kernels and objective. Raises as :class:`Options`.
+    """
+
+    options: Options
+    table: FactTable
+
+    @classmethod
+    def on(cls, target: str | None = None, kernels: str = DEFAULT_KERNELS) -> RamOracle:
+        """The oracle for a core or chip. Raises UsageError for an unknown name."""
+        options = Options(target=target, kernels=kernels, verify=False)
+        return cls(options, FactTable(options.profile))
+
+    def ram(self, candidate: Candidate, effort: RamEffort = "plan") -> Ram:
+        """What a candidate needs. Raises UsageError for an unknown effort, and as ``optimize`` for a bad model."""
+        if effort not in RAM_EFFORTS:
+            raise UsageError(f"unknown effort '{effort}'; choose one of {', '.join(RAM_EFFORTS)}")
+        if effort == "bound":
+            found = self.bounds(candidate)
+            return Ram(int(found.required[0]), effort, int(found.head[0]), int(found.macs[0]))
+        model, profile = _model(candidate), self.options.profile
+        if effort == "order":
+            cost = estimate_of(model, profile, self.options)
+            return Ram(cost.need, effort, cost.head, cost.macs)
+        if effort == "stock":
+            memory = _as_it_stands(model, profile)
+        else:
+            memory = _optimized(model, replace(self.options, **(PLAN if effort == "plan" else STRIPES)))
+        return Ram(memory.required_for_target, effort, memory.arena_bytes, memory.macs)
+
+    def bounds(self, candidate: Candidate) -> LeastNeed:
+        """The lower bounds of a candidate or, of a family whose dimensions are arrays, of all its candidates."""
+        if isinstance(candidate, GraphSketch):
+            return least_need(candidate, self.table)
+        if isinstance(candidate, Mapping):
+            return least_need(sketch_from(candidate), self.table)
+        return least_need(sketch_of(_model(candidate)), self.table)
+
+
+def _model(candidate: Candidate) -> Model:
+    """A model of its own, which a search may put into another order."""
+    if isinstance(candidate, Model):
+        return copy_model(candidate)
+    if isinstance(candidate, GraphSketch):
+        return model_of(candidate)
+    if isinstance(candidate, Mapping):
+        return model_of(sketch_from(candidate))
+    model = read_model(candidate if isinstance(candidate, bytes) else read_file(candidate))
+    check_model(model)
+    mark_placeholders(model, offline_plan.decode(model) or {})
+    return model
+
+
+def _as_it_stands(model: Model, profile: KernelProfile) -> MemoryUse:
+    return memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
+
+
+def _optimized(model: Model, options: Options) -> MemoryUse:
+    """What ``optimize`` promises without rewrites: the first attempt after which no library needs more than before."""
+    profile = options.profile
+    before = needs_by_library(model, offline_plan.decode(model) or {}, profile)
+    offline_plan.detach(model)
+    found = None
+    for _, attempt in without_one_step_after_another(options):
+        found = _attempt(model, attempt, before, profile)
+        if found is not None:
+            break
+    assert found is not None, "an attempt without stripes always has an answer"
+    return found
+
+
+def _attempt(
+    model: Model, options: Options, before: Mapping[str, LibraryNeed], profile: KernelProfile
+) -> MemoryUse | None:
+    """None where some library would need more, and there is something left to leave out."""
+    striped = cascade(model, profile, options, lambda _: None).model
+    arrangement = arrange(striped, profile, options)
+    placement = placement_for_every_library(striped, arrangement, before, profile, options)
+    if placement is not None:
+        return placement.memory
+    return None if options.cascade else arrangement.placement.memory
