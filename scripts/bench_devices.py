@@ -39,7 +39,7 @@ _MOST_INSTRUCTIONS = 1.1
 _EXPLANATION = """Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:
 `required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and in one of
 exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together. `estimated`: the
-same as the search for stripes reckons it (`tflite_memopt/memory/work.py`). `seconds`: of the optimisation, without a proof.
+same as the search for stripes reckons it (`tflite_memopt/memory/work.py`). `seconds`: of the optimisation, unproved.
 """
 _OF_DISTANCES = """Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or
 that of the reference kernels lets share memory was tried at all distances, in steps of 16;
