@@ -5,7 +5,7 @@ scripts/bench arena FOLDER [-o docs/benchmarks/arena.md]       the head, permiss
 scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   every planner
 scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewriting adds to order and plan
-scripts/bench cascade SOURCE... [-o docs/benchmarks/cascade.md]      what stripes add to order, plan and rewriting
+scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md]   the search under its limits
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
