@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,11 @@ FOLDER = Path(__file__).parent.parent.parent / "docs" / "examples"
 def example() -> Any:
     sys.path.insert(0, str(FOLDER))
     try:
-        import architecture_search
+        module = import_module("architecture_search")
     finally:
         sys.path.remove(str(FOLDER))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return architecture_search
+    return module
 
 
 @pytest.fixture(scope="module")
