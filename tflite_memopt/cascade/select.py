@@ -229,7 +229,7 @@ class _Rest:
             self._covered.append(found[::-1])
 
     def may_allow(self, label: Selection, option: Option) -> bool:
-        """Whether ``allows`` may be true of a selection with this option more; constants are left out, so it is quick."""
+        """Whether ``allows`` may be true with this option more; constants are left out, so that it is quick."""
         head = max(label.bound, option.bound, self.head[option.end])
         least = self._problem.base.least(head, label.tail + option.tail, label.temporaries + option.temporaries)
         return least < self._problem.below
