@@ -29,15 +29,6 @@ class Fragile(Engine):
             yield function(job)
 
 
-@pytest.fixture(autouse=True)
-def no_process_is_left() -> Iterator[None]:
-    """One job runs in this process, which must not keep a worker's process for the next test."""
-    yield
-    kept = worker.__dict__["_MINE"].__dict__.pop("process", None)
-    if kept is not None:
-        kept.close()
-
-
 def test_rows_are_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
     write_models(tmp_path / "in")
     write_fates(tmp_path / "in", "refuse", "fault")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -24,13 +25,20 @@ FOLDER = Path(__file__).parent.parent.parent / "docs" / "examples"
 
 @pytest.fixture(scope="module")
 def example() -> Any:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     sys.path.insert(0, str(FOLDER))
     try:
+<<<<<<< HEAD
         module = import_module("architecture_search")
     finally:
         sys.path.remove(str(FOLDER))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return module
+=======
+        return importlib.import_module("architecture_search")
+    finally:
+        sys.path.remove(str(FOLDER))
+>>>>>>> 2bda0050ed83504e533832408fe5d5f5385a3970
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,8 @@ class Engine:
 
     def close(self) -> None:
         """Give workers back at once, whatever they are doing."""
-        get_reusable_executor(max_workers=self.jobs).shutdown(wait=True, kill_workers=True)
+        if self.jobs > 1:
+            get_reusable_executor(max_workers=self.jobs).shutdown(wait=True, kill_workers=True)
 
     @property
     def _lost(self) -> tuple[type[Exception], ...]:
