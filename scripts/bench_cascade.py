@@ -1,156 +1,188 @@
-"""Cascading measured: docs/benchmarks/cascade.md, beside the claims of TVM's RFC."""
+"""The search for stripes under its limits: repeatable, monotone, what each buys: docs/benchmarks/cascade.md."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, replace
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 from bench_networks import named
-from cascade_tables import BOTH, CHAINS, INT8_IO, KERNELS, NO_CASCADE, STOCK, Run, document
-from tflm_times import time_ratio
+from markdown_table import row, table
+from whole_run import whole_run
 
-from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.equivalence.original import arena_for
-from tflite_memopt.equivalence.runner import run_models
-from tflite_memopt.io.reader import read_model
-from tflite_memopt.ir.model import Model
-from tflite_memopt.options import Options
-from tflite_memopt.pipeline import Result, optimize
-
-_HEAD: dict[str, Any] = {"objective": "head"}
-MODES: dict[str, dict[str, Any]] = {
-    NO_CASCADE: {"cascade": False},
-    "total": {},
-    "head": _HEAD,
-    "head, MACs +0 %": {**_HEAD, "max_extra_macs": 0.0},
-    "head, MACs +30 %": {**_HEAD, "max_extra_macs": 0.3},
+AXES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "MACs": tuple(("--max-extra-macs", share) for share in ("0%", "10%", "30%", "100%")),
+    "effort": (("--effort", "quick"), ("--effort", "normal")),
+    "operators": (("--max-extra-operators", "0"), ("--max-extra-operators", "24"), ()),
+    "halos": (("--halo", "recompute"), ()),
+    "halos, rolling": (("--halo", "rolling"), ()),
+    "loops": (("--no-loops",), ()),
+    "MACs, head, quick": tuple(
+        ("--objective", "head", "--effort", "quick", "--max-extra-macs", share) for share in ("0%", "10%", "30%")
+    ),
 }
-INTEGERS: dict[str, dict[str, Any]] = {INT8_IO: {**_HEAD, "io": "int8"}}
-"""For models that quantise their input themselves."""
-HALOS: dict[str, dict[str, Any]] = {
-    NO_CASCADE: {"cascade": False},
-    "recompute": {**_HEAD, "halos": ("recompute",)},
-    "rolling": {**_HEAD, "halos": ("rolling",)},
-    BOTH: _HEAD,
-}
-"""For the plain chains that the RFC speaks of."""
-_REPEATS = 15
-_SLOW_MACS = 4e9
-"""From here on one invocation takes a minute: its time is not measured, and one plan alone is proved."""
-_ORDER = (STOCK, *MODES, *INTEGERS, *HALOS)
+"""Limits from narrow to wide: what is found under a wider one must not need more."""
+_WAYS = ("alone", "again", "under load", "one core", "two cores")
+_LOAD = 2
+"""Processes that keep the cores busy meanwhile."""
 
 
 @click.command()
-@click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
-@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM; 1 for slow models.")
-@click.option("--time-limit", default=30.0, show_default=True, help="Seconds for each search.")
+@click.option("--part", type=click.Choice(["same", "monotone", "front"]), multiple=True, help="[default: all]")
+@click.option("--effort", default="quick", show_default=True, help="Of the fronts.")
 @click.option(
     "--results",
+    required=True,
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep each figure in this folder as it comes, and measure none that is there.",
 )
-def cascade(
-    sources: tuple[Path, ...], output: Path | None, samples: int, time_limit: float, results: Path | None
-) -> None:
-    """Head, total, MACs and run time in stripes, of the convolutional models among SOURCES (files or folders)."""
-    command = f"scripts/bench cascade {' '.join(map(named, sources))} --samples {samples} --time-limit {time_limit:g}"
-    options = Options(samples=samples, time_limit=time_limit, runtimes=("tflm",))
-    measured: dict[str, tuple[Run, ...]] = {}
-    for file in _files(sources):
-        measured[file.stem] = _kept(file, options, results)
-        if output is not None:  # after each, since all of them take long
-            output.write_text("\n".join(document(measured, command)) + "\n")
+def cascade(sources: tuple[Path, ...], output: Path | None, part: tuple[str, ...], effort: str, results: Path) -> None:
+    """The same bytes every time, limits from narrow to wide, and the fronts, of the models SOURCES."""
+    kept = _Kept(results)
+    for source in sources:
+        if "same" in part or not part:
+            for way in _WAYS:
+                kept.run(source, "same", way)
+        if "monotone" in part or not part:
+            for limits in (each for axis in AXES.values() for each in axis):
+                kept.run(source, "limit", *limits)
+        if "front" in part or not part:
+            for kernels in ("portable", "reference"):
+                kept.front(source, kernels, effort)
+    text = "\n".join(_document(kept, f"scripts/bench cascade {' '.join(map(named, sources))} --effort {effort}")) + "\n"
     if output is None:
-        click.echo("\n".join(document(measured, command)))
+        click.echo(text)
+    else:
+        output.write_text(text)
 
 
-def _files(sources: Sequence[Path]) -> Iterator[Path]:
-    for path in sources:
-        yield from sorted(path.glob("*.tflite")) if path.is_dir() else [path]
+class _Kept:
+    """Figures by model and what was asked for, in a file a model; measured where they are not there yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.models = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+
+    def run(self, model: Path, kind: str, *what: str) -> None:
+        """One process of ``optimize``: by the flags that are a limit, or the same in one of the ways."""
+        key = " ".join((kind, *what))
+        if key in self.models.get(model.stem, {}):
+            return
+        click.echo(f"{model.stem}: {key}", err=True)
+        with _load(_LOAD if what == ("under load",) else 0):
+            cores = {"one core": ("taskset", "-c", "0"), "two cores": ("taskset", "-c", "0,1")}
+            found = whole_run(model, () if kind == "same" else (*what, "--no-verify"), cores.get(" ".join(what), ()))
+        if isinstance(found, str):
+            self._keep(model, key, {"error": found})
+            return
+        after = found.report["after"]
+        need = after["arena_bytes"] if "head" in what else after["required_bytes"]["32"]
+        figures = {"need": need, "macs": after["macs"], "operators": after["operators"]}
+        self._keep(model, key, {**figures, "digest": found.digest, "processor": round(found.processor, 1)})
+
+    def front(self, model: Path, kernels: str, effort: str) -> None:
+        """One process of ``explore``."""
+        key = f"front {kernels} {effort}"
+        if key in self.models.get(model.stem, {}):
+            return
+        click.echo(f"{model.stem}: {key}", err=True)
+        command = [sys.executable, "-m", "tflite_memopt", "explore", str(model), "--json", "--time-limit", "900"]
+        done = subprocess.run(
+            [*command, "--kernels", kernels, "--effort", effort], capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0:
+            self._keep(model, key, json.loads(done.stdout))
+
+    def _keep(self, model: Path, key: str, found: dict[str, Any]) -> None:
+        self.models.setdefault(model.stem, {})[key] = found
+        (self._folder / f"{model.stem}.json").write_text(json.dumps(self.models[model.stem], indent=1))
 
 
-def _kept(file: Path, options: Options, results: Path | None) -> tuple[Run, ...]:
-    """The runs of one model: those of an earlier call where there are any. Each is kept as soon as it is done."""
-    kept = None if results is None else results / f"{file.stem}.json"
-    done = [] if kept is None or not kept.exists() else [Run(**each) for each in json.loads(kept.read_text())]
-    click.echo(file.stem, err=True)
-    for run in _runs(file.stem, file.read_bytes(), options, {(run.kernels, run.mode) for run in done}):
-        done.append(run)
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps([asdict(each) for each in done], indent=1))
-    return tuple(sorted(done, key=lambda run: (KERNELS.index(run.kernels), _ORDER.index(run.mode))))
+@contextmanager
+def _load(count: int) -> Iterator[None]:
+    """So many processes that do nothing but compute."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
 
 
-def _runs(name: str, data: bytes, options: Options, done: Collection[tuple[str, str]]) -> Iterator[Run]:
-    """Those that are not done; none for a model without convolutions, or one that TFLM does not load."""
-    model = read_model(data)
-    if not _is_convolutional(model) or not run_models("tflm", {"model": data}, [], arena_for(model))["model"].ran:
-        return
-    is_slow = model_macs(model) > _SLOW_MACS
-    options = replace(options, samples=1) if is_slow else options
-    todo = [(kernels, mode) for kernels in KERNELS for mode in _modes(name, model) if (kernels, mode) not in done]
-    for kernels, mode in todo:
-        click.echo(f"  {kernels}, {mode}", err=True)
-        changes = _modes(name, model)[mode] | {"verify": not is_slow or mode == BOTH}
-        result = optimize(data, replace(options, kernels=kernels, **changes))
-        if mode == NO_CASCADE and (kernels, STOCK) not in done:
-            yield _stock(kernels, result, options)
-        yield _run(kernels, mode, result, None if is_slow else time_ratio(data, result.model, _REPEATS), options)
-
-
-def _modes(name: str, model: Model) -> dict[str, dict[str, Any]]:
-    if name in CHAINS:
-        return HALOS
-    return MODES | INTEGERS if _quantises_its_input(model) else MODES
-
-
-def _is_convolutional(model: Model) -> bool:
-    return any(operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D") for operator in model.main.operators)
-
-
-def _quantises_its_input(model: Model) -> bool:
-    return any(use.operator.name == "QUANTIZE" for tensor in model.main.inputs for use in tensor.uses)
-
-
-def _stock(kernels: str, result: Result, options: Options) -> Run:
-    before, size = result.report.before, result.report.file_bytes["before"]
-    return Run(
-        kernels=kernels,
-        mode=STOCK,
-        head=before.arena_bytes,
-        proved=before.tflm.get("head") == before.arena_bytes,
-        required=before.required_bytes["32"],
-        extra_macs=0.0,
-        operators=before.operators,
-        file_bytes=size,
-        ratio=1.0,
-        cascades=(),
-        samples=options.samples,
-        time_limit=options.time_limit,
+def _document(kept: _Kept, command: str) -> Iterator[str]:
+    yield "# Stripes under limits"
+    yield ""
+    yield (
+        f"Made by `{command}`, on {os.cpu_count()} cores that others used too. Bytes; the need is the arena to reserve "
+        "on 32 bits, or the head where it says so. What stripes and limits are: [cascading.md](../cascading.md)."
     )
-
-
-def _run(kernels: str, mode: str, result: Result, ratio: float | None, options: Options) -> Run:
-    report = result.report
-    before, after = report.before, report.after
-    return Run(
-        kernels=kernels,
-        mode=mode,
-        head=after.arena_bytes,
-        proved=any(verdict.equal for verdict in report.equivalence.values())
-        and after.tflm.get("head") == after.arena_bytes,
-        required=after.required_bytes["32"],
-        extra_macs=after.macs / max(1, before.macs) - 1,
-        operators=after.operators,
-        file_bytes=report.file_bytes["after"],
-        ratio=ratio,
-        cascades=tuple(use.rule.removeprefix("cascade in ") for use in report.rewrites if "cascade" in use.rule),
-        samples=options.samples,
-        time_limit=options.time_limit,
+    yield from ("", "## The same bytes every time", "")
+    yield (
+        "SHA-256 of the file that `optimize` writes with its default options, proof included: twice, with "
+        f"{_LOAD} processes beside it that compute without end, and bound to one core and to two."
     )
+    yield ""
+    yield from table(" | ".join(("model", *_WAYS, "processor, s", "same")))
+    yield from (_same(name, found) for name, found in kept.models.items() if "same alone" in found)
+    yield from ("", "## A wider limit never needs more", "")
+    yield "The need under each limit, from narrow to wide; the rest as by default, without proof. `-`: not measured."
+    yield ""
+    yield from table("model | limits | narrow to wide | need | never more")
+    for name, found in kept.models.items():
+        yield from _monotone(name, found)
+    yield from _fronts(kept)
+
+
+def _same(name: str, found: dict[str, Any]) -> str:
+    runs = [found.get(f"same {way}", {}) for way in _WAYS]
+    digests = [run.get("digest", "-")[:12] for run in runs]
+    seconds = " / ".join(str(run.get("processor", "-")) for run in runs)
+    return row(name, *digests, seconds, "yes" if len(set(digests) - {"-"}) == 1 else "NO")
+
+
+def _monotone(name: str, found: dict[str, Any]) -> Iterator[str]:
+    for axis, limits in AXES.items():
+        runs = [found.get(" ".join(("limit", *each)), {}) for each in limits]
+        needs = [run["need"] for run in runs if "need" in run]
+        if not needs:
+            continue
+        said = ", ".join(_short(each) for each in limits)
+        texts = " / ".join(f"{run['need']:,}" if "need" in run else "-" for run in runs)
+        yield row(name, axis, said, texts, "yes" if all(a >= b for a, b in pairwise(needs)) else "NO")
+
+
+def _short(flags: Sequence[str]) -> str:
+    return flags[-1].removeprefix("--") if flags else "any"
+
+
+def _fronts(kept: _Kept) -> Iterator[str]:
+    yield from ("", "## The fronts", "")
+    yield (
+        "What `explore` finds: each point is the best under a limit, and no other one equals or beats it in all of "
+        "total, head, MACs, operators and bytes of file."
+    )
+    for name, found in kept.models.items():
+        for key, front in found.items():
+            if key.startswith("front "):
+                _, kernels, effort = key.split(" ")
+                yield from ("", f"### {name}, {kernels}, {effort}", "")
+                yield from table("point | total | head | MACs | operators | file | found with | stripes")
+                for number, point in enumerate([front["before"], *front["points"]]):
+                    yield _point(number, point, front["before"])
+
+
+def _point(number: int, point: dict[str, Any], before: dict[str, Any]) -> str:
+    macs = f"{100 * (point['macs'] / max(1, before['macs']) - 1):+.1f} %"
+    figures = point["total"], point["head"], macs, point["operators"], point["file_bytes"]
+    return row(number or "now", *figures, point["limits"] or "-", "; ".join(point["stripes"]) or "-")

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 from markdown_table import row, table
+from whole_run import WholeRun, whole_run
 
 from tflite_memopt.ir.change import OUT_OF_TIME
 
-_SECONDS = 900
 _COLUMNS = "model | kernels | stock | need | head | tail | operators | MACs | file | processor, s | clock, s | search"
-
-
-@dataclass(frozen=True)
-class WholeRun:
-    """One process of the tool: its report, and the seconds that it and its interpreters took."""
-
-    report: dict[str, Any]
-    processor: float
-    clock: float
 
 
 @click.command()
@@ -42,29 +25,11 @@ def search(models: tuple[Path, ...], output: Path | None, kernels: tuple[str, ..
     for model in models:
         for each in kernels:
             click.echo(f"{model.stem} {each}", err=True)
-            lines.append(_row(model.stem, each, whole_run(model, each, objective)))
+            lines.append(_row(model.stem, each, whole_run(model, ["--kernels", each, "--objective", objective])))
             if output is not None:
                 output.write_text("\n".join(lines) + "\n")
     if output is None:
         click.echo("\n".join(lines))
-
-
-def whole_run(model: Path, kernels: str, objective: str) -> WholeRun | str:
-    """Run the tool on a model; the last line of what it says where it gives no report."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.json"
-        flags = ["-o", f"{folder}/out.tflite", "--report", str(report), "--kernels", kernels, "--objective", objective]
-        command = [sys.executable, "-m", "tflite_memopt", "optimize", str(model), "--quiet", *flags]
-        started, before = time.monotonic(), _processor()
-        done = subprocess.run([*command, "--time-limit", str(_SECONDS)], capture_output=True, text=True, check=False)
-        if not report.exists():
-            return (done.stderr.strip().splitlines() or ["no report"])[-1]
-        return WholeRun(json.loads(report.read_text()), _processor() - before, time.monotonic() - started)
-
-
-def _processor() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _heading(objective: str) -> Iterator[str]:

@@ -5,10 +5,11 @@ scripts/bench arena FOLDER [-o docs/benchmarks/arena.md]       the head, permiss
 scripts/bench schedule FOLDER... [-o docs/benchmarks/schedule.md]    every scheduler, the papers' tables
 scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   every planner
 scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewriting adds to order and plan
-scripts/bench cascade SOURCE... [-o docs/benchmarks/cascade.md]      what stripes add to order, plan and rewriting
+scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md]   the search under its limits
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
+scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import click
 from bench_arena import arena
+from bench_batch import batch
 from bench_cascade import cascade
 from bench_devices import devices
 from bench_growth import growth
@@ -154,6 +156,7 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
 
 
 cli.add_command(arena)
+cli.add_command(batch)
 cli.add_command(cascade)
 cli.add_command(devices)
 cli.add_command(schedule)

@@ -345,3 +345,29 @@ def test_help_names_every_command() -> None:
     flags = run("optimize", "--help").stdout
     for name in ("--no-rewrite", "--no-reorder", "--no-cascade", "--allow-approximate", "--explain", "--io", "--halo"):
         assert name in flags
+
+
+def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tmp_path: Path) -> None:
+    output, quick = tmp_path / "out.tflite", ("--effort", "quick", "--samples", 2)
+    done = run("explore", source, "-o", output, "--budget", "1M", *quick, "--progress")
+    assert done.returncode == 0, done.stderr
+    assert "ways to run the model" in done.stdout
+    assert "fits 1 MB (total)" in done.stdout
+    assert "outputs equal" in done.stdout
+    assert "stripes for the smallest head" in done.stderr
+    assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
+    found = json.loads(run("explore", source, *quick, "--json").stdout)
+    rows = list(csv.DictReader(StringIO(run("explore", source, *quick, "--csv").stdout)))
+    assert [int(row["total"]) for row in rows[1:]] == [point["total"] for point in found["points"]]
+    assert (found["choice"]["point"], found["choice"]["fits"]) == (0, None)
+
+
+def test_a_budget_that_no_point_meets_says_what_binds_and_what_helps(tmp_path: Path) -> None:
+    source = tmp_path / "floats.tflite"
+    source.write_bytes(write_model(quantised_at_the_boundary()))
+    done = run("explore", source, "--budget", "16", "--effort", "quick")
+    assert done.returncode == 3
+    assert "NO point fits 16 bytes (total)" in done.stdout
+    assert "what limits it: " in done.stdout
+    assert "what would help: --io int8" in done.stdout
+    assert "what would help: --target" in done.stdout

@@ -17,7 +17,7 @@ LEVELS = (
     ("options",),
     ("memory", "equivalence"),
     ("cascade", "firmware", "report", "rewrite"),
-    ("batch", "oracle", "pipeline"),
+    ("batch", "explore", "oracle", "pipeline"),
     ("cli", "keras_model"),
     ("__init__", "__main__"),
 )

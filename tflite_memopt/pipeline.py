@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from .analysis.placeholders import mark_placeholders
 from .cascade.search import Cascaded, cascade
@@ -14,8 +13,8 @@ from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
-from .io import offline_plan, plan_label, positional_metadata
-from .io.files import read_file
+from .io import offline_plan, plan_label
+from .io.files import load
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
@@ -27,7 +26,7 @@ from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
 from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
-from .memory.label import label_of
+from .memory.label import attach_plan
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed, miscomputed
 from .memory.run_through import check_loops
@@ -52,8 +51,21 @@ class Result:
     report: Report
 
 
-def optimize(source: Source, options: Options = Options(), progress: Progress = lambda _: None) -> Result:
-    """Optimise a .tflite given as bytes or as a path.
+@dataclass(frozen=True)
+class Stages:
+    """What changes the graph: the searches of this package, or what another one has found for the same model."""
+
+    rewrite: Callable[[Model, KernelProfile, Options, Progress], Rewritten]
+    cascade: Callable[[Model, KernelProfile, Options, Progress], Cascaded]
+
+
+def optimize(
+    source: Source,
+    options: Options = Options(),
+    progress: Progress = lambda _: None,
+    stages: Stages | None = None,
+) -> Result:
+    """Optimise a .tflite given as bytes or as a path; ``stages``: None for the searches of this package.
 
     What makes a library need more, and what fails its proof, is left out: stripes first, then rewrites, then order and
     plan; the report's warnings say what failed. Raises a MemoptError: ModelFormatError or UnsupportedModelError for a
@@ -63,7 +75,7 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     with clock.stage("read"):
         progress("reading")
-        data, name = _load(source)
+        data, name = load(source)
         model = read_model(data)
         check_model(model)
         mark_placeholders(model, offline_plan.decode(model) or {})
@@ -78,7 +90,8 @@ def optimize(source: Source, options: Options = Options(), progress: Progress = 
 
     is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
     before = original.libraries if is_right else None
-    run = _Setting(shaped_file.data, profile, clock, progress, Interruption(options.keep_best, progress), looked_at, [])
+    interruption, stages = Interruption(options.keep_best, progress), stages or Stages(rewrite, cascade)
+    run = _Setting(shaped_file.data, profile, stages, clock, progress, interruption, looked_at, [])
     shaped, written, proof = _best_proved(run, options, before)
 
     inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
@@ -109,12 +122,20 @@ def _best_proved(
                 raise
             if options.keep_failures is not None:
                 save_failure(options.keep_failures, step, failure, run.looked_at)
-            dropped.append(f"{step} left out, since the result failed its proof; please report this model: {failure}")
+            dropped.append(f"{step} left out, since the result failed its proof; {_advice(attempt)}: {failure}")
             run.progress(dropped[-1])
             continue
         break
     run.notes[:] = (*dropped, *run.interruption.said, *run.notes)
     return shaped, written, proof
+
+
+def _advice(options: Options) -> str:
+    """What to do about a failed proof. A runner with other kernels than the plan is for has every right to differ."""
+    report = "please report this model"
+    if options.runner is None:
+        return report
+    return f"{report}, if the runner has the kernels that the plan is for ({options.profile.name})"
 
 
 @dataclass(frozen=True)
@@ -123,6 +144,7 @@ class _Setting:
 
     data: bytes
     profile: KernelProfile
+    stages: Stages
     clock: StageClock
     progress: Progress
     interruption: Interruption
@@ -153,7 +175,7 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
 
     with clock.stage("rewrite"):
         rewritten, options = interruption.during(
-            "rewriting", options, lambda each: rewrite(read_model(run.data), profile, each, progress)
+            "rewriting", options, lambda each: run.stages.rewrite(read_model(run.data), profile, each, progress)
         )
         offline_plan.detach(rewritten.model)
         plan_label.detach(rewritten.model)
@@ -161,7 +183,7 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
 
     with clock.stage("cascade"):
         cascaded, options = interruption.during(
-            "the search for stripes", options, lambda each: cascade(rewritten.model, profile, each, progress)
+            "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
         )
         model = cascaded.model
         check_model(model)
@@ -194,9 +216,7 @@ def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Pro
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):
-        offline_plan.attach(shaped.model, placement.offsets)
-        plan_label.attach(shaped.model, label_of(profile, placement))
-        gone = positional_metadata.detach_if_moved(shaped.model, read_model(run.data))
+        gone = attach_plan(shaped.model, profile, placement, read_model(run.data))
         run.notes[:] = [f"metadata '{name}' left out: it names operators by their old positions" for name in gone]
         written = write_model(shaped.model)
 
@@ -229,7 +249,7 @@ def analyze(
     ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
     """
     profile = profile_for(target, kernels)
-    data, name = _load(source)
+    data, name = load(source)
     model = read_model(data)
     check_model(model)
     mark_placeholders(model, offline_plan.decode(model) or {})
@@ -240,7 +260,7 @@ def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
     """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.proof.verify`."""
-    return prove_equal(_load(first)[0], _load(second)[0], options, progress)
+    return prove_equal(load(first)[0], load(second)[0], options, progress)
 
 
 def compare(
@@ -251,11 +271,5 @@ def compare(
     progress: Progress = lambda _: None,
 ) -> Comparison:
     """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
-    data, name = _load(source)
+    data, name = load(source)
     return compare_methods(read_model(data), name, schedulers, planners, options, progress)
-
-
-def _load(source: Source) -> tuple[bytes, str | None]:
-    if isinstance(source, bytes):
-        return source, None
-    return read_file(source), Path(source).name

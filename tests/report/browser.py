@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-MARKS = "[aria-roledescription='rect mark'], [aria-roledescription='bar']"
+MARKS = "[aria-roledescription='rect mark'], [aria-roledescription='bar'], [aria-roledescription='circle']"
 
 
 def installed_chromium() -> str | None:

@@ -18,11 +18,27 @@ from tflite_memopt import Options, Report, UsageError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
+from tflite_memopt.report.model import Advice, Choice, Exploration, FrontPoint
+from tflite_memopt.report.pictures.front import exploration_page, front_plot
 from tflite_memopt.report.pictures.pages import analysis_page, comparison_page, report_page
 from tflite_memopt.report.pictures.plot import plot_of
 
 OPTIONS = Options(verify=False, kernels="reference", objective="head", max_extra_macs=1.0, effort="quick")
 WIDTHS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
+EXPLORED = Exploration(
+    model="</title>&<script>.tflite",
+    target=None,
+    kernels="portable",
+    effort="normal",
+    before=FrontPoint(80_000, 73_728, 1_000_000, 15, 32_000, "", ()),
+    points=tuple(
+        FrontPoint(40_000 + 1000 * n, 30_000 - 100 * n, 1_300_000 - 60_000 * n, 40 + n, 36_000 + n, f"--limit {n}", ())
+        for n in range(5)
+    ),
+    searches=28,
+    choice=Choice("total", 32 * 1024, 0, False, ("the head is set by </script>",), (Advice("--io int8", "helps"),)),
+    warnings=("the clock",),
+)
 _ROWS = r"rows (\d+) to (\d+) of the (\d+) of (\S+)"
 in_chromium = pytest.mark.skipif(installed_chromium() is None, reason="no Chromium is installed")
 
@@ -57,6 +73,7 @@ def pages(report: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "analysis": analysis_page(tflite_memopt.analyze(data)),
         "comparison": comparison_page(tflite_memopt.compare(data, ("rpo", "best_first"), ("naive",))),
         "study": analysis_page(tflite_memopt.analyze(write_model(irregular_model()), sram=64 * 1024)),
+        "exploration": exploration_page(EXPLORED, True),
         "600": analysis_page(tflite_memopt.analyze(write_model(long_chain(600)))),
     }
     for name, text in made.items():
@@ -74,7 +91,7 @@ def marks(page: Any, chart: str) -> list[str]:
 
 @in_chromium
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "study", "600"])
+@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "study", "exploration", "600"])
 def test_it_draws_without_a_word_and_without_a_network(pages: dict[str, Path], name: str, width: str) -> None:
     with opened(pages[name], viewport=WIDTHS[width]) as found:
         charts = found.page.query_selector_all(".chart")
@@ -106,6 +123,20 @@ def test_every_tensor_and_operator_is_there_in_words(pages: dict[str, Path], rep
         assert set(made) == {"conv0", "depthwise1", "conv2"}
         assert all(each == set(range(32)) for each in made.values())
         assert found.page.title().startswith("</title>&<script>.tflite")
+
+
+@in_chromium
+def test_every_point_of_a_front_is_there_in_words(pages: dict[str, Path]) -> None:
+    with opened(pages["exploration"]) as found:
+        charts = [f"{price}-{ram}" for price in ("macs", "operators", "file_bytes") for ram in ("total", "head")]
+        for chart in charts:
+            said = marks(found.page, chart)
+            assert len(said) == 1 + len(EXPLORED.points)
+            assert said[0].startswith("now: RAM 80,000 bytes, head 73,728")
+            assert all(f"--limit {n}" in said[n + 1] for n in range(5))
+        text = found.page.inner_text("main")
+        assert "NO point fits 32 KB (total): point 1 is the nearest, 7,232 bytes too many" in text
+        assert "what would help: --io int8: helps" in text
 
 
 @in_chromium
@@ -165,6 +196,8 @@ def test_pictures_as_files(report: Report) -> None:
     words = {node.text for node in svg.iter() if node.text}
     assert {"before", "after", f"head: {report.after.arena_bytes:,} bytes"} <= words
     assert plot_of("x.png", {"now": report.arena["after"]}).startswith(b"\x89PNG")
+    front = ElementTree.fromstring(front_plot("x.svg", EXPLORED))
+    assert {"operators", "bytes of file", "head, bytes"} <= {node.text for node in front.iter() if node.text}
     with pytest.raises(UsageError, match=r"must end with \.svg or \.png"):
         plot_of("x.jpg", report.arena)
 

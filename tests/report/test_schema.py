@@ -15,6 +15,7 @@ import tflite_memopt
 from tests.models import dense_model, mobile_chain
 from tflite_memopt import Options, UsageError
 from tflite_memopt.equivalence.verdict import Verdict
+from tflite_memopt.explore import explore
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.model import Record, Verification, to_json
 from tflite_memopt.report.schema import KINDS, from_json, schema_text
@@ -30,6 +31,7 @@ def records() -> dict[str, Record]:
         "report": tflite_memopt.optimize(data, options).report,
         "analysis": tflite_memopt.analyze(data),
         "comparison": tflite_memopt.compare(data, ("rpo",), ("naive",)),
+        "exploration": explore(data, replace(options, max_extra_macs=1.0)).exploration,
         "verification": Verification(tflite_memopt.verify(data, data, options)),
     }
 

@@ -35,7 +35,7 @@ class Engine:
         try:
             yield from self._answers(function, jobs)
         except self._lost as error:
-            raise WorkersLostError(" ".join(str(error).split())[:200]) from error
+            raise WorkersLostError(" ".join(str(error).split()).partition(". ")[0]) from error
 
     def close(self) -> None:
         """Give workers back at once, whatever they are doing."""

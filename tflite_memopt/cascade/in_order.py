@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from ..analysis.bounds import io_lower_bound
@@ -16,7 +16,7 @@ from .arena_terms import arena_terms
 from .candidates import Candidates
 from .judge import Chosen, StripeJudge
 from .predict import Aim, OptionFinder
-from .rounds import Round, rounds
+from .rounds import Round, choices_of, limits_at, rounds
 from .select import BaseNeed, Selection
 from .stop import EmergencyStop
 from .striped_region import loop_forms, modes_of
@@ -51,10 +51,21 @@ class StripeSearch:
         Under a budget the narrowest limits come first, and the first that meets it ends the search. ``progress`` is
         told the share of the rounds that are done, and the least cost that is known.
         """
-        in_turn = self._rounds() if self._options.budget is None else reversed(self._rounds())
+        in_turn = self._rounds() if self._options.budget is None else self._rounds()[::-1]
+        return self.run_rounds(in_turn, known, progress)
+
+    def run_rounds(
+        self,
+        in_turn: Sequence[Round],
+        known: Cost,
+        progress: Callable[[float, Cost], None] = lambda *_: None,
+        start: Chosen = (),
+    ) -> Chosen:
+        """The best of these rounds, or ``start`` where none costs less; the rest as for ``run``."""
+        self._best = start
         for number, each in enumerate(in_turn):
             for batch in self._batches(each, known):
-                progress(number / len(self._rounds()), min(known, self.judge.cost(self._best)))
+                progress(number / len(in_turn), min(known, self.judge.cost(self._best)))
                 self._best = self.judge.best_of(batch, self._best, known.need)
                 if self._ends():
                     return self._best
@@ -104,10 +115,22 @@ class StripeSearch:
         return self._options.budget is not None and cost.need <= self._options.budget
 
     def _rounds(self) -> tuple[Round, ...]:
-        options, operators = self._options, len(self.model.main.operators)
+        options = self._options
         whole = self._terms.macs, self._work
-        limits = options.max_extra_macs, *whole, options.max_extra_operators, operators * 1000
+        limits = options.max_extra_macs, *whole, options.max_extra_operators, self._any_number
         return rounds(options.halos, *limits, loop_forms(options), options.max_extra_work)
+
+    def rounds_within(self, extra_macs: float, loops: bool) -> tuple[Round, ...]:
+        """The rounds of these limits alone, with loops or without; ``extra_macs`` is a fraction of the model's."""
+        options = self._options
+        operators = self._any_number if options.max_extra_operators is None else options.max_extra_operators
+        limits = limits_at(extra_macs, self._terms.macs, self._work, operators, options.max_extra_work)
+        forms = loop_forms(options)[::-1] if loops else [()]
+        return tuple(Round(halos, limits, each) for each in forms for halos in choices_of(options.halos))
+
+    @property
+    def _any_number(self) -> int:
+        return len(self.model.main.operators) * 1000
 
     def _candidates_of(self, each: Round, below: int) -> Candidates:
         """Loops whose need cannot be ``below`` so many bytes are not worked out."""

@@ -127,7 +127,11 @@ class StripeJudge:
 
     def striped(self, chosen: Chosen) -> Model:
         """A copy with these regions in stripes. Raises InfeasibleError where they cannot be."""
-        copied = copy_model(self._model)
-        apply_stripes(copied, chosen)
-        share_constants(copied, _LARGEST_OPERAND)
-        return copied
+        return stripe(copy_model(self._model), chosen)
+
+
+def stripe(model: Model, chosen: Chosen) -> Model:
+    """``model`` itself, with these regions in stripes. Raises InfeasibleError where they cannot be."""
+    apply_stripes(model, chosen)
+    share_constants(model, _LARGEST_OPERAND)
+    return model

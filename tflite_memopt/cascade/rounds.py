@@ -49,11 +49,21 @@ def rounds(
     tenth. ``any_number``: of operators, where there is no limit. ``loops``: forms of loop, from few to many.
     """
     rungs = (*(m for m in MACS if m < extra_macs), extra_macs)
-    works = {m: max(_LEAST_WORK, m) if extra_work is None else extra_work for m in rungs}
     operators = any_number if extra_operators is None else extra_operators
-    alone = [(halo,) for halo in halos] if len(halos) > 1 else []
-    every = product((*reversed(loops), ()), (tuple(halos), *alone), reversed(rungs))
+    chosen = product((*reversed(loops), ()), choices_of(halos), reversed(rungs))
     return tuple(
-        Round(chosen, SelectionLimits(int(model_macs * m), operators, int(model_work * works[m] * _SURE)), forms)
-        for forms, chosen, m in every
+        Round(halo, limits_at(m, model_macs, model_work, operators, extra_work), forms) for forms, halo, m in chosen
     )
+
+
+def choices_of(halos: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """What may be done with halos in a round: anything, and each way alone."""
+    return (tuple(halos), *((halo,) for halo in halos if len(halos) > 1))
+
+
+def limits_at(
+    extra_macs: float, model_macs: int, model_work: int, operators: int, extra_work: float | None
+) -> SelectionLimits:
+    """The limits of one rung; fractions as for ``rounds``."""
+    work = max(_LEAST_WORK, extra_macs) if extra_work is None else extra_work
+    return SelectionLimits(int(model_macs * extra_macs), operators, int(model_work * work * _SURE))

@@ -99,7 +99,7 @@ class _Cascading:
         search = self._searches[number]
         if not chosen:
             return Cascaded(self._own.model, (), ())
-        uses = tuple(_use(search, each, chosen, is_measured=False) for each in chosen)
+        uses = tuple(use_of(search.model, each) for each in chosen)
         return Cascaded(search.judge.striped(chosen), uses, (Refusal(_RULE, "the search", "interrupted"),))
 
     def _orders(self) -> list[tuple[int, ...]]:
@@ -152,11 +152,15 @@ class _Cascading:
         return Refusal(_RULE, label(operator), reason)
 
 
-def _use(search: StripeSearch, each: StripedRegion, best: Chosen, is_measured: bool = True) -> RewriteUse:
+def use_of(model: Model, each: StripedRegion, saved: int = 0) -> RewriteUse:
+    """What is said of a region of ``model`` in stripes; ``saved``: bytes, 0 where they were not worked out."""
+    names = tuple(label(operator) for operator in model.main.operators[each.first : each.end])
+    return RewriteUse(f"cascade in {_said(model, each)}", names, "exact", saved)
+
+
+def _use(search: StripeSearch, each: StripedRegion, best: Chosen) -> RewriteUse:
     without = tuple(other for other in best if other != each)
-    names = tuple(label(operator) for operator in search.model.main.operators[each.first : each.end])
-    saved = search.judge.cost(without).need - search.judge.cost(best).need if is_measured else 0
-    return RewriteUse(f"cascade in {_said(search.model, each)}", names, "exact", saved)
+    return use_of(search.model, each, search.judge.cost(without).need - search.judge.cost(best).need)
 
 
 def _said(model: Model, each: StripedRegion) -> str:

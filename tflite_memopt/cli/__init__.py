@@ -20,12 +20,13 @@ from .batch import batch
 from .codegen import codegen
 from .compare import compare
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
+from .explore import explore
 from .optimize import optimize
 from .report import report
 from .targets import targets
 from .verify import verify
 
-COMMANDS = (optimize, analyze, verify, compare, codegen, batch, report, targets)
+COMMANDS = (optimize, explore, analyze, verify, compare, codegen, batch, report, targets)
 
 
 @click.group(

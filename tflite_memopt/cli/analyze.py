@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from .exit_codes import OVER_BUDGET
-from .pictures import HTML, PLOT, check_files, check_pictures, pictures
+from .pictures import HTML, PLOT, arena_plot, check_files, check_pictures, pictures
 from .shared import FORCE, JSON, KERNELS, TARGET, csv_option, only_one_format, show
 from .types import ByteSize, ModelPath
 
@@ -74,7 +74,7 @@ def analyze(
     check_files((html_path, plot_path), (source,), force)
     before = None if baseline is None else read_file(baseline)
     analysis = run(source, kernels, target, sram)
-    write_files(pictures(html_path, lambda: analysis_page(analysis), plot_path, {"now": analysis.arena}))
+    write_files(pictures(html_path, lambda: analysis_page(analysis), plot_path, arena_plot({"now": analysis.arena})))
     if node_folder is not None:
         write_folder(node_folder, node_data(analysis.arena), (source,), force)
     if before is not None:

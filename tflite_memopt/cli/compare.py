@@ -16,11 +16,11 @@ from .shared import (
     QUIET,
     SEED,
     TARGET,
-    TIME_LIMIT,
     csv_option,
     only_one_format,
     progress_line,
     show,
+    time_limit_option,
 )
 from .types import ModelPath
 
@@ -43,7 +43,7 @@ from .types import ModelPath
 )
 @TARGET
 @KERNELS
-@TIME_LIMIT
+@time_limit_option(60.0)
 @SEED
 @JSON
 @csv_option("a method")
@@ -73,7 +73,7 @@ def compare(
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
     with progress_line(quiet) as say:
         comparison = run(source, names[0], names[1], Options(**chosen), say)
-    write_files(pictures(html_path, lambda: comparison_page(comparison), None, {}))
+    write_files(pictures(html_path, lambda: comparison_page(comparison)))
     if as_json:
         click.echo(to_json(comparison), nl=False)
         return

@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..options import EFFORTS, HALOS, IO, OBJECTIVES, REQUIRABLE, Options
+from ..options import HALOS, REQUIRABLE, Options
 from ..plan.methods import BEST as BEST_PLANNER
 from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import OVER_BUDGET
-from .pictures import HTML, PLOT, check_files, check_pictures, pictures
+from .pictures import HTML, PLOT, arena_plot, check_files, check_pictures, pictures
 from .shared import (
+    APPROXIMATE,
+    EFFORT,
     FORCE,
+    INPUTS,
+    IO_TYPES,
     JSON,
     KERNELS,
+    OBJECTIVE,
     QUIET,
     RUNNER,
     SAMPLES,
     SEED,
     TARGET,
+    TFLM_SINCE,
     TIME_LIMIT,
     csv_option,
     only_one_format,
     progress_line,
     show,
 )
-from .types import ByteSize, Date, ModelPath, Percent, Pin
+from .types import ByteSize, ModelPath, Percent, Pin
 
 if TYPE_CHECKING:
     from ..report.model import Report
@@ -63,11 +69,7 @@ _AS_IS = "as_is"
     "--no-reorder", is_flag=True, help="Run the operators in the order of the file, as --scheduler as_is does."
 )
 @click.option("--no-rewrite", is_flag=True, help="Take no concatenation apart and clean nothing up.")
-@click.option(
-    "--allow-approximate",
-    is_flag=True,
-    help="Also make changes that round integers once more. Outputs may then differ a little; the report says how far.",
-)
+@APPROXIMATE
 @click.option(
     "--no-cascade",
     is_flag=True,
@@ -101,20 +103,8 @@ _AS_IS = "as_is"
     "them in memory (rolling), or whichever is cheaper (both).",
 )
 @click.option("--no-loops", is_flag=True, help="Write stripes one after the other, never as one loop.")
-@click.option(
-    "--tflm-since",
-    type=Date(),
-    metavar="YYYY-MM-DD",
-    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present one]",
-)
-@click.option(
-    "--io",
-    type=click.Choice(IO),
-    default="keep",
-    show_default=True,
-    help="keep: the model takes and gives the same types as before. int8: it takes and gives the integers that it "
-    "computes with, so that your code must quantise inputs and read integer outputs.",
-)
+@TFLM_SINCE
+@IO_TYPES
 @click.option(
     "--pin",
     "pins",
@@ -123,14 +113,7 @@ _AS_IS = "as_is"
     metavar="TENSOR=OFFSET",
     help="Put this tensor at this byte of the arena, a multiple of 16. Repeat for more tensors.",
 )
-@click.option(
-    "--objective",
-    type=click.Choice(OBJECTIVES),
-    default="total",
-    show_default=True,
-    help="What is made as small as possible, and what --budget limits. total: the whole arena that your firmware "
-    "reserves. head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
-)
+@OBJECTIVE
 @click.option(
     "--budget",
     type=ByteSize(),
@@ -138,23 +121,12 @@ _AS_IS = "as_is"
     help="The RAM that you have, for example 64K, 64KiB or 0.5M. The search ends once the model fits, with the "
     "smallest price in computation; when it does not fit, the file is written all the same and the exit code is 3.",
 )
-@click.option(
-    "--effort",
-    type=click.Choice(EFFORTS),
-    default="normal",
-    show_default=True,
-    help="How many ways of cutting the model into stripes are tried. It counts work: every machine finds the same.",
-)
+@EFFORT
 @TIME_LIMIT
 @click.option("--all-kernels", is_flag=True, help="Also show which head the kernels of each other library would allow.")
 @SEED
 @SAMPLES
-@click.option(
-    "--inputs",
-    type=ModelPath,
-    metavar="X.npz",
-    help="Inputs of your own for the proof of equality: a NumPy file with an array for each input, by its name.",
-)
+@INPUTS
 @RUNNER
 @click.option(
     "--no-verify",
@@ -247,7 +219,9 @@ def optimize(
     with progress_line(quiet) as say:
         result = run(source, options_from_flags(**chosen), say)
     report = result.report
-    files = {output: result.model} | pictures(html_path, lambda: report_page(report), plot_path, report.arena)
+    files = {output: result.model} | pictures(
+        html_path, lambda: report_page(report), plot_path, arena_plot(report.arena)
+    )
     if report_path is not None:
         files[report_path] = to_json(report).encode()
     write_files(files)

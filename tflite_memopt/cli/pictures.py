@@ -25,7 +25,7 @@ PLOT = click.option(
     "plot_path",
     type=ModelPath,
     metavar="X.svg|X.png",
-    help="Write memory over time and the arena as a picture file. Needs tflite-memopt[report].",
+    help="Write the pictures as a file: memory over time and the arena, or the front. Needs tflite-memopt[report].",
 )
 
 
@@ -51,15 +51,27 @@ def check_pictures(html_path: Path | None, plot_path: Path | None) -> None:
         need(package)
 
 
-def pictures(
-    html_path: Path | None, page: Callable[[], bytes], plot_path: Path | None, arenas: Mapping[str, ArenaMap]
-) -> dict[Path, bytes]:
-    """The files that were asked for: the page, and the plot of ``arenas`` by title."""
-    from ..report.pictures.plot import plot_of
+def arena_plot(arenas: Mapping[str, ArenaMap]) -> Callable[[str], bytes]:
+    """What makes the plot of ``arenas``, by title, as a file of a name."""
 
+    def plot(name: str) -> bytes:
+        from ..report.pictures.plot import plot_of
+
+        return plot_of(name, arenas)
+
+    return plot
+
+
+def pictures(
+    html_path: Path | None,
+    page: Callable[[], bytes],
+    plot_path: Path | None = None,
+    plot: Callable[[str], bytes] = lambda _: b"",
+) -> dict[Path, bytes]:
+    """The files that were asked for: the page, and the plot."""
     files = {}
     if html_path is not None:
         files[html_path] = page()
     if plot_path is not None:
-        files[plot_path] = plot_of(plot_path.name, arenas)
+        files[plot_path] = plot(plot_path.name)
     return files

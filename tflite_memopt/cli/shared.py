@@ -11,12 +11,29 @@ import click
 
 from ..kernels.profiles import PROFILES
 from ..kernels.targets import TARGETS
+from ..options import EFFORTS, IO, OBJECTIVES
+from .types import Date, ModelPath
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+
+def time_limit_option(seconds: float) -> Callable[[_Command], _Command]:
+    """``--time-limit``, with this default."""
+    return click.option(
+        "--time-limit",
+        type=click.FloatRange(min=0),
+        default=seconds,
+        show_default=True,
+        metavar="SECONDS",
+        help="Emergency stop: the longest that each search may take. Without it striking, results are the same "
+        "everywhere.",
+    )
+
+
+TIME_LIMIT = time_limit_option(600.0)
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),
@@ -31,14 +48,7 @@ TARGET = click.option(
     help="Your core or chip, for its kernels and the exact size to reserve; 'tflite-memopt targets' says what each "
     "stands for. [default: any]",
 )
-TIME_LIMIT = click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Emergency stop: the longest that each search may take. Without it striking, results are the same everywhere.",
-)
+
 QUIET = click.option(
     "-q/ ",
     "--quiet/--progress",
@@ -67,6 +77,46 @@ SAMPLES = click.option(
     default=10,
     show_default=True,
     help="How many random inputs are compared at least, on each runtime.",
+)
+APPROXIMATE = click.option(
+    "--allow-approximate",
+    is_flag=True,
+    help="Also make changes that round integers once more. Outputs may then differ a little; the report says how far.",
+)
+TFLM_SINCE = click.option(
+    "--tflm-since",
+    type=Date(),
+    metavar="YYYY-MM-DD",
+    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present one]",
+)
+IO_TYPES = click.option(
+    "--io",
+    type=click.Choice(IO),
+    default="keep",
+    show_default=True,
+    help="keep: the model takes and gives the same types as before. int8: it takes and gives the integers that it "
+    "computes with, so that your code must quantise inputs and read integer outputs.",
+)
+OBJECTIVE = click.option(
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default="total",
+    show_default=True,
+    help="What is made as small as possible, and what --budget limits. total: the whole arena that your firmware "
+    "reserves. head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
+)
+EFFORT = click.option(
+    "--effort",
+    type=click.Choice(EFFORTS),
+    default="normal",
+    show_default=True,
+    help="How many ways of cutting the model into stripes are tried. It counts work: every machine finds the same.",
+)
+INPUTS = click.option(
+    "--inputs",
+    type=ModelPath,
+    metavar="X.npz",
+    help="Inputs of your own for the proof of equality: a NumPy file with an array for each input, by its name.",
 )
 
 

@@ -23,6 +23,11 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from error
 
 
+def load(source: bytes | str | os.PathLike[str]) -> tuple[bytes, str | None]:
+    """The bytes, and the name of the file that they come from. Raises as :func:`read_file`."""
+    return (source, None) if isinstance(source, bytes) else (read_file(source), Path(source).name)
+
+
 def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
     """Raise UsageError early when writing ``path`` would fail or destroy something.
 

@@ -1,13 +1,25 @@
-"""The label of a plan: what it was made for."""
+"""A plan written into its model, with a label that says what it was made for."""
 
 from __future__ import annotations
 
+from ..io import offline_plan, plan_label, positional_metadata
 from ..io.plan_label import PlanLabel
+from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from .arrange import ModelPlacement, reuse_in_force
 
 
-def label_of(profile: KernelProfile, placement: ModelPlacement) -> PlanLabel | None:
+def attach_plan(model: Model, profile: KernelProfile, placement: ModelPlacement, original: Model) -> tuple[str, ...]:
+    """Write the plan and its label into the model; the names of metadata that is left out.
+
+    That is what names operators by their positions in the ``original``, once they have moved.
+    """
+    offline_plan.attach(model, placement.offsets)
+    plan_label.attach(model, _label_of(profile, placement))
+    return positional_metadata.detach_if_moved(model, original)
+
+
+def _label_of(profile: KernelProfile, placement: ModelPlacement) -> PlanLabel | None:
     """The label to write beside a plan; None where there is no plan."""
     if not placement.offsets:
         return None

@@ -43,8 +43,14 @@ GUARANTEES: Mapping[str, str] = {
     "stripes": "exact: what optimize gives with the options of STRIPES",
     "optimized": "exact: what optimize gives",
 }
-PLAN = {"rewrite": False, "cascade": False, "verify": False}
-STRIPES = {"rewrite": False, "verify": False, "effort": "quick", "loops": False, "halos": ("recompute",)}
+PLAN: Mapping[str, Any] = {"rewrite": False, "cascade": False, "verify": False}
+STRIPES: Mapping[str, Any] = {
+    "rewrite": False,
+    "verify": False,
+    "effort": "quick",
+    "loops": False,
+    "halos": ("recompute",),
+}
 """Stripes one after the other, whose rows at the borders are computed twice; loops take far longer to search."""
 Candidate = bytes | str | os.PathLike[str] | Model | GraphSketch | Mapping[str, Any]
 """A .tflite as bytes or path, a model, or a graph without weights, as a sketch or as a dictionary."""

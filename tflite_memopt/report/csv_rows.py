@@ -1,4 +1,4 @@
-"""A row an operator, or a row a method, as CSV (RFC 4180)."""
+"""A row an operator, a method or a point, as CSV (RFC 4180)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from io import StringIO
 
 from ..memory.figures import ArenaMap, OperatorUse
-from .model import Comparison, MethodUse
+from .model import Comparison, Exploration, FrontPoint, MethodUse
 
 
 def operators_csv(arena: ArenaMap) -> str:
@@ -26,6 +26,13 @@ def methods_csv(comparison: Comparison) -> str:
     )
     columns = ["kind", *(each.name for each in fields(MethodUse))]
     return _csv(columns, ({"kind": kind, **asdict(use)} for kind, uses in kinds for use in uses))
+
+
+def points_csv(exploration: Exploration) -> str:
+    """The model as it came, and the points of the front."""
+    columns = [each.name for each in fields(FrontPoint)]
+    rows = (asdict(point) for point in (exploration.before, *exploration.points))
+    return _csv(columns, ({**row, "stripes": "; ".join(row["stripes"])} for row in rows))
 
 
 def _csv(columns: Sequence[str], rows: Iterable[dict[str, object]]) -> str:

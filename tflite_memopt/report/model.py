@@ -12,6 +12,7 @@ from ..ir.change import Refusal, RewriteUse
 from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
+from ..options import Objective
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,58 @@ class Verification:
     verdicts: dict[str, Verdict]
 
 
-Record = Report | Analysis | Comparison | Verification
+@dataclass(frozen=True)
+class FrontPoint:
+    """One way to run a model: the arena to reserve (``total``) and its head, and what they are paid with.
+
+    ``limits``: those under which it was found, as flags of ``optimize``. ``stripes``: of each region that has some.
+    """
+
+    total: int
+    head: int
+    macs: int
+    operators: int
+    file_bytes: int
+    limits: str
+    stripes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The point that ``budget`` picks, by its position in the front: the cheapest that ``fits``, or the nearest.
+
+    ``objective``: what the budget limits. Without a budget the smallest, and ``fits`` is None. ``limits`` and
+    ``advice``: what limits that point and what would help, as in a report; empty where nobody asked.
+    """
+
+    objective: Objective
+    budget: int | None
+    point: int
+    fits: bool | None
+    limits: tuple[str, ...]
+    advice: tuple[Advice, ...]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What ``explore`` found: the Pareto front of RAM against MACs, operators and file bytes.
+
+    ``before``: the model as it came. ``points``: the front, the smallest total first. ``searches``: limits on stripes
+    under which was searched.
+    """
+
+    model: str | None
+    target: str | None
+    kernels: str
+    effort: str
+    before: FrontPoint
+    points: tuple[FrontPoint, ...]
+    searches: int
+    choice: Choice
+    warnings: tuple[str, ...]
+
+
+Record = Report | Analysis | Comparison | Verification | Exploration
 """What commands print as JSON."""
 SCHEMA_VERSION = "1.0"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
@@ -202,6 +254,7 @@ _KINDS: dict[type[Any], str] = {
     Analysis: "analysis",
     Comparison: "comparison",
     Verification: "verification",
+    Exploration: "exploration",
 }
 
 

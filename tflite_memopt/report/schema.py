@@ -11,19 +11,21 @@ from typing import Any
 
 from ..errors import UsageError
 from .extras import need
-from .model import SCHEMA_VERSION, Analysis, Comparison, Record, Report, Verification, schema_id
+from .model import SCHEMA_VERSION, Analysis, Comparison, Exploration, Record, Report, Verification, schema_id
 
 KINDS: Mapping[str, type[Any]] = {
     "report": Report,
     "analysis": Analysis,
     "comparison": Comparison,
     "verification": Verification,
+    "exploration": Exploration,
 }
 _COMMANDS = {
     "report": "optimize --report and optimize --json",
     "analysis": "analyze --json",
     "comparison": "compare --json",
     "verification": "verify --json",
+    "exploration": "explore --json",
 }
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _INFINITE = {"enum": ["inf", "-inf"], "type": "string"}
@@ -31,7 +33,7 @@ _INFINITE = {"enum": ["inf", "-inf"], "type": "string"}
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """The JSON Schema of a kind of output: ``report``, ``analysis``, ``comparison``, ``verification``."""
+    """The JSON Schema of a kind of output: one of ``KINDS``."""
     adapter = need("pydantic").TypeAdapter(KINDS[kind])
     made: dict[str, Any] = _with_infinity(adapter.json_schema(mode="serialization"))
     extra = {

@@ -33,18 +33,18 @@ def memory_over_time(arena: ArenaMap, top: int, look: Appearance) -> Chart:
     """A bar an operator: bytes alive. A line over it: the highest byte of the arena in use. A dashed one: the head."""
     alt = need("altair")
     bars = (
-        _chart(step_rows(arena))
+        inline_chart(step_rows(arena))
         .mark_rect(fill=look.bar, stroke=None)
         .encode(
             x=_time(alt, arena),
             x2="end:Q",
             y=_bytes(alt, "bytes", top, "bytes in use"),
             y2=alt.datum(0),
-            **_said(alt, _STEP),
+            **described(alt, _STEP),
         )
     )
     reach = (
-        _chart(step_rows(arena))
+        inline_chart(step_rows(arena))
         .mark_rule(stroke=look.ink, strokeWidth=1.5, aria=False)
         .encode(x="start:Q", x2="end:Q", y="reach:Q")
     )
@@ -60,7 +60,7 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
         legend=alt.Legend(title=None, orient="bottom", columns=4),
     )
     boxes = (
-        _chart(tensor_rows(arena))
+        inline_chart(tensor_rows(arena))
         .mark_rect(stroke=look.ink, strokeWidth=0.5, fillOpacity=0.75)
         .encode(
             x=_time(alt, arena),
@@ -68,7 +68,7 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
             y=_bytes(alt, "offset", top, "address in the arena"),
             y2="top:Q",
             color=colour,
-            **_said(alt, _TENSOR),
+            **described(alt, _TENSOR),
         )
     )
     return (boxes + _head_line(alt, arena, look)).properties(height=_HEIGHTS["arena"])
@@ -78,14 +78,14 @@ def macs_chart(arena: ArenaMap, look: Appearance) -> Chart:
     """A bar an operator: its multiply-accumulates."""
     alt = need("altair")
     return (
-        _chart(step_rows(arena))
+        inline_chart(step_rows(arena))
         .mark_rect(fill=look.bar, stroke=None)
         .encode(
             x=_time(alt, arena),
             x2="end:Q",
             y=alt.Y("macs:Q", axis=alt.Axis(title="multiply-accumulates", format="~s", tickCount=4)),
             y2=alt.datum(0),
-            **_said(alt, _STEP),
+            **described(alt, _STEP),
         )
         .properties(height=_HEIGHTS["macs"])
     )
@@ -108,20 +108,20 @@ def stripes_chart(before: ArenaMap, after: ArenaMap, look: Appearance) -> Chart 
     )
     side = alt.Y("low:Q", scale=alt.Scale(domain=[len(layers), 0]), axis=axis)
     frames = (
-        _chart(layers)
+        inline_chart(layers)
         .mark_rect(fill=None, stroke=look.ink, strokeDash=[3, 2])
         .encode(
             x=alt.X("start:Q", axis=alt.Axis(title="step", format="d"), scale=alt.Scale(zero=False)),
             x2="end:Q",
             y=side,
             y2="high:Q",
-            **_said(alt, ("name",)),
+            **described(alt, ("name",)),
         )
     )
     boxes = (
-        _chart(stripes)
+        inline_chart(stripes)
         .mark_rect(fill=look.bar, fillOpacity=0.75, stroke=look.ink, strokeWidth=0.5)
-        .encode(x="start:Q", x2="end:Q", y=side, y2="high:Q", **_said(alt, _STRIPE))
+        .encode(x="start:Q", x2="end:Q", y=side, y2="high:Q", **described(alt, _STRIPE))
     )
     return (frames + boxes).properties(height=max(60, 44 * len(layers)))
 
@@ -140,15 +140,15 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
     ]
     order = alt.Y("method:N", sort=None, axis=alt.Axis(title=None))
     bars = (
-        _chart(rows)
+        inline_chart(rows)
         .mark_bar(fill=look.bar)
         .encode(
             x=alt.X("bytes:Q", axis=alt.Axis(title=title, format=",d", tickCount=5)),
             y=order,
-            **_said(alt, ("method", "bytes", "bound")),
+            **described(alt, ("method", "bytes", "bound")),
         )
     )
-    bounds = _chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="bound:Q", y=order)
+    bounds = inline_chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="bound:Q", y=order)
     return (bars + bounds).properties(height=24 * len(rows) + 10)
 
 
@@ -166,8 +166,12 @@ def savings_chart(models: Sequence[ModelRow], look: Appearance) -> Chart:
     ]
     order = alt.Y("model:N", sort=None, axis=alt.Axis(title=None, labelLimit=260))
     size = alt.X("before:Q", axis=alt.Axis(title="bytes to reserve", format=",d", tickCount=5))
-    bars = _chart(rows).mark_bar(fill=look.bar).encode(x=size, y=order, **_said(alt, ("model", "before", "after")))
-    now = _chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="after:Q", y=order)
+    bars = (
+        inline_chart(rows)
+        .mark_bar(fill=look.bar)
+        .encode(x=size, y=order, **described(alt, ("model", "before", "after")))
+    )
+    now = inline_chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="after:Q", y=order)
     return (bars + now).properties(height=24 * len(rows) + 10)
 
 
@@ -186,14 +190,14 @@ def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
     ]
     colours = alt.Scale(domain=["order of the file", "best order"], range=[look.quiet, look.bar])
     return (
-        _chart(rows)
+        inline_chart(rows)
         .mark_bar(stroke=look.ink, strokeWidth=0.5)
         .encode(
             x=alt.X("memory:N", sort=None, axis=alt.Axis(title="fast memory", labelAngle=0)),
             xOffset=alt.XOffset("order:N", sort=None),
             y=alt.Y("bytes:Q", axis=alt.Axis(title="bytes to and from outside", format=",d", tickCount=5)),
             color=alt.Color("order:N", scale=colours, legend=alt.Legend(title=None, orient="bottom")),
-            **_said(alt, ("memory", "order", "bytes")),
+            **described(alt, ("memory", "order", "bytes")),
         )
         .properties(height=_HEIGHTS["time"])
     )
@@ -207,21 +211,21 @@ def orders_chart(study: SramStudy, look: Appearance) -> Chart:
         {"peak": peak, "share": number / count, "said": f"{100 * number / count:.1f} % need at most {peak:,} bytes"}
         for peak, number in last.items()
     ]
-    line = _chart(rows).mark_line(interpolate="step-after", color=look.bar, aria=False)
-    points = _chart(rows).mark_bar(color=look.bar, size=2, opacity=0.4)
+    line = inline_chart(rows).mark_line(interpolate="step-after", color=look.bar, aria=False)
+    points = inline_chart(rows).mark_bar(color=look.bar, size=2, opacity=0.4)
     share = alt.Y("share:Q", axis=alt.Axis(title="share of random orders", format="%"), scale=alt.Scale(domain=[0, 1]))
     peak = alt.X("peak:Q", axis=alt.Axis(title="largest working set, bytes", format=",d", tickCount=5))
     marks = [
         {"peak": study.own_peak, "word": "file", "y": 0.95},
         {"peak": study.best_peak, "word": "best", "y": 0.85},
     ]
-    rules = _chart(marks).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(x="peak:Q")
+    rules = inline_chart(marks).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(x="peak:Q")
     words = (
-        _chart(marks)
+        inline_chart(marks)
         .mark_text(align="left", dx=4, fill=look.ink, aria=False)
         .encode(x="peak:Q", y="y:Q", text="word:N")
     )
-    drawn = line.encode(x=peak, y=share) + points.encode(x="peak:Q", y="share:Q", **_said(alt, ("peak", "share")))
+    drawn = line.encode(x=peak, y=share) + points.encode(x="peak:Q", y="share:Q", **described(alt, ("peak", "share")))
     return (drawn + rules + words).properties(height=_HEIGHTS["time"])
 
 
@@ -246,10 +250,11 @@ _STEP = ("number", "operator", "output", "bytes", "reach", "macs")
 _TENSOR = ("name", "shape", "type", "operator", "bytes", "offset", "role")
 _STRIPE = ("name", "operator", "first", "last", "bytes")
 _COUNTED = ("number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share", "before", "after")
-_NUMBERS = frozenset(_COUNTED)
+_NUMBERS = frozenset((*_COUNTED, "ram", "price"))
 
 
-def _chart(rows: Sequence[Row]) -> Chart:
+def inline_chart(rows: Sequence[Row]) -> Chart:
+    """A chart whose data is part of it."""
     alt = need("altair")
     return alt.Chart(alt.InlineData(values=list(rows)))
 
@@ -266,12 +271,12 @@ def _bytes(alt: Any, field: str, top: int, title: str) -> Any:
 
 def _head_line(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
     rows = [{"head": arena.head, "said": f"head: {arena.head:,} bytes"}]
-    line = _chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="head:Q")
-    label = _chart(rows).mark_text(align="right", dy=-6, fill=look.ink, aria=False)
+    line = inline_chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="head:Q")
+    label = inline_chart(rows).mark_text(align="right", dy=-6, fill=look.ink, aria=False)
     return line + label.encode(x=alt.datum(max(1, arena.end - 1)), y="head:Q", text="said:N")
 
 
-def _said(alt: Any, fields: Sequence[str]) -> dict[str, Any]:
+def described(alt: Any, fields: Sequence[str]) -> dict[str, Any]:
     """Tooltip for the mouse, and a sentence for keyboard and screen reader."""
     shown = [
         alt.Tooltip(f"{field}:Q", format=",") if field in _NUMBERS else alt.Tooltip(f"{field}:N") for field in fields

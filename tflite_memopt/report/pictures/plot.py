@@ -1,4 +1,4 @@
-"""Memory over time and the arena as a picture file, for papers and READMEs."""
+"""Charts as a picture file, for papers and READMEs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ def check_plot(name: str) -> None:
 
 
 def plot_of(name: str, arenas: Mapping[str, ArenaMap]) -> bytes:
-    """The picture as a file of the kind that ``name`` says; ``arenas``: models by title, on one scale."""
-    check_plot(name)
-    alt, convert = need("altair"), need("vl_convert")
+    """Memory over time and the arena, of models by title, on one scale."""
+    alt = need("altair")
     top = round(_ROOM * max(arena.head for arena in arenas.values()))
     columns = [
         alt.vconcat(*(chart.properties(width=_WIDTH) for chart in _shown(arena, top))).properties(title=title)
         for title, arena in arenas.items()
     ]
-    made = alt.hconcat(*columns).configure(**FILE.config()).to_dict()
+    return picture_of(name, alt.hconcat(*columns))
+
+
+def picture_of(name: str, chart: Chart) -> bytes:
+    """A chart as a file of the kind that ``name`` says."""
+    check_plot(name)
+    convert, made = need("vl_convert"), chart.configure(**FILE.config()).to_dict()
     if name.endswith(".svg"):
         svg: str = convert.vegalite_to_svg(made)
         return svg.encode()

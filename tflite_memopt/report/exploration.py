@@ -1,0 +1,127 @@
+"""What ``explore`` found: which points are the front, which one a budget picks, and the table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..options import Objective, Options
+from .model import Choice, Exploration, FrontPoint, Report
+from .sizes import in_words
+from .summary import limits_of
+
+
+def flags_of(options: Options) -> str:
+    """The limits under which a point was found, as flags of ``optimize``."""
+    flags = [f"--objective {options.objective}"]
+    if not options.rewrite:
+        flags.append("--no-rewrite")
+    if not options.cascade:
+        return " ".join([*flags, "--no-cascade"])
+    flags += [] if options.loops else ["--no-loops"]
+    return " ".join([*flags, f"--max-extra-macs {100 * options.max_extra_macs:g}%"])
+
+
+def figures_of(point: FrontPoint) -> tuple[int, ...]:
+    """What counts: bytes of RAM, and what they are paid with."""
+    return point.total, point.head, point.macs, point.operators, point.file_bytes
+
+
+def front_of(points: Sequence[FrontPoint]) -> tuple[FrontPoint, ...]:
+    """Those that no other one equals or beats in every figure, the smallest total first; of equal ones the first."""
+    kept: list[FrontPoint] = []
+    for point in sorted(points, key=figures_of):
+        own = figures_of(point)
+        if not any(all(a <= b for a, b in zip(figures_of(other), own, strict=True)) for other in kept):
+            kept.append(point)
+    return tuple(kept)
+
+
+def need_of(point: FrontPoint, objective: Objective) -> int:
+    """The bytes that the objective counts."""
+    return point.total if objective == "total" else point.head
+
+
+def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | None) -> Choice:
+    """The cheapest point within the budget; the smallest where none is, or where there is no budget."""
+    needs = [need_of(point, objective) for point in points]
+    within = [at for at, need in enumerate(needs) if budget is not None and need <= budget]
+
+    def price(at: int) -> tuple[int, ...]:
+        point = points[at]
+        return point.macs, point.operators, point.file_bytes, needs[at]
+
+    at = min(within, key=price) if within else min(range(len(points)), key=lambda each: (needs[each], price(each)))
+    return Choice(objective, budget, at, None if budget is None else bool(within), (), ())
+
+
+def with_reasons(exploration: Exploration, report: Report) -> Exploration:
+    """With what limits the chosen point, and what would help, from the report on it."""
+    choice = exploration.choice
+    limits = limits_of(report.after, report.bounds, choice.objective == "head")
+    return replace(exploration, choice=replace(choice, limits=limits, advice=report.summary.advice))
+
+
+def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
+    """What ``explore`` shows: a row a point; ``is_chosen``: whether one of them was asked for."""
+    table = Table(title=Text(exploration.model or "model"), title_justify="left")
+    for column in ("", "RAM to reserve", "head", "MACs", "operators", "file", "found with"):
+        table.add_column(column, justify="left" if column == "found with" else "right")
+    table.add_row("now", *_cells(exploration.before, exploration.before))
+    for number, point in enumerate(exploration.points, 1):
+        is_bold = is_chosen and number == exploration.choice.point + 1
+        table.add_row(str(number), *_cells(point, exploration.before), style="bold" if is_bold else None)
+    parts: list[RenderableType] = [Text(headline_of(exploration), style="bold"), table]
+    if is_chosen:
+        parts.append(Text("\n".join(choice_lines(exploration))))
+    parts += [Text(f"warning: {warning}", style="yellow") for warning in exploration.warnings]
+    return Group(*parts)
+
+
+def headline_of(exploration: Exploration) -> str:
+    """One line: how many points, and the RAM from the first to now."""
+    points, before = exploration.points, exploration.before
+    least, head = min(point.total for point in points), min(point.head for point in points)
+    return (
+        f"{len(points)} ways to run the model: RAM from {least:,} bytes, head from {head:,}; now {before.total:,} and "
+        f"{before.head:,}"
+    )
+
+
+def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
+    yield f"{point.total:,}"
+    yield f"{point.head:,}"
+    yield extra_macs(point, before)
+    yield f"{point.operators:,}"
+    yield f"{point.file_bytes:,}"
+    yield point.limits
+
+
+def extra_macs(point: FrontPoint, before: FrontPoint) -> str:
+    """The MACs beyond those of the model as it came."""
+    return f"{100 * (point.macs - before.macs) / max(1, before.macs):+.1f} %"
+
+
+def choice_lines(exploration: Exploration) -> Iterable[str]:
+    """The point that was picked and why; where it does not fit, what limits it and what would help."""
+    choice = exploration.choice
+    point, number = exploration.points[choice.point], choice.point + 1
+    need, what = need_of(point, choice.objective), "RAM" if choice.objective == "total" else "head"
+    if choice.budget is None:
+        yield f"point {number} needs least {what}: {need:,} bytes"
+        return
+    size = in_words(choice.budget)
+    if choice.fits:
+        yield (
+            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it has fewest "
+            "multiply-accumulates, then operators, then bytes of file"
+        )
+        return
+    over = need - choice.budget
+    yield f"NO point fits {size} ({choice.objective}): point {number} is the nearest, {over:,} bytes too many"
+    yield from (f"  what limits it: {line}" for line in choice.limits)
+    yield from (f"  what would help: {each.option}: {each.text}" for each in choice.advice)
