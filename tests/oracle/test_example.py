@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +27,9 @@ def example() -> Any:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sys.path.insert(0, str(FOLDER))
     try:
-<<<<<<< HEAD
-        module = import_module("architecture_search")
-    finally:
-        sys.path.remove(str(FOLDER))
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return module
-=======
         return importlib.import_module("architecture_search")
     finally:
         sys.path.remove(str(FOLDER))
->>>>>>> 2bda0050ed83504e533832408fe5d5f5385a3970
 
 
 @pytest.fixture(scope="module")
