@@ -26,19 +26,20 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.work import model_work
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
 _HEADER = (
     "model | stock head | tail | smallest arena | our head | tail | smallest arena | `required_bytes` | off by "
-    "| outputs | instructions | seconds"
+    "| outputs | instructions | estimated | seconds"
 )
 _MOST_INSTRUCTIONS = 1.1
 
 _EXPLANATION = """Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:
 `required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and in one of
-exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together. `seconds`: of the
-optimisation, without a proof.
+exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together. `estimated`: the
+same as the search for stripes reckons it (`tflite_memopt/memory/work.py`). `seconds`: of the optimisation, unproved.
 """
 _OF_DISTANCES = """Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or
 that of the reference kernels lets share memory was tried at all distances, in steps of 16;
@@ -94,6 +95,7 @@ class Row:
     promised: int = 0
     outputs: int = 0
     differing: int = 0
+    estimated: float = 0.0
     seconds: float = 0.0
     failed: str = ""
     refused: str = ""
@@ -108,7 +110,8 @@ class Row:
         below = " **too small**" if self.promised < self.ours.smallest else ""
         worse = " **above stock**" if self.promised > self.stock.smallest else ""
         required = f"{self.promised:,}{worse}"
-        return [self.model, *first, required, f"{off:+.2f} %{below}", self._said(), self._time(), f"{self.seconds:.0f}"]
+        time = self._time(), f"{self.estimated:.3f}", f"{self.seconds:.0f}"
+        return [self.model, *first, required, f"{off:+.2f} %{below}", self._said(), *time]
 
     def _said(self) -> str:
         if self.failed:
@@ -301,8 +304,10 @@ def _measure(job: _Job) -> Row:
         if run.ran
     )
     seconds = result.report.seconds["total"]
+    prices = job.options.profile.prices
+    estimated = model_work(read_model(result.model), prices) / max(1, model_work(read_model(data), prices))
     figures = Figures.of(stock), Figures.of(ours)
-    return Row(name, *figures, promised, len(stock.arrays), wrong, seconds, _plain(exact.error or ""))
+    return Row(name, *figures, promised, len(stock.arrays), wrong, estimated, seconds, _plain(exact.error or ""))
 
 
 def _plain(error: str) -> str:

@@ -9,6 +9,7 @@ scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md] 
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
+scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import click
 from bench_arena import arena
+from bench_batch import batch
 from bench_cascade import cascade
 from bench_devices import devices
 from bench_growth import growth
@@ -154,6 +156,7 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
 
 
 cli.add_command(arena)
+cli.add_command(batch)
 cli.add_command(cascade)
 cli.add_command(devices)
 cli.add_command(schedule)

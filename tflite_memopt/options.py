@@ -65,7 +65,7 @@ class Options:
     scheduler: str = "best_first"
     planner: str = "best"
     effort: Effort = "normal"
-    time_limit: float = 60.0
+    time_limit: float = 600.0
     seed: int = 0
     samples: int = 10
     inputs: str | os.PathLike[str] | None = None

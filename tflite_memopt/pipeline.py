@@ -122,12 +122,20 @@ def _best_proved(
                 raise
             if options.keep_failures is not None:
                 save_failure(options.keep_failures, step, failure, run.looked_at)
-            dropped.append(f"{step} left out, since the result failed its proof; please report this model: {failure}")
+            dropped.append(f"{step} left out, since the result failed its proof; {_advice(attempt)}: {failure}")
             run.progress(dropped[-1])
             continue
         break
     run.notes[:] = (*dropped, *run.interruption.said, *run.notes)
     return shaped, written, proof
+
+
+def _advice(options: Options) -> str:
+    """What to do about a failed proof. A runner with other kernels than the plan is for has every right to differ."""
+    report = "please report this model"
+    if options.runner is None:
+        return report
+    return f"{report}, if the runner has the kernels that the plan is for ({options.profile.name})"
 
 
 @dataclass(frozen=True)

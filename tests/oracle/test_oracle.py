@@ -136,7 +136,7 @@ def test_every_kind_of_candidate_has_the_same_answer(model: Any, tmp_path: Path)
     sketch = sketch_of(made)
     as_fields = {
         "tensors": {name: {**each.__dict__, "shape": list(each.shape)} for name, each in sketch.tensors.items()},
-        "operators": [each.__dict__ for each in sketch.operators],
+        "operators": [{**each.__dict__, "inputs": list(each.inputs)} for each in sketch.operators],
         "inputs": list(sketch.inputs),
         "outputs": list(sketch.outputs),
     }

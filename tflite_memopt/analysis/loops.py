@@ -125,7 +125,8 @@ class _Followed:
     def __init__(self, graph: Graph) -> None:
         self._inputs = graph.inputs
         self._operators = [operator for operator in graph.operators if operator.name in _RULES]
-        read = {tensor for operator in graph.operators for tensor in operator.present_inputs()}
+        followed = (operator for operator in graph.operators if operator.name in _RULES or operator.name in _PARTS)
+        read = {tensor for operator in followed for tensor in operator.present_inputs()}
         constants = ((tensor, _constant(tensor)) for tensor in (*read, *graph.outputs) if _is_counter(tensor))
         self._constants = {tensor: each for tensor, each in constants if each is not None}
 
@@ -150,7 +151,7 @@ def _constant(tensor: Tensor) -> tuple[int, ...] | None:
     found = None
     if tensor.is_constant:
         found = values(tensor) if tensor.dtype is DType.BOOL else integers(tensor)
-    return None if found is None else tuple(int(each) for each in found.ravel())
+    return None if found is None else tuple(found.ravel().tolist())
 
 
 def _add(operator: Operator, inputs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -16,11 +16,11 @@ from .shared import (
     QUIET,
     SEED,
     TARGET,
-    TIME_LIMIT,
     csv_option,
     only_one_format,
     progress_line,
     show,
+    time_limit_option,
 )
 from .types import ModelPath
 
@@ -43,7 +43,7 @@ from .types import ModelPath
 )
 @TARGET
 @KERNELS
-@TIME_LIMIT
+@time_limit_option(60.0)
 @SEED
 @JSON
 @csv_option("a method")

@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+
+def time_limit_option(seconds: float) -> Callable[[_Command], _Command]:
+    """``--time-limit``, with this default."""
+    return click.option(
+        "--time-limit",
+        type=click.FloatRange(min=0),
+        default=seconds,
+        show_default=True,
+        metavar="SECONDS",
+        help="Emergency stop: the longest that each search may take. Without it striking, results are the same "
+        "everywhere.",
+    )
+
+
+TIME_LIMIT = time_limit_option(600.0)
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),
@@ -33,14 +48,7 @@ TARGET = click.option(
     help="Your core or chip, for its kernels and the exact size to reserve; 'tflite-memopt targets' says what each "
     "stands for. [default: any]",
 )
-TIME_LIMIT = click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Emergency stop: the longest that each search may take. Without it striking, results are the same everywhere.",
-)
+
 QUIET = click.option(
     "-q/ ",
     "--quiet/--progress",

@@ -18,7 +18,7 @@ class SearchLimit:
     randomised method repeatable.
     """
 
-    time_limit: float = 60.0
+    time_limit: float = 600.0
     seed: int = 0
     work: float = 1.0
 

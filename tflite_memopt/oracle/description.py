@@ -27,8 +27,8 @@ _MOST_VALUES = 64
 class TensorSketch:
     """A tensor. ``type`` as NumPy calls it. ``is_constant``: it is in the file and takes no RAM.
 
-    ``scales``: how many quantisation scales it has, 0 for none. ``values`` of a small constant on which it depends
-    what an operator does, such as paddings, axes or where a slice begins.
+    ``scales``: how many quantisation scales it has, 0 for none, along ``axis``. ``values`` of a small constant on which
+    it depends what an operator does, such as paddings, axes or where a slice begins.
     """
 
     shape: tuple[Dimension, ...]
@@ -36,6 +36,7 @@ class TensorSketch:
     is_constant: bool = False
     scales: Dimension = 1
     values: tuple[int, ...] | None = None
+    axis: int = 0
 
     @property
     def dtype(self) -> DType:
@@ -50,13 +51,14 @@ class OperatorSketch:
     """An operator by the names of the TFLite schema, such as ``CONV_2D``; its tensors by name, None for one left out.
 
     ``options`` are the fields of the schema's table that are not its defaults, such as ``padding``, 0 for SAME and 1
-    for VALID, or ``strideH``.
+    for VALID, or ``strideH``. ``table`` is the table's name, such as ``Conv2DOptions``: only a file needs it.
     """
 
     name: str
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+    table: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,19 +107,15 @@ def sketch_from(fields: Mapping[str, Any]) -> GraphSketch:
     Raises UsageError when a field is missing or unknown.
     """
     try:
-        tensors = {name: _tensor_from(each) for name, each in fields["tensors"].items()}
-        operators = tuple(
-            OperatorSketch(each["name"], tuple(each["inputs"]), tuple(each["outputs"]), each.get("options", {}))
-            for each in fields["operators"]
-        )
+        tensors = {name: TensorSketch(**_with_tuples(each)) for name, each in fields["tensors"].items()}
+        operators = tuple(OperatorSketch(**_with_tuples(each)) for each in fields["operators"])
         return GraphSketch(tensors, operators, tuple(fields["inputs"]), tuple(fields["outputs"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"this describes no graph: {error!r}; it needs tensors, operators, inputs, outputs") from error
 
 
-def _tensor_from(fields: Mapping[str, Any]) -> TensorSketch:
-    given: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()}
-    return TensorSketch(**given)
+def _with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()}
 
 
 def sketch_of(model: Model) -> GraphSketch:
@@ -133,6 +131,7 @@ def sketch_of(model: Model) -> GraphSketch:
             tuple(None if tensor is None else names[tensor] for tensor in each.inputs),
             tuple(names[tensor] for tensor in each.outputs),
             {} if each.options is None else dict(each.options.fields),
+            "" if each.options is None else each.options.kind,
         )
         for each in graph.operators
     )
@@ -141,12 +140,13 @@ def sketch_of(model: Model) -> GraphSketch:
 
 
 def _sketched(tensor: Tensor) -> TensorSketch:
-    scales = 0 if tensor.quantization is None else tensor.quantization.scale.size
+    quantization = tensor.quantization
+    scales, axis = (0, 0) if quantization is None else (quantization.scale.size, quantization.axis)
     values = None
     if tensor.is_constant and tensor.dtype in (DType.INT32, DType.INT64) and tensor.elements <= _MOST_VALUES:
         assert tensor.buffer.data is not None
         values = tuple(np.frombuffer(tensor.buffer.data.tobytes(), tensor.dtype.label).tolist())
-    return TensorSketch(tensor.shape, tensor.dtype.label, tensor.is_constant, scales, values)
+    return TensorSketch(tensor.shape, tensor.dtype.label, tensor.is_constant, scales, values, axis)
 
 
 def model_of(sketch: GraphSketch) -> Model:
@@ -159,17 +159,31 @@ def model_of(sketch: GraphSketch) -> Model:
     model.opcodes.extend(codes.values())
     for each in sketch.operators:
         inputs = tuple(None if name is None else made[name] for name in each.inputs)
-        options = OperatorOptions("", each.options)
+        options = OperatorOptions(each.table, each.options) if each.table or each.options else None
         graph.add_operator(Operator(codes[each.name], inputs, tuple(made[name] for name in each.outputs), options))
     graph.inputs = tuple(made[name] for name in sketch.inputs)
     graph.outputs = tuple(made[name] for name in sketch.outputs)
     return model
 
 
+def with_random_weights(sketch: GraphSketch, seed: int = 0) -> Model:
+    """The sketch as a model that can be written and run, to measure a candidate before it is trained."""
+    model, draw = model_of(sketch), np.random.default_rng(seed)
+    for tensor in model.main.tensors:
+        if tensor.is_constant and sketch.tensors[tensor.name].values is None:
+            kind = np.dtype(tensor.dtype.label)
+            drawn = draw.normal(size=tensor.shape) if kind.kind == "f" else draw.integers(-100, 100, tensor.shape)
+            tensor.buffer = Buffer(np.frombuffer(drawn.astype(kind).tobytes(), np.uint8))
+            model.buffers.append(tensor.buffer)
+        elif tensor.is_constant:
+            model.buffers.append(tensor.buffer)
+    return model
+
+
 def tensor_of(name: str, sketch: TensorSketch, empty: Buffer) -> Tensor:
     """One tensor; ``empty`` is the buffer of all that are no constants."""
     shape, dtype = tuple(_at(d, 0) for d in sketch.shape), sketch.dtype
-    tensor = Tensor(name, shape, dtype, empty, _quantization(_at(sketch.scales, 0)))
+    tensor = Tensor(name, shape, dtype, empty, _quantization(_at(sketch.scales, 0), sketch.axis))
     if sketch.is_constant:
         tensor.buffer = Buffer(_data(sketch, tensor.elements * dtype.packed_bits // 8))
     return tensor
@@ -181,7 +195,7 @@ def _data(sketch: TensorSketch, nbytes: int) -> npt.NDArray[np.uint8]:
     return np.frombuffer(np.asarray(sketch.values, sketch.dtype.label).tobytes(), np.uint8)
 
 
-def _quantization(scales: int) -> Quantization | None:
+def _quantization(scales: int, axis: int) -> Quantization | None:
     if not scales:
         return None
-    return Quantization(np.ones(scales, np.float32), np.zeros(scales, np.int64))
+    return Quantization(np.ones(scales, np.float32), np.zeros(scales, np.int64), axis)

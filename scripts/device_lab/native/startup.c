@@ -39,8 +39,24 @@ static void recover(void) {
   longjmp(fault_recovery, 1);
 }
 
+static int is_thread_mode(void) {
+  uint32_t exception;
+  __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
+  return exception == 0;
+}
+
+/* A call through a null pointer finds a vector there: the handlers are then called as functions. In an arena that is
+   too small TFLM does that with the table of a class that it has written over. */
+static void recover_if_called(void) {
+  if (is_thread_mode() && fault_recovery_is_set) {
+    fault_recovery_is_set = 0;
+    recover();
+  }
+}
+
 /* `frame`: r0-r3, r12, lr, pc, xPSR as they were at the fault. */
 __attribute__((used)) static void handle_fault(uint32_t *frame) {
+  recover_if_called();
   if (fault_recovery_is_set) {
     fault_recovery_is_set = 0;
     frame[6] = (uint32_t)recover & ~1u;
@@ -92,6 +108,7 @@ static int split_arguments(void) {
 }
 
 void Reset_Handler(void) {
+  recover_if_called(); /* RAM is all zero when QEMU starts */
 #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
   *reg(0xE000ED88) |= 0xFu << 20; /* CPACR: CP10, CP11 (FPU and MVE) */
 #endif

@@ -17,12 +17,13 @@ class TreeSettings:
 
     The switches turn the techniques off one by one: ``decomposes`` splits the search in time, ``ranks_anew`` orders
     each part by itself, ``canonical`` leaves out placements that rest on nothing, ``infers`` closes nodes by their
-    sections, ``orderings`` take turns, ``halves`` looks half way between the bound and the best plan, not at the bound
-    alone. None of them changes what is proved in the end. ``compiles`` takes the compiled tree where it is installed.
+    sections, ``orderings`` take turns, ``halves`` looks half way between the bound and the best plan and nearer to the
+    plan, not at the bound alone. None of them changes what is proved in the end. ``compiles`` takes the compiled tree
+    where it is installed.
     """
 
     work_limit: int = 200_000_000
-    work_per_pair: int = 5_000
+    work_per_pair: int = 8_000
     decomposes: bool = True
     ranks_anew: bool = True
     canonical: bool = True

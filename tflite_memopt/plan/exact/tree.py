@@ -17,6 +17,9 @@ its own.
 Source: Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning" (ASPLOS 2023),
 for canonical solutions, section inference, temporal decomposition and the orderings. Decomposition inside the search
 is this project's.
+
+It is one file, longer than others here: compiled functions reach those of another module only by declarations that
+the plain source cannot carry, so that a split would make every call of the inner loop one of Python.
 """
 
 from __future__ import annotations

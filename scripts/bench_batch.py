@@ -1,0 +1,288 @@
+"""Many models: what engines cost, what the oracle answers, and what a million candidates would take.
+
+Measured in pieces that are kept as JSON in a folder: docs/benchmarks/batch.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from bench_batch_page import write_page
+
+from tests.oracle.cells import cell_network
+from tflite_memopt.batch.engines import Engine, open_engine
+from tflite_memopt.batch.find import find_models
+from tflite_memopt.batch.job import BatchSetting, ModelOutcome, WorkerLimits
+from tflite_memopt.batch.run import BatchPlan, BatchState, run_batch
+from tflite_memopt.batch.store import FILE_NAME, open_store
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import Model
+from tflite_memopt.options import Options
+from tflite_memopt.oracle.description import sketch_of
+from tflite_memopt.oracle.levels import RAM_EFFORTS, RamOracle
+from tflite_memopt.pipeline import optimize
+
+_TARGET = "cortex-m4"
+_OPTIONS = Options(target=_TARGET, verify=False, rewrite=False, cascade=False)
+_WIDTHS, _RESOLUTIONS = (4, 8, 12, 16), (16, 20, 24)
+_ENGINES = {"one process": 1, "two processes": 2, "Dask, two workers": 2}
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def candidate(seed: int) -> Model:
+    """The candidate of a number: one of twelve sizes, two cells of three nodes."""
+    return cell_network(seed, _WIDTHS[seed % 4], _RESOLUTIONS[seed % 3], cells=2, nodes=3)
+
+
+@click.group()
+def batch() -> None:
+    """Figures on many models, measured in pieces and kept in a folder; `page` puts them together."""
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--count", default=1000, show_default=True)
+@click.option("--engine", type=click.Choice(["bare loop", *_ENGINES]), required=True)
+@click.option("--kill", is_flag=True, help="Kill a worker when a third is done.")
+def engine(folder: Path, count: int, engine: str, kill: bool) -> None:
+    """Candidates on one engine: models a second, and the time outside of the work itself."""
+    files = _candidates(folder, count)
+    output = folder / f"out {engine}"
+    measured = _bare(files) if engine == "bare loop" else _run(output, files, engine, kill)
+    _keep(folder, f"engine {engine}{', a worker killed' if kill else ''}", measured)
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--count", default=2000, show_default=True)
+def limits(folder: Path, count: int) -> None:
+    """What the one process that sends jobs and writes rows can do: jobs that are refused at once, and writing alone."""
+    nothing = folder / "nothing"
+    nothing.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        (nothing / f"{number:06}.tflite").write_bytes(b"%d" % number)
+    files = sorted(nothing.iterdir())
+    rates = {name: _run(folder / "limits", files, name, kill=False)["rate"] for name in list(_ENGINES)[1:]}
+    known = folder / "out two processes"
+    figures = {"writes_a_second": _writes(folder, known), "bytes_a_row": _bytes(known)}
+    _keep(folder, "limits", {"jobs_a_second": rates, **figures})
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--count", default=10_000, show_default=True)
+@click.option("--slow", default=100, show_default=True, help="How many the search for stripes is run on.")
+def oracle(folder: Path, count: int, slow: int) -> None:
+    """Median and 99th percentile of every effort of the oracle, and of the bounds of a whole family."""
+    asked, sketches = RamOracle.on(_TARGET), [sketch_of(candidate(seed)) for seed in range(count)]
+    seconds: dict[str, list[float]] = {}
+    for effort in RAM_EFFORTS[1:]:
+        seconds[effort] = []
+        for sketch in sketches[: slow if effort == "stripes" else count]:
+            started = time.process_time()
+            asked.ram(sketch, effort)
+            seconds[effort].append(time.process_time() - started)
+        click.echo(f"{effort}: {statistics.median(seconds[effort]) * 1e3:.2f} ms", err=True)
+        _keep(folder, f"oracle {effort}", _percentiles(seconds[effort]))
+    for name, found in _family_seconds(count).items():
+        _keep(folder, f"oracle family, {name}", _percentiles(found))
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--count", default=200, show_default=True)
+def errors(folder: Path, count: int) -> None:
+    """Every effort against a whole run without the proof; goes on where it was ended."""
+    asked, path = RamOracle.on(_TARGET), folder / "errors.json"
+    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    for seed in range(len(rows), count):
+        model = candidate(seed)
+        found: dict[str, int] = {effort: int(asked.ram(sketch_of(model), effort)) for effort in RAM_EFFORTS}
+        whole = optimize(write_model(model), Options(target=_TARGET, verify=False)).report.after
+        rows.append({**found, "whole": whole.required_for_target})
+        path.write_text(json.dumps(rows))
+        click.echo(f"{seed}: {rows[-1]}", err=True)
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path))
+def page(folder: Path, output: Path) -> None:
+    """Write the page of all that is in FOLDER."""
+    write_page(folder, output)
+
+
+def _keep(folder: Path, name: str, measured: dict[str, Any]) -> None:
+    (folder / f"{name}.json").write_text(json.dumps(measured, indent=1))
+    click.echo(f"{name}: {measured}", err=True)
+
+
+def _candidates(folder: Path, count: int) -> list[Path]:
+    models = folder / "candidates"
+    models.mkdir(parents=True, exist_ok=True)
+    files = [models / f"{seed:06}.tflite" for seed in range(count)]
+    for seed, path in enumerate(files):
+        if not path.exists():
+            path.write_bytes(write_model(candidate(seed)))
+    return files
+
+
+def _bare(files: list[Path]) -> dict[str, Any]:
+    """The loop that one would write by hand: read, optimise, keep the report."""
+    optimize(files[0].read_bytes(), _OPTIONS)  # what is loaded on first use
+    started, work = time.monotonic(), 0.0
+    for path in files:
+        work += optimize(path.read_bytes(), _OPTIONS).report.seconds["total"]
+    wall = time.monotonic() - started
+    return {"workers": 1, "models": len(files), "wall": wall, "work": work, "rate": len(files) / wall}
+
+
+def _run(output: Path, files: list[Path], name: str, kill: bool) -> dict[str, Any]:
+    for each in output.glob(f"{FILE_NAME}*"):
+        each.unlink()
+    output.mkdir(exist_ok=True)
+    workers = _ENGINES[name]
+    with _engine(name, output) as opened, open_store(output, is_new=True) as store:
+        setting = BatchSetting(optimize, _OPTIONS, WorkerLimits(shares=workers))
+        plan = BatchPlan(find_models([str(each) for each in files]), frozenset(), output, setting, keeps_models=False)
+        clock = _Clock()
+        run_batch(plan, opened, store, _Killer(clock, len(files) // 3) if kill else clock)
+        columns, rows = store.table()
+        events = store.events()
+    work = [json.loads(row[columns.index("times")]).get("total", 0.0) for row in rows]
+    wall, timed = clock.last - clock.first, len(rows) - 1
+    return {
+        "workers": workers,
+        "models": len(rows),
+        "distinct": len({row[columns.index("content")] for row in rows}),
+        "done": sum(row[columns.index("status")] == "done" for row in rows),
+        "wall": wall,
+        "work": sum(work) * timed / len(rows),
+        "rate": timed / wall,
+        "events": events,
+    }
+
+
+class _Clock:
+    """When the first and the last model were written down: to start workers is no part of the rate."""
+
+    def __init__(self) -> None:
+        self.first = self.last = 0.0
+
+    def __call__(self, *_: object) -> None:
+        self.last = time.monotonic()
+        self.first = self.first or self.last
+
+
+class _Killer:
+    """A clock that also kills the worker of the model that comes after so many others."""
+
+    def __init__(self, clock: _Clock, after: int) -> None:
+        self._clock, self._after = clock, after
+
+    def __call__(self, state: BatchState, name: str, outcome: ModelOutcome | None) -> None:
+        self._clock(state, name, outcome)
+        if outcome is not None and state.done == self._after:
+            os.kill(int(outcome.worker.rpartition(":")[2]), signal.SIGKILL)
+
+
+@contextmanager
+def _engine(name: str, folder: Path) -> Iterator[Engine]:
+    if not name.startswith("Dask"):
+        with open_engine(_ENGINES[name], None) as opened:
+            yield opened
+        return
+    with dask_cluster(folder, _ENGINES[name]) as address, open_engine(1, address) as opened:
+        yield opened
+
+
+@contextmanager
+def dask_cluster(folder: Path, workers: int) -> Iterator[str]:
+    """A scheduler and workers of one thread, processes of their own; the scheduler's address."""
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
+    common = ["--scheduler-file", str(file), "--no-dashboard"]
+    start: Callable[..., Any] = subprocess.Popen
+    scheduler = start([sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", *common], **quiet)
+    flags = ["--nthreads", "1", "--nworkers", str(workers)]
+    worker = start([sys.executable, "-m", "distributed.cli.dask_worker", *flags, *common], **quiet)
+    try:
+        while not file.exists() or not file.read_text():
+            time.sleep(0.05)
+        yield str(json.loads(file.read_text())["address"])
+    finally:
+        for process in (worker, scheduler):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _writes(folder: Path, known: Path) -> float:
+    """Rows a second that the file of results takes, each with a whole report."""
+    with open_store(known) as store:
+        columns, rows = store.table()
+    report = next(row[columns.index("report")] for row in rows)
+    output = folder / "writes"
+    output.mkdir(exist_ok=True)
+    for each in output.glob(f"{FILE_NAME}*"):
+        each.unlink()
+    with open_store(output, is_new=True) as store:
+        key, started = store.keep_options(_OPTIONS), time.monotonic()
+        for number in range(1000):
+            store.record(key, str(number), ModelOutcome("done", content=str(number), report=report))
+        return 1000 / (time.monotonic() - started)
+
+
+def _bytes(known: Path) -> float:
+    """Bytes of the file of results for each row."""
+    with open_store(known) as store:
+        return (known / FILE_NAME).stat().st_size / len(store.table()[1])
+
+
+def _percentiles(seconds: list[float]) -> dict[str, Any]:
+    cut = np.percentile(seconds, [50, 99])
+    return {"count": len(seconds), "median": float(cut[0]), "p99": float(cut[1]), "most": max(seconds)}
+
+
+def _family_seconds(count: int) -> dict[str, list[float]]:
+    """Processor seconds a candidate for the bounds of one graph at many widths and resolutions, of ten graphs."""
+    seconds: dict[str, list[float]] = {"at first": [], "again": []}
+    for seed in range(10):
+        asked, family = RamOracle.on(_TARGET), _family(seed, count)
+        for each in seconds.values():
+            started = time.process_time()
+            asked.bounds(family)
+            each.append((time.process_time() - started) / count)
+    return seconds
+
+
+def _family(seed: int, count: int) -> Any:
+    """A candidate's graph at ``count`` pairs of width and resolution: dimensions are scaled from two that are known."""
+    draw = np.random.default_rng(seed)
+    widths, rows = draw.integers(1, 33, count), 2 * draw.integers(2, 33, count)
+    small, tall, wide = (sketch_of(cell_network(seed, w, r, 2, 3)) for w, r in ((4, 12), (4, 16), (8, 12)))
+    tensors = {}
+    for name, each in small.tensors.items():
+        others = tall.tensors[name].shape, wide.tensors[name].shape
+        shape = []
+        for own, by_rows, by_width in zip(each.shape, *others, strict=True):
+            # A dimension that follows the resolution has its slope there, one that follows the width there.
+            slope_rows, slope_width = (by_rows - own) / 4, (by_width - own) / 4
+            is_fixed = slope_rows == slope_width == 0
+            varied = own + slope_rows * (rows - 12) + slope_width * (widths - 4)
+            shape.append(own if is_fixed else np.asarray(varied, np.int64))
+        tensors[name] = replace(each, shape=tuple(shape))
+    return replace(small, tensors=tensors)

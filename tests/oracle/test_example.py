@@ -1,0 +1,59 @@
+"""The example of a search with Optuna: what it finds fits both budgets, and TFLM takes the arena that was said."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.device.runners import runner
+from tflite_memopt import Options, RamOracle, optimize
+from tflite_memopt.equivalence.external_runner import run_external
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.oracle.description import with_random_weights
+from tflite_memopt.oracle.levels import PLAN
+
+optuna = pytest.importorskip("optuna")
+FOLDER = Path(__file__).parent.parent.parent / "docs" / "examples"
+
+
+@pytest.fixture(scope="module")
+def example() -> Any:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module("architecture_search")
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(scope="module")
+def found(example: Any) -> Any:
+    return example.search(trials=60)
+
+
+def test_it_stays_within_both_budgets(example: Any, found: Any) -> None:
+    assert example.RAM_BUDGET // 2 < found.ram <= example.RAM_BUDGET
+    assert found.ram.macs <= example.MAC_BUDGET
+    assert found.turned_away["bound"] > 0
+    assert found.turned_away["MACs"] > 0
+
+
+def test_the_answer_is_the_head_that_tflm_measures(found: Any) -> None:
+    data = write_model(with_random_weights(found.graph))
+    report = optimize(data, Options(kernels="reference", samples=1, rewrite=False, cascade=False)).report
+    assert report.equivalence["tflm"].equal
+    assert RamOracle.on(kernels="reference").ram(found.graph, "plan").head == report.after.tflm["head"]
+
+
+def test_the_answer_is_the_smallest_arena_on_a_cortex_m7(example: Any, found: Any) -> None:
+    data = write_model(with_random_weights(found.graph))
+    planned = optimize(data, Options(target=example.TARGET, **PLAN)).model
+    run = run_external(runner("cortex-m7-cmsis-nn"), planned, seeded_inputs(read_model(planned), 1, 0))
+    assert run.ran, run.error
+    assert run.smallest_arena == found.ram

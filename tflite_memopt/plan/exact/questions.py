@@ -1,0 +1,96 @@
+"""Whether a group of items fits, asked at one capacity after the other: from the bound up, from the best plan down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...graph.search_limit import WorkAllowance
+from .run import CapacitySearch, SearchRun
+from .tree import LIMIT, NONE
+
+_PARTS = (2, 4, 8, 16, 32)
+"""Below the best plan by such a part of what lies between it and the bound."""
+
+
+@dataclass
+class BestOfGroup:
+    """Best offsets of one group (none yet), the bytes that they take, and the proved bound."""
+
+    offsets: tuple[int, ...]
+    top: int
+    bound: int
+
+
+@dataclass
+class CapacityQuestions:
+    """Whether a group fits into so many bytes, asked at one capacity after the other; ``visited`` counts nodes."""
+
+    search: CapacitySearch
+    best: BestOfGroup
+    allowance: WorkAllowance
+    visited: int = 0
+
+    def is_open(self) -> bool:
+        """Whether the best plan is above the bound, and something may still be spent on it."""
+        return self.best.top > self.best.bound and not self.allowance.is_spent()
+
+    def raise_bound(self, rules: Sequence[str], nodes: int) -> None:
+        """Ask at the bound; as long as the answer is no, ask ever further above it.
+
+        So a bound that is far too low does not creep up by a few bytes a time.
+        """
+        best, grain = self.best, self.search.group.grain
+        step = 0
+        while self.is_open():
+            capacity = best.bound + min(step, (best.top - best.bound - 1) // 2 // grain * grain)
+            if self._ask(capacity, rules, nodes) != NONE:
+                break
+            step = max(2 * step, grain)
+
+    def find_bound(self) -> None:
+        """Raise the bound to the smallest capacity that a single node does not refute: by bisection."""
+        best, grain = self.best, self.search.group.grain
+        high = best.top
+        while best.bound < high and self.is_open():
+            capacity = max(best.bound, (best.bound + high - 1) // 2 // grain * grain)
+            if self._ask(capacity, self.search.rules[:1], 1) != NONE:
+                high = min(capacity, best.top)
+
+    def lower_top(self, rules: Sequence[str], nodes: int) -> None:
+        """Ask half way between the bound and the best plan, as long as there is an answer; then nearer to the plan.
+
+        A plan may be easy to find a little below the best one where half the way is too far. The nearest questions
+        get fewer nodes, so that the far ones are not kept waiting; but always enough to place every item once.
+        """
+        best, grain = self.best, self.search.group.grain
+        fewest = 2 * len(self.search.group.items)
+        for part in _PARTS:
+            end = NONE
+            while end != LIMIT and self.is_open():
+                capacity = (best.top - 1 - (best.top - 1 - best.bound) // part) // grain * grain
+                if capacity <= best.bound:
+                    return
+                end = self._ask(capacity, rules, max(fewest, min(nodes, 4 * nodes // part)))
+
+    def _ask(self, capacity: int, rules: Sequence[str], nodes: int) -> int:
+        """Every rule in turn, until one has an answer; how the last one ended."""
+        end = LIMIT
+        for rule in rules:
+            if end != LIMIT or self.allowance.is_spent():
+                break
+            found = self.search.run(capacity, rule, nodes, self.allowance)
+            self.visited += found.nodes
+            self._learn(capacity, found)
+            end = found.end
+        return end
+
+    def _learn(self, capacity: int, found: SearchRun) -> None:
+        """Take over a plan or a proof."""
+        group = self.search.group
+        if found.offsets:
+            self.best.offsets = found.offsets
+            self.best.top = max(offset + item.size for offset, item in zip(found.offsets, group.items, strict=True))
+        elif found.is_proof:
+            # All arenas are multiples of the grain.
+            self.best.bound = capacity - capacity % group.grain + group.grain
