@@ -2,7 +2,8 @@
 
 Three things differ from ``method.py``. A search step is limited in seconds, so that two machines may disagree. The next
 soft budget follows the printed formulas: after "timeout" half the budget, after "no solution" the mean of the last two.
-And nothing stands behind it: where it ends without a schedule, the answer is the order of the file.
+And nothing stands behind it: where it ends without a schedule, or has more states than
+memory allows, the answer is the order of the file.
 
 Source: Ahn et al., "Ordering Chaos" (MLSys 2020), section 3.2, Algorithm 2.
 """

@@ -102,10 +102,10 @@ class ProgramLimits:
 
     peak: float = math.inf
     width: float = math.inf
-    step_seconds: float = math.inf
     states: int = MOST_STATES
     visited: int = MOST_VISITED
     allowance: WorkAllowance = field(default_factory=lambda: WorkAllowance(1 << 60, SearchLimit(math.inf)))
+    step_seconds: float = math.inf
 
 
 class SearchOutcome(Enum):
