@@ -16,6 +16,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from ...graph.bit_sets import bits, set_of, union
+from ...graph.clock import deadline_in
 from ...graph.dependency_graph import DependencyGraph, dependency_graph
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..memory_graph import MemoryGraph
@@ -93,10 +94,10 @@ def operator_sequence(graph: MemoryGraph, order: tuple[int, ...]) -> OperatorSeq
 
 @dataclass(frozen=True)
 class ProgramLimits:
-    """``peak`` in bytes prunes (the soft budget). ``width`` is the most states in a level, the paper's limit T.
+    """``peak`` in bytes prunes (the soft budget). ``width`` is the most states in a level: a search step of the paper.
 
-    ``states`` is the most in two levels, ``visited`` in all. The ``allowance`` counts runs of a unit, in all
-    searches that share it.
+    ``step_seconds`` is the paper's own limit on a step, T. ``states`` is the most in two levels, ``visited`` in all.
+    The ``allowance`` counts runs of a unit, in all searches that share it.
     """
 
     peak: float = math.inf
@@ -104,6 +105,7 @@ class ProgramLimits:
     states: int = MOST_STATES
     visited: int = MOST_VISITED
     allowance: WorkAllowance = field(default_factory=lambda: WorkAllowance(1 << 60, SearchLimit(math.inf)))
+    step_seconds: float = math.inf
 
 
 class SearchOutcome(Enum):
@@ -151,10 +153,10 @@ class DynamicProgram:
     def _next_level(self) -> SearchOutcome:
         """UnitRun one more unit from every state of the level."""
         level: dict[int, PartialSchedule] = {}
-        outcome = SearchOutcome.SOLUTION
+        outcome, deadline = SearchOutcome.SOLUTION, deadline_in(self._limits.step_seconds)
         for state in self._level.values():
             self._expand(state, level)
-            outcome = self._outcome(len(level))
+            outcome = SearchOutcome.TIMEOUT if deadline.has_passed() else self._outcome(len(level))
             if outcome is not SearchOutcome.SOLUTION:
                 break
         self._visited += len(level)

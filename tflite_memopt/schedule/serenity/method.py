@@ -101,7 +101,7 @@ class _BudgetedSearch:
 
     def _program(self, limits: dp.ProgramLimits) -> dp.ProgramResult:
         start = dp.PartialSchedule(0, self._graph.alive_at_start, 0)
-        found = dp.DynamicProgram(_operators(self._graph), limits).search(start)
+        found = dp.DynamicProgram(operators_of(self._graph), limits).search(start)
         self._states += found.states
         return found
 
@@ -114,6 +114,6 @@ class _BudgetedSearch:
         return ScheduleAnswer(best, lower_bound, self._states, self._allowance.stopped_by_clock)
 
 
-def _operators(graph: MemoryGraph) -> tuple[dp.OperatorSequence, ...]:
+def operators_of(graph: MemoryGraph) -> tuple[dp.OperatorSequence, ...]:
     """Every operator as a unit of its own."""
     return tuple(dp.operator_sequence(graph, (v,)) for v in range(len(graph.needs)))

@@ -1,0 +1,104 @@
+"""The cells that SERENITY measures, as problems, and what the orders of TensorFlow Lite, SERENITY and ours need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+from bench_cells import cells_of
+
+from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.ir.model import Model
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.plan.methods import solve as solve_plan
+from tflite_memopt.plan.problem import PlanProblem
+from tflite_memopt.schedule.check import peak_of
+from tflite_memopt.schedule.methods import solve
+from tflite_memopt.schedule.off_chip import off_chip_traffic
+from tflite_memopt.schedule.problem import ScheduleProblem
+from tflite_memopt.schedule.serenity.as_printed import serenity_as_printed
+
+NETWORKS = ("darts_cell", "swiftnet", "randwire1", "randwire2", "randwire3")
+CAPACITIES = (32, 64, 128, 256)
+"""KB on the chip, as in Figure 11."""
+KB = 1024
+_INT8 = 4
+"""An int8 activation has a quarter of a float's bytes; SERENITY's sizes are those of int8."""
+
+
+@dataclass(frozen=True)
+class OrderUse:
+    """Bytes of one order: its peak, its arena by Greedy by Size, its traffic at each of ``CAPACITIES``."""
+
+    peak: int
+    arena: int
+    traffic: tuple[int, ...]
+    seconds: float = 0.0
+    is_solved: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell under the file's order, SERENITY's as printed, and our default."""
+
+    name: str
+    operators: int
+    own: OrderUse
+    printed: OrderUse
+    ours: OrderUse
+
+
+def cell_models(sources: Sequence[Path]) -> Iterator[tuple[str, Model]]:
+    """The cells of the networks among files, or folders of .tflite; DARTS's is a network of its own in the zoo."""
+    files = {file.stem: file for path in sources for file in (path.glob("*.tflite") if path.is_dir() else [path])}
+    for name in NETWORKS:
+        data = files[name].read_bytes()
+        cells = [("", data)] if name == "darts_cell" else list(cells_of(data))
+        for letter, cell in cells:
+            model = read_model(cell)
+            drop_dead_tensors(model)
+            yield f"{name} {letter}".strip(), model
+
+
+def measured(name: str, model: Model, limit: SearchLimit, step_seconds: float) -> Cell:
+    """One cell under its three orders."""
+    click.echo(name, err=True)
+    problem = order_problem(model)
+    started = time.process_time()
+    printed = serenity_as_printed(problem, limit, step_seconds)
+    between = time.process_time()
+    ours = solve(problem, limit=limit)
+    ended = time.process_time()
+    own = tuple(range(len(problem.steps)))
+    return Cell(
+        name,
+        len(own),
+        order_use(model, problem, own),
+        replace(order_use(model, problem, printed.order), seconds=between - started, is_solved=printed.lower_bound > 0),
+        replace(order_use(model, problem, ours.order), seconds=ended - between, is_solved=ours.optimal),
+    )
+
+
+def order_problem(model: Model) -> ScheduleProblem:
+    """The ordering problem of a float model with the sizes of int8, without any sharing of bytes but views."""
+    problem = schedule_problem(model.main, memory_layout(model, profile_named("portable")))
+    return replace(problem, sizes=tuple(-(-size // _INT8) for size in problem.sizes))
+
+
+def order_use(model: Model, problem: ScheduleProblem, order: Sequence[int]) -> OrderUse:
+    """What an order of the model's operators needs; the model keeps its own order."""
+    before = list(model.main.operators)
+    model.main.reorder(order)
+    items = memory_layout(model, profile_named("portable")).problem.items
+    after = {operator: step for step, operator in enumerate(model.main.operators)}
+    model.main.reorder([after[operator] for operator in before])
+    arena = solve_plan(PlanProblem(items), "greedy_by_size").arena_bytes // _INT8
+    traffic = tuple(off_chip_traffic(problem, order, size * KB).total for size in CAPACITIES)
+    return OrderUse(peak_of(problem, tuple(order)), arena, traffic)

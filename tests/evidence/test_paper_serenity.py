@@ -1,0 +1,61 @@
+"""The pieces of `scripts/paper serenity`: how claims are judged, random orders, the rows of Table 2."""
+
+from __future__ import annotations
+
+from tests.evidence.scripts import script
+from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.schedule.problem import ScheduleProblem, Step
+
+cells = script("paper_cells")
+claims = script("paper_claims")
+serenity = script("paper_serenity")
+
+TWO_BRANCHES = ScheduleProblem(
+    (10, 40, 10, 40, 10, 10),
+    (Step((0,), (1,)), Step((1,), (2,)), Step((0,), (3,)), Step((3,), (4,)), Step((2, 4), (5,))),
+    (0,),
+    (5,),
+)
+"""Both branches one after the other need 60 bytes, both large tensors at once 90."""
+
+
+def use(size: int, traffic: int, is_solved: bool = True) -> object:
+    return cells.OrderUse(size, size, (traffic,) * len(cells.CAPACITIES), 1.0, is_solved)
+
+
+def cell(name: str, own: int, printed: int, ours: int) -> object:
+    return cells.Cell(name, 9, use(own, own), use(printed, printed), use(ours, ours))
+
+
+LEVEL = {key: serenity.Level(50.0, 10**9, key != "table2_program") for key in serenity.LEVELS}
+
+
+def test_every_claim_is_judged_and_ratios_are_geometric_means() -> None:
+    found = serenity.reruns(
+        [cell("swiftnet A", 400, 100, 100), cell("randwire1 A", 100, 100, 50)], serenity.RandomOrders(0.04, 4.1), LEVEL
+    )
+    by_key = {each.key: each for each in found}
+    assert set(by_key) == set(claims.paper_named("serenity").claims)
+    assert (by_key["factor"].rerun, by_key["factor"].ours) == ("2.00", "2.83")
+    assert by_key["random_fit"].holds
+    assert by_key["table2_program"].holds
+
+
+def test_traffic_that_is_gone_is_seen() -> None:
+    some = cells.Cell("swiftnet A", 9, use(9, 9), use(9, 9), use(9, 0))
+    by_key = {
+        each.key: each for each in serenity.reruns([some, cell("x", 9, 9, 9)], serenity.RandomOrders(1, 1), LEVEL)
+    }
+    assert (by_key["eradicated"].rerun, by_key["eradicated"].ours) == ("0 of 2 cells", "1 of 2 cells")
+
+
+def test_random_orders_are_counted_in_percent() -> None:
+    drawn = serenity.random_orders(TWO_BRANCHES, 200)
+    assert 0 < drawn.optimal < 100
+    assert drawn.optimal <= drawn.fit <= 100
+
+
+def test_table_2_has_three_rows_that_agree_on_a_small_network() -> None:
+    found = serenity.levels(TWO_BRANCHES, SearchLimit(60.0), 60.0)
+    assert list(found) == list(serenity.LEVELS)
+    assert all(level.is_solved and level.states for level in found.values())
