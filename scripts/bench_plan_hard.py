@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
 import click
+from kept_parts import KeptParts
 from markdown_table import row, table
 from plan_within import read_problem
 
@@ -25,7 +27,7 @@ _PATIENCE = 60.0
 """Seconds after which a run without one of the techniques is given up."""
 
 
-def hard_problems(folder: Path, binary: Path | None) -> Iterator[str]:
+def hard_problems(folder: Path, binary: Path | None, parts: KeptParts) -> Iterator[str]:
     """The tables, line by line; ``binary`` is google/minimalloc's, built by the reader."""
     paths = sorted(folder.glob("*.csv"))
     yield "## google/minimalloc's hard problems: capacity 1,048,576\n"
@@ -37,19 +39,19 @@ def hard_problems(folder: Path, binary: Path | None) -> Iterator[str]:
     yield from table(header + (" | minimalloc, clock | processor" if binary else ""))
     sums = [0.0] * (4 if binary else 2)
     for path in paths:
-        click.echo(path.stem, err=True)
-        found, seconds = _measured(path, binary)
+        found, seconds = parts.part(f"hard_{path.stem}", partial(_measured, path, binary))
         sums = [total + each for total, each in zip(sums, seconds, strict=True)]
         arena, nodes = (f"{int(word):,}" for word in found.split())
         yield row(path.stem, len(read_problem(path).items), arena, nodes, *(f"{each:.2f}" for each in seconds))
     yield row("all", "", "", "", *(f"{total:.2f}" for total in sums))
     yield ""
-    yield from _optima(paths)
-    yield from _ablation(paths)
+    yield from parts.part("optima", lambda: list(_optima(paths)))
+    yield from _ablation(paths, parts)
 
 
 def _measured(path: Path, binary: Path | None) -> tuple[str, list[float]]:
     """What we found, and the seconds: ours, then theirs if there is a binary."""
+    click.echo(path.stem, err=True)
     ours, theirs = [], []
     with TemporaryDirectory() as folder:
         for _ in range(REPEATS):
@@ -84,14 +86,18 @@ def _optima(paths: Sequence[Path]) -> Iterator[str]:
     yield ""
 
 
-def _ablation(paths: Sequence[Path]) -> Iterator[str]:
+def _ablation(paths: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     yield "Nodes to a plan within the capacity, without one technique at a time; `-`: none within two thousand million"
     yield f"turns of the tree's loops, or {_PATIENCE:.0f} s.\n"
     yield from table("problem | all | " + " | ".join(TECHNIQUES))
     for path in paths:
-        click.echo(f"{path.stem}, one technique less", err=True)
-        yield row(path.stem, *(_nodes(path, technique) for technique in ("", *TECHNIQUES)))
+        yield parts.part(f"ablation_{path.stem}", partial(_ablated, path))
     yield ""
+
+
+def _ablated(path: Path) -> str:
+    click.echo(f"{path.stem}, one technique less", err=True)
+    return row(path.stem, *(_nodes(path, technique) for technique in ("", *TECHNIQUES)))
 
 
 def _nodes(path: Path, technique: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -11,6 +12,7 @@ from statistics import median
 from typing import TypeVar
 
 import click
+from kept_parts import KeptParts
 from markdown_table import row, table
 
 from tflite_memopt.cascade.cut_table import even_ends
@@ -23,7 +25,7 @@ from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.plan.methods import solve, solve_within
-from tflite_memopt.plan.problem import FitResult, Plan, PlanProblem
+from tflite_memopt.plan.problem import Plan, PlanProblem
 from tflite_memopt.schedule.methods import solve as solve_schedule
 
 PROFILES = ("portable", "reference")
@@ -32,25 +34,43 @@ FIRSTS, LENGTHS, COUNTS = (0, 1), (2, 4, 7), (2, 4, 8)
 """Regions that are striped: from which step on, how many operators, in how many stripes."""
 _ABOUT_100 = range(80, 126)
 _CUT_OFF = 1.05
+_LONG = 0.2
+"""Seconds that a model's plan should not take."""
 
 T = TypeVar("T")
 
 
-def models(sources: Sequence[Path]) -> Iterator[str]:
+@dataclass(frozen=True)
+class Judged:
+    """One problem of a striped model: its items, its arena, and the seconds of processor time that ``solve`` took."""
+
+    items: int
+    arena: int
+    bound: int
+    seconds: float
+
+
+def models(sources: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     """The tables, line by line, for .tflite files or folders of them."""
     files = [file for path in sources for file in (sorted(path.glob("*.tflite")) if path.is_dir() else [path])]
     yield "## The default on every model, in its own order and in the order of smallest peak\n"
     yield f"Milliseconds of processor time, the median of {REPEATS}. A bound by `search`: all below it was tried.\n"
     yield from table("model | kernels | order | items | relations | arena | bound | proved | bound by | strategy | ms")
     for file in files:
-        click.echo(file.stem, err=True)
-        for profile, order, problem in _in_both_orders(file):
-            plan, seconds = _timed(solve, problem)
-            cells = (f"{plan.arena_bytes:,}", f"{plan.lower_bound:,}", _gap(plan), plan.bound_by, plan.method)
-            size = (len(problem.items), len(problem.relations))
-            yield row(file.stem, profile, order, *size, *cells, f"{1000 * seconds:.1f}")
+        yield from parts.part(f"model_{file.stem}", partial(_unstriped, file))
     yield ""
-    yield from _striped(files)
+    yield from _striped(files, parts)
+
+
+def _unstriped(file: Path) -> list[str]:
+    click.echo(file.stem, err=True)
+    rows = []
+    for profile, order, problem in _in_both_orders(file):
+        plan, seconds = _timed(solve, problem)
+        cells = (f"{plan.arena_bytes:,}", f"{plan.lower_bound:,}", _gap(plan), plan.bound_by, plan.method)
+        size = (len(problem.items), len(problem.relations))
+        rows.append(row(file.stem, profile, order, *size, *cells, f"{1000 * seconds:.1f}"))
+    return rows
 
 
 def _in_both_orders(file: Path) -> Iterator[tuple[str, str, PlanProblem]]:
@@ -85,55 +105,81 @@ def _gap(plan: Plan) -> str:
     return "yes" if plan.optimal else f"gap {100 * (plan.arena_bytes / plan.lower_bound - 1):.2f} %"
 
 
-def _striped(files: Sequence[Path]) -> Iterator[str]:
+def _striped(files: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     yield "## The same models in stripes\n"
     yield f"Regions from steps {FIRSTS}, of {LENGTHS} operators, in {COUNTS} stripes, with every halo and every edge"
     yield "that the model allows: one problem each, in the order that the stripes come in.\n"
     yield from table("model | kernels | problems | most items | proved | mean gap | largest gap | median ms | most ms")
-    judged: list[list[PlanProblem]] = []
+    candidates: list[tuple[bool, bool, float]] = []
+    problems: list[Judged] = []
     for file, name in product(files, PROFILES):
-        problems = list(_stripings(file, name))
-        if problems:
-            click.echo(f"{file.stem}, {len(problems)} times in stripes, {name}", err=True)
-            judged.append([problem for problem in problems if len(problem.items) in _ABOUT_100])
-            yield _summary(file.stem, name, problems)
+        judged, found = parts.part(f"stripes_{file.stem}_{name}", partial(_judge_stripes, file, name))
+        results = [Judged(*each) for each in judged]
+        candidates += [(each[0], each[1], each[2]) for each in found]
+        problems += results
+        if results:
+            yield _summary(file.stem, name, results)
     yield ""
-    yield from _judging([alike for alike in judged if alike])
+    yield from _all_of(problems)
+    yield from _judging(candidates)
+
+
+def _judge_stripes(file: Path, name: str) -> tuple[list[tuple[int, int, int, float]], list[tuple[bool, bool, float]]]:
+    """Every striped problem solved; and those of about 100 items as candidates: do they fit, is that refuted, seconds.
+
+    What a search pays for a candidate when it knows a good one already.
+    """
+    problems = list(_stripings(file, name))
+    click.echo(f"{file.stem}, {len(problems)} times in stripes, {name}", err=True)
+    results = [_timed(solve, problem, repeats=1) for problem in problems]
+    judged = [
+        (len(problem.items), plan.arena_bytes, plan.lower_bound, seconds)
+        for problem, (plan, seconds) in zip(problems, results, strict=True)
+    ]
+    alike = [(problem, each[1]) for problem, each in zip(problems, judged, strict=True) if each[0] in _ABOUT_100]
+    if not alike:
+        return judged, []
+    within = partial(solve_within, capacity=int(min(arena for _, arena in alike) * _CUT_OFF))
+    found = [_timed(within, problem) for problem, _ in alike]
+    return judged, [(fit.offsets is not None, fit.is_proved, seconds) for fit, seconds in found]
 
 
 def _stripings(file: Path, name: str) -> Iterator[PlanProblem]:
     steps = len(_read(file).main.operators)
     for first, length, count, mode in product(FIRSTS, LENGTHS, COUNTS, MODES):
+        if first + length > steps:
+            continue
         model = _read(file)
         try:
-            if first + length <= steps:
-                height = model.main.operators[first + length - 1].outputs[0].shape[1]
-                apply_stripes(model, [StripedRegion(first, first + length, even_ends(height, count), *mode)])
-                yield memory_layout(model, profile_named(name)).problem
+            height = model.main.operators[first + length - 1].outputs[0].shape[1]
+            apply_stripes(model, [StripedRegion(first, first + length, even_ends(height, count), *mode)])
+            yield memory_layout(model, profile_named(name)).problem
         except (MemoptError, IndexError):
             continue
 
 
-def _summary(model: str, profile: str, problems: Sequence[PlanProblem]) -> str:
-    results = [_timed(solve, problem, repeats=1) for problem in problems]
-    gaps = [100 * (plan.arena_bytes / plan.lower_bound - 1) for plan, _ in results]
-    times = [1000 * seconds for _, seconds in results]
-    proved = sum(plan.optimal for plan, _ in results)
-    most = max(len(problem.items) for problem in problems)
+def _summary(model: str, profile: str, results: Sequence[Judged]) -> str:
+    gaps = [100 * (each.arena / each.bound - 1) for each in results]
+    times = [1000 * each.seconds for each in results]
+    proved = sum(each.arena == each.bound for each in results)
+    most = max(each.items for each in results)
     shares = (f"{sum(gaps) / len(gaps):.2f} %", f"{max(gaps):.2f} %", f"{median(times):.1f}", f"{max(times):.1f}")
-    return row(model, profile, len(problems), most, proved, *shares)
+    return row(model, profile, len(results), most, proved, *shares)
 
 
-def _judging(problems: Sequence[Sequence[PlanProblem]]) -> Iterator[str]:
-    """What a search pays for a candidate when it knows a good one already."""
-    results: list[tuple[FitResult, float]] = []
-    for alike in problems:
-        cut_off = int(min(solve(problem).arena_bytes for problem in alike) * _CUT_OFF)
-        results += [_timed(partial(solve_within, capacity=cut_off), problem) for problem in alike]
-    times = sorted(1000 * seconds for _, seconds in results)
+def _all_of(results: Sequence[Judged]) -> Iterator[str]:
+    slow = sum(each.seconds > _LONG for each in results)
+    proved = sum(each.arena == each.bound for each in results)
+    times = sorted(1000 * each.seconds for each in results)
+    yield f"Of all {len(results)} problems {proved} are proved optimal. Median {median(times):.1f} ms, nine of ten"
+    yield f"below {times[len(times) * 9 // 10]:.1f} ms; {slow} take more than {_LONG} s.\n"
+
+
+def _judging(results: Sequence[tuple[bool, bool, float]]) -> Iterator[str]:
+    times = sorted(1000 * seconds for _, _, seconds in results)
     count, low, high = len(times), _ABOUT_100.start, _ABOUT_100[-1]
-    fits = sum(found.offsets is not None for found, _ in results)
-    refused = sum(found.is_proved for found, _ in results)
+    fits = sum(is_fit for is_fit, _, _ in results)
+    refused = sum(is_refuted for _, is_refuted, _ in results)
     yield "## Judging one candidate of a search\n"
     yield f"The {count} problems above with {low} to {high} items, as a search meets them: the cut-off is"
     yield f"{_CUT_OFF:.2f} times the smallest arena of the same model and kernels. {fits} fit, {refused} are proved not"

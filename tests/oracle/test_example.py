@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,12 @@ FOLDER = Path(__file__).parent.parent.parent / "docs" / "examples"
 
 @pytest.fixture(scope="module")
 def example() -> Any:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     sys.path.insert(0, str(FOLDER))
     try:
-        import architecture_search
+        return importlib.import_module("architecture_search")
     finally:
         sys.path.remove(str(FOLDER))
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return architecture_search
 
 
 @pytest.fixture(scope="module")
