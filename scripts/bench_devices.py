@@ -145,7 +145,7 @@ class _Job:
 @click.option("--kernels", help="A profile in place of the build's target, such as portable.")
 @click.option("--model", "models", multiple=True, help="Only files whose name contains this.")
 @click.option("--samples", default=10, show_default=True, help="Inputs for each model.")
-@click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
+@click.option("--time-limit", default=Options.time_limit, show_default=True, help="Seconds for each search.")
 @click.option("--distances/--no-distances", default=True, show_default=True, help="Probe the kernels, too.")
 @click.option("--cascade/--no-cascade", default=True, show_default=True, help="Run regions in stripes.")
 @click.option("--jobs", default=2, show_default=True, help="Models at a time.")

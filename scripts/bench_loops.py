@@ -26,19 +26,16 @@ _REPEATS = 9
 @click.argument("sources", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
 @click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM.")
-@click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
 @click.option("--kernels", multiple=True, default=("portable", "reference"), show_default=True)
-def loops(
-    sources: tuple[Path, ...], output: Path | None, samples: int, time_limit: float, kernels: tuple[str, ...]
-) -> None:
+def loops(sources: tuple[Path, ...], output: Path | None, samples: int, kernels: tuple[str, ...]) -> None:
     """The example of the loop, and SOURCES, with the default objective."""
-    options = Options(samples=samples, time_limit=time_limit, runtimes=("tflm",))
+    options = Options(samples=samples, runtimes=("tflm",))
     rows = []
     for name, data in (("example", example()), *((path.stem, path.read_bytes()) for path in sources)):
         for each in kernels:
             click.echo(f"{name} {each}", err=True)
             rows.append(measured(name, data, replace(options, kernels=each)))
-    command = f"scripts/bench loops MODELS --samples {samples} --time-limit {time_limit:g}"
+    command = f"scripts/bench loops MODELS --samples {samples}"
     text = "\n".join(_document(command, rows)) + "\n"
     if output is None:
         click.echo(text)
@@ -81,7 +78,7 @@ def _document(command: str, rows: list[str]) -> Iterator[str]:
     yield ""
     yield f"Made by `{command}`. MACs, file and run time are"
     yield f"shares of the original's; run time is the median of {_REPEATS} pairs on TFLM with reference kernels, on a"
-    yield "busy x86-64 machine. The search is limited by the clock: other runs give other stripes."
+    yield "x86-64 machine that others used, too. Instructions on a Cortex-M are in [devices.md](devices.md)."
     yield "[cascading.md](../cascading.md) explains the forms."
     yield ""
     yield from table(_COLUMNS)

@@ -103,7 +103,7 @@ def test_stripes_never_cost_more_than_they_save(path: Path) -> None:
 def test_stripes_reach_their_goal(path: Path) -> None:
     if path.stem not in STRIPED:
         pytest.skip("no goal for this model")
-    options = Options(kernels="reference", objective="head", samples=20, time_limit=60, runtimes=("tflm",))
+    options = Options(kernels="reference", objective="head", samples=20, runtimes=("tflm",))
     report = optimize(path, options).report
     assert report.equivalence["tflm"].equal
     assert report.after.tflm["head"] == report.after.arena_bytes <= STRIPED[path.stem]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,12 @@ FOLDER = Path(__file__).parent.parent.parent / "docs" / "examples"
 
 @pytest.fixture(scope="module")
 def example() -> Any:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     sys.path.insert(0, str(FOLDER))
     try:
-        module = import_module("architecture_search")
+        return importlib.import_module("architecture_search")
     finally:
         sys.path.remove(str(FOLDER))
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from tflite_memopt.report.pictures.front import exploration_page, front_plot
 from tflite_memopt.report.pictures.pages import analysis_page, comparison_page, report_page
 from tflite_memopt.report.pictures.plot import plot_of
 
-OPTIONS = Options(verify=False, kernels="reference", objective="head", max_extra_macs=1.0, effort="quick")
+OPTIONS = Options(verify=False, kernels="reference", objective="head", max_extra_macs=1.0, effort="quick", loops=False)
 WIDTHS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
 EXPLORED = Exploration(
     model="</title>&<script>.tflite",

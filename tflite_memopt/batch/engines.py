@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -16,6 +18,8 @@ from ..errors import UsageError
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
+_PATIENCE = 30.0
+"""Seconds until a scheduler or a first worker of a cluster must be there."""
 _SLICE = 8
 """Jobs a processor, in each call of an engine that gives no answer before all are there."""
 
@@ -37,9 +41,20 @@ class Engine:
         except self._lost as error:
             raise WorkersLostError(" ".join(str(error).split()).partition(". ")[0]) from error
 
+    def start(self) -> None:
+        """Start workers. What starts while Ctrl-C is ignored ignores it: a terminal sends it to workers as well."""
+        if self.jobs == 1 or threading.current_thread() is not threading.main_thread():
+            return
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            joblib.Parallel(n_jobs=self.jobs)(joblib.delayed(int)() for _ in range(self.jobs))
+        finally:
+            signal.signal(signal.SIGINT, before)
+
     def close(self) -> None:
         """Give workers back at once, whatever they are doing."""
-        get_reusable_executor(max_workers=self.jobs).shutdown(wait=True, kill_workers=True)
+        if self.jobs > 1:
+            get_reusable_executor(max_workers=self.jobs).shutdown(wait=True, kill_workers=True)
 
     @property
     def _lost(self) -> tuple[type[Exception], ...]:
@@ -58,9 +73,10 @@ class DaskEngine(Engine):
         super().__init__(jobs=-1)
         self._lost_by = distributed.scheduler.KilledWorker
         try:
-            self._client = distributed.Client(address, timeout="10s", set_as_default=False)
+            self._client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise UsageError(f"no Dask scheduler answers at {address}: {error}") from error
+        self._address = address
 
     def close(self) -> None:
         """Leave the cluster, which lives on."""
@@ -68,11 +84,14 @@ class DaskEngine(Engine):
 
     @property
     def _lost(self) -> tuple[type[Exception], ...]:
-        return (self._lost_by, TimeoutError)
+        return (self._lost_by,)
 
     def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
-        with joblib.parallel_config("dask", client=self._client):
-            yield from super()._answers(function, jobs)
+        try:
+            with joblib.parallel_config("dask", client=self._client, wait_for_workers_timeout=_PATIENCE):
+                yield from super()._answers(function, jobs)
+        except TimeoutError as error:
+            raise UsageError(f"the cluster at {self._address} has no workers: start some, and --resume") from error
 
 
 class RayEngine(Engine):
@@ -105,6 +124,8 @@ def open_engine(jobs: int, cluster: str | None) -> Iterator[Engine]:
     """The engine for a cluster's address, or for this machine. Raises UsageError for an address that leads nowhere."""
     engine = Engine(jobs) if cluster is None else _for_cluster(cluster)
     try:
+        if cluster is None:
+            engine.start()
         yield engine
     finally:
         engine.close()

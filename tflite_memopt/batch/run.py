@@ -13,7 +13,7 @@ from .engines import Engine, WorkersLostError
 from .find import FoundModel
 from .job import BatchJob, BatchSetting, ModelOutcome
 from .store import ResultStore
-from .worker import run_job
+from .worker import end_own_process, run_job
 
 MODELS = "models"
 """The folder, inside that of the results, of the optimised models."""
@@ -58,7 +58,10 @@ def run_batch(plan: BatchPlan, engine: Engine, store: ResultStore, watch: Watch)
 
     Raises OutputError when results cannot be written.
     """
-    return _Running(plan, engine, store, watch).run()
+    try:
+        return _Running(plan, engine, store, watch).run()
+    finally:
+        end_own_process()
 
 
 class _Running:

@@ -47,6 +47,13 @@ def run_job(job: BatchJob, setting: BatchSetting) -> ModelOutcome:
     return replace(outcome, content=job.content, seconds=now() - started, worker=worker)
 
 
+def end_own_process() -> None:
+    """End the process that this thread keeps. With one job at a time, the thread of the run is the worker."""
+    kept: ModelProcess | None = _MINE.__dict__.pop("process", None)
+    if kept is not None:
+        kept.close()
+
+
 @dataclass
 class _Overrun:
     """Why the process was ended by its worker, None while it was not."""

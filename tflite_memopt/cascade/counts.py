@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 
 from ..analysis.macs import operator_macs
 from ..ir.constants import integers
 from ..ir.model import Operator, Tensor
-from ..memory.work import prices_of
+from ..memory.work import copied_work, prices_of
 from .cut_table import CutTable, Flags, Integers
 from .held_rows import HeldRows
 from .live import LiveBytes, StepRows
@@ -141,7 +140,7 @@ class Counter:
         if present.any():
             self.slices = self.slices + self.cuts.sums(present)
             prices = prices_of(tensor, self.twins.prices)
-            self._works(present, prices.call, prices.copied * count * prod(tensor.shape[2:]))
+            self._works(present, prices.call, copied_work(tensor.shape[2:], prices) * count)
             self._code(present, begin + _BEGIN)
             self._code(present, count + (_SIZE + self.twins.shape_number(tensor.shape[2:]) * _ROWS))
 
@@ -206,9 +205,10 @@ class Counter:
         if len(different):
             way, start, end = different // (_ROWS * _ROWS), different // _ROWS % _ROWS, different % _ROWS
             self.slices = self.slices + np.bincount(way, minlength=len(self.cuts.ways))
-            prices, row = prices_of(tensor, self.twins.prices), prod(tensor.shape[2:])
+            prices = prices_of(tensor, self.twins.prices)
+            row = copied_work(tensor.shape[2:], prices)
             added = np.zeros_like(self.work)
-            np.add.at(added, way, prices.call + prices.copied * (end - start) * row)
+            np.add.at(added, way, prices.call + (end - start) * row)
             self.work = self.work + added
             self.codes.append(way * _WAY + _BEGIN + start)
             number = self.twins.shape_number(tensor.shape[2:])

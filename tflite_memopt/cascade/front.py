@@ -24,6 +24,7 @@ from .judge import Chosen, stripe
 from .orders import promising_orders
 from .search import Cascaded, use_of
 from .stop import EmergencyStop
+from .upright import upright
 
 EXTRA_MACS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Limits on the MACs that stripes add, as fractions of the model's; those of a search's own rounds are among them."""
@@ -40,9 +41,13 @@ class FrontLimit:
 
 @dataclass(frozen=True)
 class StripeRecipe:
-    """Regions to run in stripes, after putting a model's operators into an order; the same for every equal model."""
+    """Regions to run in stripes, after putting a model's operators into an order; the same for every equal model.
+
+    ``is_upright``: with its sequences along rows.
+    """
 
     order: tuple[int, ...]
+    is_upright: bool
     regions: Chosen
     uses: tuple[RewriteUse, ...]
 
@@ -53,9 +58,8 @@ class StripeRecipe:
 
     def applied(self, model: Model) -> Cascaded:
         """A copy of the model in stripes. Raises InfeasibleError where it is not the model that was searched."""
-        copied = copy_model(model)
-        copied.main.reorder(self.order)
-        return Cascaded(stripe(copied, self.regions) if self.regions else copied, self.uses, ())
+        copied = _arranged(model, self.order, self.is_upright)
+        return Cascaded(stripe(copied, self.regions), self.uses, ())
 
 
 def grid_of(options: Options) -> tuple[FrontLimit, ...]:
@@ -79,17 +83,16 @@ class FrontSearch:
         self._unstriped = Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
         self._grid = grid_of(options)
         self._stop = EmergencyStop(options.time_limit * len(self._grid))
-        own = copy_model(model)
-        own.main.reorder(placement.order)
-        self._searches, self._orders = [], [placement.order]
+        own = _arranged(model, placement.order, False)
+        self._searches: list[StripeSearch] = []
+        self._forms = [(placement.order, False)]
         if self._unstriped.head > io_lower_bound(own):
-            self._orders += [
-                tuple(placement.order[step] for step in order) for order in self._other_orders(own, profile)
-            ]
-            for order in self._orders:
-                ordered = copy_model(model)
-                ordered.main.reorder(order)
-                self._searches.append(StripeSearch(ordered, profile, options, self._stop, self._unstriped))
+            self._forms += [] if upright(own) is None else [(placement.order, True)]
+            others = self._other_orders(own, profile)
+            self._forms += [(tuple(placement.order[step] for step in order), False) for order in others]
+            for form in self._forms:
+                arranged = _arranged(model, *form)
+                self._searches.append(StripeSearch(arranged, profile, options, self._stop, self._unstriped))
 
     @property
     def has_struck(self) -> bool:
@@ -133,7 +136,14 @@ class FrontSearch:
 
     def _recipe(self, at: int, chosen: Chosen) -> StripeRecipe:
         model = self._searches[at].model
-        return StripeRecipe(self._orders[at], chosen, tuple(use_of(model, each) for each in chosen))
+        return StripeRecipe(*self._forms[at], chosen, tuple(use_of(model, each) for each in chosen))
+
+
+def _arranged(model: Model, order: tuple[int, ...], is_upright: bool) -> Model:
+    """A copy with its operators in this order, and with its sequences along rows where that is wanted."""
+    copied = copy_model(model)
+    copied.main.reorder(order)
+    return (upright(copied) if is_upright else None) or copied
 
 
 def _just_below(limit: FrontLimit, among: dict[FrontLimit, tuple[int, Chosen]]) -> Iterator[FrontLimit]:

@@ -26,6 +26,7 @@ from .orders import promising_orders
 from .region import region_of
 from .stop import EmergencyStop
 from .striped_region import StripedRegion
+from .upright import upright
 
 _RULE = "cascade"
 _AS_IS = "as_is"
@@ -77,6 +78,10 @@ class _Cascading:
             return Cascaded(model, (), ())
         searches = self._searches
         best = self._best_in(self._own, (self._own, ()))
+        standing = upright(model)
+        if standing is not None:
+            searches.append(StripeSearch(standing, self._profile, self._options, self._stop, self._unstriped))
+            best = self._best_in(searches[-1], best)
         for order in self._orders():
             if best[0].is_enough(best[0].judge.cost(best[1])):
                 break
@@ -110,7 +115,7 @@ class _Cascading:
 
     def _best_in(self, search: StripeSearch, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best of one order, if it costs less than what is known."""
-        where = "stripes" if search is self._own else f"stripes in order {len(self._searches)}"
+        where = "stripes" if search is self._own else f"stripes, another way, {len(self._searches)}"
         self._progress(f"{where}: looking for regions")
         known = best[0].judge.cost(best[1])
         chosen = search.run(known, lambda share, cost: self._progress(f"{where}: {self._so_far(share, cost)}"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
 
 import numpy as np
@@ -92,12 +92,12 @@ class Selection:
     constants: int = 0
     work: int = 0
 
-    @cached_property
+    @property
     def whole_tail(self) -> int:
         """With the constants."""
         return self.tail + TAIL_OF_CONSTANT * self.constants.bit_count()
 
-    @cached_property
+    @property
     def whole_temporaries(self) -> int:
         """With the constants."""
         return self.temporaries + TEMPORARIES_OF_CONSTANT * self.constants.bit_count()
@@ -183,19 +183,24 @@ def _labels(problem: _Problem) -> list[Selection]:
         by_first.setdefault(option.first, []).append(number)
     labels: list[list[Selection]] = [[] for _ in range(len(needs) + 1)]
     labels[0] = [Selection((), rest.head[0], 0, 0, 0, 0)]
+    is_new = [step == 0 for step in range(len(labels))]
     for step, need in enumerate(needs):
-        labels[step] = undominated(labels[step], counts)
+        if is_new[step]:  # what goes on from the step before as it was stays undominated
+            labels[step] = undominated(labels[step], counts)
         for label in labels[step]:
             grown = label if need <= label.bound else replace(label, bound=need)
-            if rest.allows(grown, step + 1):
+            # What may come before a step may do so after it, if it is no larger.
+            if (grown is label and step > 0) or rest.allows(grown, step + 1):
                 labels[step + 1].append(grown)
+                is_new[step + 1] = is_new[step + 1] or grown is not label
             for number in by_first.get(step, ()):
                 option = problem.options[number]
-                if label.macs + option.macs > problem.limits.macs:
+                if label.macs + option.macs > problem.limits.macs or not rest.may_allow(label, option):
                     continue
                 chosen = _with(label, number, option)
                 if problem.limits.allow(chosen) and rest.allows(chosen, option.end):
                     labels[option.end].append(chosen)
+                    is_new[option.end] = True
     return undominated(labels[len(needs)], counts)
 
 
@@ -222,6 +227,12 @@ class _Rest:
                 largest = max(largest, tail)
                 found.append((need, largest))
             self._covered.append(found[::-1])
+
+    def may_allow(self, label: Selection, option: Option) -> bool:
+        """Whether ``allows`` may be true with this option more; constants are left out, so that it is quick."""
+        head = max(label.bound, option.bound, self.head[option.end])
+        least = self._problem.base.least(head, label.tail + option.tail, label.temporaries + option.temporaries)
+        return least < self._problem.below
 
     def allows(self, label: Selection, step: int) -> bool:
         """Whether a selection of the steps before this one can still come below the limit."""

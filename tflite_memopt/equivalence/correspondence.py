@@ -30,8 +30,9 @@ class Link:
     turns: tuple[int, ...] = ()
     height: int = 0
 
-    def range_of(self, whole: Array, piece: Array) -> Array | None:
+    def range_of(self, original: Array, piece: Array) -> Array | None:
         """The values of the original that the piece must have; None when it does not lie within."""
+        whole: Array = original.reshape(_as_cut(original.shape, piece.shape))
         if self.turns:
             return self._in_turns(whole, piece)
         if self.start is None:
@@ -106,10 +107,18 @@ def _start(origin: Origin | None, whole: Tensor, piece: Tensor) -> tuple[int, ..
 def _fits(link: Link, whole: Tensor, piece: Tensor) -> bool:
     if link.start is None:
         return whole.elements == piece.elements
-    same_rank = len(link.start) == len(whole.shape) == len(piece.shape)
-    return same_rank and all(
-        at + size <= room for at, size, room in zip(link.start, piece.shape, whole.shape, strict=True)
-    )
+    shape = _as_cut(whole.shape, piece.shape)
+    same_rank = len(link.start) == len(shape) == len(piece.shape)
+    return same_rank and all(at + size <= room for at, size, room in zip(link.start, piece.shape, shape, strict=True))
+
+
+def _as_cut(whole: tuple[int, ...], piece: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a whole when pieces of it are cut: one row whose pieces have one column is a sequence stood up.
+
+    Its bytes keep their order (``cascade/upright.py``).
+    """
+    is_stood_up = len(whole) == len(piece) == 4 and whole[1] == 1 < whole[2] and piece[2] == 1
+    return (whole[0], whole[2], whole[1], whole[3]) if is_stood_up else whole
 
 
 def _by_name(tensors: Iterable[Tensor]) -> dict[str, tuple[int, Tensor]]:

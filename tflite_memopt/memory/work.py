@@ -55,9 +55,10 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     if name in _CALLS:
         return 0
     if name in _MOVES:
-        return prices.copied * outputs
+        return sum(copied_work(tensor.shape, prices) for tensor in operator.outputs)
     if name == "DYNAMIC_UPDATE_SLICE" and operator.inputs[1] is not None:
-        return prices.copied * operator.inputs[1].elements
+        part = operator.inputs[1]
+        return prices.updated * part.elements + prices.updated_run * prod(part.shape[:-1])
     if name in _JOINS or _copies_one(operator):
         return prices.joined * sum(tensor.nbytes for tensor in operator.outputs)
     if name in _PADS:
@@ -68,6 +69,11 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
     return prices.element * outputs
+
+
+def copied_work(shape: tuple[int, ...], prices: Prices) -> int:
+    """Of moving a tensor of that shape, without the call."""
+    return prices.copied * prod(shape) + prices.run * prod(shape[:-1])
 
 
 def _copies_one(operator: Operator) -> bool:

@@ -69,9 +69,9 @@ class _Bound:
         tensors = [None if name is None else self._sketch.tensors[name] for name in _names(operator)]
         varying = [d for each in tensors if each is not None for d in each.shape if isinstance(d, np.ndarray)]
         if not varying:
-            return [self._table.of(operator, tensors)], None
-        first, kind = distinct(varying)
-        return [self._table.of(operator, [_picked(each, number) for each in tensors]) for number in first], kind
+            return self._table.of(operator, tensors), None
+        kinds, kind = distinct(varying)
+        return self._table.of(operator, tensors, kinds), kind
 
     def _step(self, operator: OperatorSketch, facts: Sequence[OperatorFacts], kind: Sizes | None) -> Dimension:
         """Bytes while an operator runs: of all its tensors less what they share, or of its inputs or outputs alone."""
@@ -137,10 +137,3 @@ def _is_in_head(tensor: TensorSketch) -> bool:
 
 def _names(operator: OperatorSketch) -> tuple[str | None, ...]:
     return (*operator.inputs, *operator.outputs)
-
-
-def _picked(tensor: TensorSketch | None, number: int) -> TensorSketch | None:
-    if tensor is None or not any(isinstance(d, np.ndarray) for d in tensor.shape):
-        return tensor
-    shape = tuple(int(d[number]) if isinstance(d, np.ndarray) else d for d in tensor.shape)
-    return TensorSketch(shape, tensor.type, tensor.is_constant, 1, tensor.values)

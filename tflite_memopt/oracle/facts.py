@@ -37,16 +37,39 @@ class FactTable:
     """The facts of operators by what decides them; grows with every operator that is new."""
 
     profile: KernelProfile
-    known: dict[Hashable, OperatorFacts] = field(default_factory=dict)
+    known: dict[Hashable, dict[tuple[int, ...], OperatorFacts]] = field(default_factory=dict)
 
-    def of(self, operator: OperatorSketch, tensors: Sequence[TensorSketch | None]) -> OperatorFacts:
-        """The facts of one operator; ``tensors`` are those of its inputs and then of its outputs."""
-        kinds = tuple(None if each is None else _key(each) for each in tensors)
-        key = (operator.name, _frozen(operator.options), kinds, _slots(operator))
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = _facts(operator, tensors, self.profile)
-        return found
+    def of(
+        self, operator: OperatorSketch, tensors: Sequence[TensorSketch | None], kinds: Sequence[Sequence[int]] = ((),)
+    ) -> list[OperatorFacts]:
+        """The facts of one operator, of each of its kinds; ``tensors`` are those of its inputs and then of its outputs.
+
+        A kind has a number for each dimension of the tensors that is an array, in their order.
+        """
+        shared = tuple(None if each is None else _key(each) for each in tensors)
+        key = (operator.name, _frozen(operator.options), shared, _slots(operator))
+        mine = self.known.setdefault(key, {})
+        for kind in map(tuple, kinds):
+            if kind not in mine:
+                mine[kind] = _facts(operator, _of_kind(tensors, kind), self.profile)
+        return [mine[tuple(kind)] for kind in kinds]
+
+
+def _of_kind(tensors: Sequence[TensorSketch | None], kind: Sequence[int]) -> list[TensorSketch | None]:
+    """The tensors with the numbers of a kind in place of arrays."""
+    numbers = iter(kind)
+    return [
+        None
+        if each is None
+        else TensorSketch(
+            tuple(next(numbers) if isinstance(d, np.ndarray) else d for d in each.shape),
+            each.type,
+            each.is_constant,
+            1,
+            each.values,
+        )
+        for each in tensors
+    ]
 
 
 def _slots(operator: OperatorSketch) -> tuple[int, ...]:
@@ -56,7 +79,8 @@ def _slots(operator: OperatorSketch) -> tuple[int, ...]:
 
 
 def _key(tensor: TensorSketch) -> Hashable:
-    return tensor.shape, tensor.type, tensor.is_constant, tensor.values
+    shape = tuple(None if isinstance(d, np.ndarray) else d for d in tensor.shape)
+    return shape, tensor.type, tensor.is_constant, tensor.values
 
 
 def _frozen(options: Mapping[str, Any]) -> Hashable:
@@ -87,7 +111,7 @@ def _facts(sketch: OperatorSketch, tensors: Sequence[TensorSketch | None], profi
     )
 
 
-def distinct(dimensions: Sequence[Sizes]) -> tuple[list[int], Sizes]:
-    """(a candidate of each kind, the kind of each candidate); those are of a kind in which all dimensions are equal."""
-    _, first, kind = np.unique(np.stack(dimensions), axis=1, return_index=True, return_inverse=True)
-    return first.tolist(), kind.reshape(-1)
+def distinct(dimensions: Sequence[Sizes]) -> tuple[list[list[int]], Sizes]:
+    """(the kinds, the kind of each candidate); candidates are of one kind where all dimensions are equal."""
+    kinds, kind = np.unique(np.stack(dimensions), axis=1, return_inverse=True)
+    return kinds.T.tolist(), kind.reshape(-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..analysis.placeholders import mark_placeholders
@@ -108,8 +109,10 @@ class RamOracle:
             return Ram(cost.need, effort, cost.head, cost.macs)
         if effort == "stock":
             memory = _as_it_stands(model, profile)
+        elif effort == "plan":
+            memory = _optimized(model, replace(self.options, **PLAN), _remembering(profile))
         else:
-            memory = _optimized(model, replace(self.options, **(PLAN if effort == "plan" else STRIPES)))
+            memory = _optimized(model, replace(self.options, **STRIPES), profile)
         return Ram(memory.required_for_target, effort, memory.arena_bytes, memory.macs)
 
     def bounds(self, candidate: Candidate) -> LeastNeed:
@@ -139,9 +142,16 @@ def _as_it_stands(model: Model, profile: KernelProfile) -> MemoryUse:
     return memory_use(model, memory_layout(model, profile), offline_plan.decode(model) or {}, profile)
 
 
-def _optimized(model: Model, options: Options) -> MemoryUse:
+def _remembering(profile: KernelProfile) -> KernelProfile:
+    """The profile, which asks its rules once for each operator: for a graph that no stage changes."""
+    requests, relations = cache(profile.requests), cache(profile.relations)
+    return replace(
+        profile, requests=requests, relations=relations, libraries=tuple(map(_remembering, profile.libraries))
+    )
+
+
+def _optimized(model: Model, options: Options, profile: KernelProfile) -> MemoryUse:
     """What ``optimize`` promises without rewrites: the first attempt after which no library needs more than before."""
-    profile = options.profile
     before = needs_by_library(model, offline_plan.decode(model) or {}, profile)
     offline_plan.detach(model)
     found = None

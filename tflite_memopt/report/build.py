@@ -24,6 +24,7 @@ from ..schedule.bounds import schedule_lower_bound
 from ..schedule.check import peak_of
 from ..version import __version__
 from .advice import advice_for
+from .loops import loop_uses
 from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
 from .summary import summary_of, summary_of_analysis
 from .warnings import of_miscomputed, warnings_for
@@ -107,6 +108,7 @@ def build_report(
         warnings=(),
         summary=NO_SUMMARY,
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
+        loops=loop_uses(model),
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
     wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
@@ -141,6 +143,7 @@ def build_analysis(
         summary=summary,
         arena=arena,
         study=None if sram is None else sram_study(problem, sram),
+        loops=loop_uses(model),
     )
 
 

@@ -14,6 +14,7 @@ from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
 from .explanation import render_explanation
+from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
 from .names import short_name
 from .sizes import in_words
@@ -36,6 +37,7 @@ def render_report(report: Report, explain: bool = False) -> RenderableType:
         parts.append(_interface(report))
     if explain:
         parts.append(render_explanation(report))
+    parts += [Text(said_of_loop(use)) for use in report.loops]
     if report.sharing:
         parts.append(_sharing(report))
     if len(report.arena_by_kernels) > 1:
@@ -66,6 +68,7 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     parts: list[RenderableType] = [_sentences(analysis.summary), table, _largest_steps(analysis.steps)]
     if analysis.planned_for is not None:
         parts.insert(2, _planned_for(analysis.planned_for))
+    parts += [Text(said_of_loop(use)) for use in analysis.loops]
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
     if analysis.study is not None:

@@ -26,6 +26,30 @@ class BindingStep:
     bytes: int
 
 
+@dataclass(frozen=True)
+class LineBuffer:
+    """Rows of the tensor ``of`` that a loop keeps from turn to turn."""
+
+    of: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class LoopUse:
+    """A region as one loop: each of its ``turns`` writes so many ``rows`` of the ``result``.
+
+    ``operators``: the kinds of those that run in a turn. ``reads``: the tensors that are read a few rows at a time.
+    """
+
+    result: str
+    turns: int
+    rows: int
+    operators: tuple[str, ...]
+    reads: tuple[str, ...]
+    line_buffers: tuple[LineBuffer, ...]
+
+
 EndedBy = Literal["proof", "work_limit", "clock"]
 """What ended a search: nothing smaller exists, the method did all the work that it allows itself, or time was up."""
 
@@ -112,6 +136,7 @@ class Analysis:
     summary: Summary
     arena: ArenaMap
     study: SramStudy | None
+    loops: tuple[LoopUse, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,6 +179,7 @@ class Report:
     warnings: tuple[str, ...]
     summary: Summary
     arena: dict[str, ArenaMap]
+    loops: tuple[LoopUse, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -247,7 +273,7 @@ class Exploration:
 
 Record = Report | Analysis | Comparison | Verification | Exploration
 """What commands print as JSON."""
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",

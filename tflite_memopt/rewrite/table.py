@@ -19,6 +19,7 @@ from .rules.split_channelwise import SPLIT_CHANNELWISE
 from .rules.split_depthwise import SPLIT_DEPTHWISE
 from .rules.split_grouped_convolution import SPLIT_GROUPED_CONVOLUTION
 from .rules.subsampled_slice import SUBSAMPLED_SLICE
+from .rules.undone_reshapes import UNDONE_RESHAPES
 
 CLEAN_UP: tuple[AnyRule, ...] = (
     DEAD_OPERATORS,
@@ -31,6 +32,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     *RESTORED_DILATION,
     *FOLDED_BIAS,
     SAME_PADDING,
+    UNDONE_RESHAPES,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""

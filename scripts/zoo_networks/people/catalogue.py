@@ -26,6 +26,8 @@ PEOPLE: Mapping[str, PeoplesNetwork] = MappingProxyType(
         "wavenet": PeoplesNetwork(sequences.wavenet),
         "motion_cnn1d": PeoplesNetwork(sequences.motion),
         "ecg_cnn1d": PeoplesNetwork(sequences.ecg),
+        "keywords_raw": PeoplesNetwork(sequences.keywords_raw),
+        "keywords_spectrogram": PeoplesNetwork(sequences.keywords_spectrogram),
         "keyword_transformer": PeoplesNetwork(sequences.keyword_transformer),
         "lstm": PeoplesNetwork(sequences.lstm, ("float",)),
         "lstm_unrolled": PeoplesNetwork(sequences.lstm_unrolled),

@@ -57,6 +57,24 @@ def ecg(length: int = 1024) -> keras.Model:
     return keras.Model(inputs, _scores(layers.GlobalAveragePooling1D()(x), 5))
 
 
+def keywords_raw(samples: int = 16_000) -> keras.Model:
+    """Convolutions over a second of sound at 16 kHz, no spectrogram: M5 (Dai et al., arXiv 1610.00087), smaller."""
+    inputs = keras.Input((samples, 1))
+    x = _normed(layers.Conv1D(16, 80, strides=4, padding="same")(inputs))
+    for filters in (16, 32, 64):
+        x = _normed(layers.Conv1D(filters, 3, padding="same")(layers.MaxPooling1D(4)(x)))
+    return keras.Model(inputs, _scores(layers.GlobalAveragePooling1D()(x), 12))
+
+
+def keywords_spectrogram(frames: int = 49, features: int = 40) -> keras.Model:
+    """Convolutions over the frames of a spectrogram, its features as channels: as TC-ResNet (arXiv 1904.03814)."""
+    inputs = keras.Input((frames, features))
+    x = _normed(layers.Conv1D(64, 9, padding="same")(inputs))
+    for filters in (96, 64):
+        x = _normed(layers.Conv1D(filters, 9, strides=2, padding="same")(x))
+    return keras.Model(inputs, _scores(layers.GlobalAveragePooling1D()(x), 12))
+
+
 def keyword_transformer(tokens: int = 98, features: int = 40, width: int = 64, depth: int = 3) -> keras.Model:
     """Keyword Transformer (Berg et al., arXiv 2104.00769): attention over the frames of a spectrogram."""
     inputs = keras.Input((tokens, features))

@@ -1,0 +1,34 @@
+"""What analyze and the report say of a region as one loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.memory.loops import looped, placement_of, plain
+from tflite_memopt import analyze
+from tflite_memopt.cascade.loop.lower import LoopForm
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.report.loops import said_of_loop
+
+
+def test_a_model_without_loops_says_nothing_of_them() -> None:
+    assert analyze(write_model(plain())).loops == ()
+
+
+@pytest.mark.parametrize("form", ["clamped", "masked", "peeled"])
+def test_analyze_tells_a_loop_as_what_it_is(form: LoopForm) -> None:
+    model = looped(form)
+    offline_plan.attach(model, placement_of(model).offsets)
+    (use,) = analyze(write_model(model)).loops
+    body = model.graphs[2]
+    assert use.operators == tuple(each.name for each in body.operators)
+    assert use.reads == tuple(tensor.name for tensor in model.main.inputs)
+    kept = {tensor.name for tensor in body.inputs if tensor.name.endswith(("/kept", "/kept_2"))}
+    assert len(use.line_buffers) == len(kept)
+    assert all(each.bytes > 0 and not each.of.endswith("kept") for each in use.line_buffers)
+    height = model.main.outputs[0].shape[1]
+    assert use.turns * use.rows >= height if form != "peeled" else use.turns * use.rows < height
+    said = said_of_loop(use)
+    assert said.startswith(f"loop: {use.turns} turns of ")
+    assert f"{len(body.operators)} operators a turn" in said

@@ -1,0 +1,58 @@
+"""The loops of a model in the report's words: what they make, how many turns they take, what they keep."""
+
+from __future__ import annotations
+
+from ..analysis.loops import Loop, loops_of
+from ..ir.model import Model, Tensor
+from .model import LineBuffer, LoopUse
+from .names import short_name
+
+_KEPT = "/last/kept"
+"""How the lowering names kept rows after the loop."""
+
+
+def loop_uses(model: Model) -> tuple[LoopUse, ...]:
+    """Loops that fill a result row after row, in order; those of the model's author are left out, if they do not."""
+    found = (_use(loop) for loop in loops_of(model))
+    return tuple(use for use in found if use is not None)
+
+
+def said_of_loop(use: LoopUse) -> str:
+    """One sentence for people."""
+    kept = [f"{each.rows} rows of '{short_name(each.of)}' ({each.bytes:,} bytes)" for each in use.line_buffers]
+    rows = "1 row" if use.rows == 1 else f"{use.rows} rows"
+    source = ", ".join(f"'{short_name(name)}'" for name in use.reads)
+    return (
+        f"loop: {use.turns} turns of {rows} make '{short_name(use.result)}' from rows of {source}; "
+        f"{len(use.operators)} operators a turn; line buffers: {', '.join(kept) or 'none'}"
+    )
+
+
+def _use(loop: Loop) -> LoopUse | None:
+    results = [slot for slot in loop.slots if _rows_written(loop, slot) is not None]
+    if len(results) != 1 or loop.turns is None:
+        return None
+    given, returned = loop.body.inputs, loop.body.outputs
+    images = [slot for slot in loop.slots if given[slot] is returned[slot]]
+    kept = [slot for slot in loop.slots if slot not in (*images, *results) and len(given[slot].shape) > 1]
+    return LoopUse(
+        result=loop.operator.outputs[results[0]].name,
+        turns=loop.turns,
+        rows=_rows_written(loop, results[0]) or 0,
+        operators=tuple(operator.name for operator in loop.body.operators),
+        reads=tuple(tensor.name for slot in images if (tensor := loop.operator.inputs[slot]) is not None),
+        line_buffers=tuple(_line_buffer(loop.operator.outputs[slot], given[slot]) for slot in kept),
+    )
+
+
+def _rows_written(loop: Loop, slot: int) -> int | None:
+    """Rows that a turn writes into what is carried in this slot; None where it is not a result that grows."""
+    writer = loop.body.outputs[slot].producer
+    if writer is None or writer.name != "DYNAMIC_UPDATE_SLICE" or writer.inputs[0] is not loop.body.inputs[slot]:
+        return None
+    rows = writer.inputs[1]
+    return None if rows is None or len(rows.shape) < 2 else rows.shape[1]
+
+
+def _line_buffer(after: Tensor, kept: Tensor) -> LineBuffer:
+    return LineBuffer(after.name.removesuffix(_KEPT), kept.shape[1], kept.nbytes)

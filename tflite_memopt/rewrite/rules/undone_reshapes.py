@@ -1,0 +1,50 @@
+"""A reshape that another one undoes: its readers read what there was before.
+
+    x -- RESHAPE -- EXPAND_DIMS to the shape of x -- y -- op        =>        x -- op
+
+Each of the two is a RESHAPE, SQUEEZE or EXPAND_DIMS. Exact: both keep the elements in their order. The first one stays
+where others read it. Between any two convolutions of one dimension Keras has such a pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.editor import Editor
+from ...ir.model import Tensor
+from ..copies import source_of
+from ..pattern import Match, Pattern
+from ..rule import Rule
+
+_RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
+
+
+@dataclass(frozen=True)
+class UndoneReshape:
+    """A tensor, and the output that has its shape again."""
+
+    source: Tensor
+    output: Tensor
+
+
+def _check(match: Match) -> UndoneReshape | str | None:
+    first, second = match["first"], match.anchor
+    x, output = first.inputs[0], second.outputs[0]
+    if x is None or x.shape != output.shape:
+        return None
+    if any(tensor is not None and not tensor.is_constant for tensor in (*first.inputs[1:], *second.inputs[1:])):
+        return "a shape is computed"
+    if match.is_returned(output):
+        return f"it writes '{output.name}', which the graph returns"
+    between = source_of(first.outputs[0], output)
+    source = between if isinstance(between, str) else source_of(x, between)
+    return source if isinstance(source, str) else UndoneReshape(source, output)
+
+
+def _rewrite(found: UndoneReshape, edit: Editor) -> None:
+    edit.graph.replace_uses(found.output, found.source)
+
+
+UNDONE_RESHAPES = Rule(
+    "undone_reshapes", Pattern("second", _RESHAPES, {0: Pattern("first", _RESHAPES)}), _check, _rewrite
+)
