@@ -53,7 +53,7 @@ def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[s
     yield f"{paper.source}. {paper.note}\n"
     yield f"Made by `{command}`. *Rerun* is our implementation of their method as printed; *ours* is our default."
     yield "The networks are rebuilt from their own papers, so that sizes agree and details of the graph may not."
-    yield "Reasons that name a figure were measured; the others are what we think, and no experiment has set them apart.\n"
+    yield "Reasons that name a figure were measured; the others are what we think: no experiment has set them apart.\n"
     yield f"{_CLAIMS}\n"
     yield from table(_HEADER)
     for each in reruns:
