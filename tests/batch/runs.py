@@ -11,6 +11,7 @@ from tflite_memopt.batch.job import BatchSetting, WorkerLimits
 from tflite_memopt.batch.run import BatchPlan, BatchState, run_batch
 from tflite_memopt.batch.store import COMPARED, open_store
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.options import Options
 
 from .works import by_fate
@@ -23,6 +24,17 @@ def write_models(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in SMALL:
         (folder / f"{name}.tflite").write_bytes(write_model(models.ALL[name]()))
+
+
+def write_many(folder: Path, count: int) -> list[str]:
+    """So many models, no two alike; returns their names without the ending."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"many{number:02}" for number in range(count)]
+    for number, name in enumerate(names):
+        b = ModelBuilder()
+        y = b.conv(b.input("x", (1, 8, 8, 2)), 4 + number, seed=number)
+        (folder / f"{name}.tflite").write_bytes(write_model(b.finish(y)))
+    return names
 
 
 def write_fates(folder: Path, *words: str) -> None:

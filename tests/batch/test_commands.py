@@ -22,7 +22,7 @@ from tflite_memopt.batch.store import COMPARED, TIMED, open_store
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import UsageError
 
-from .runs import SMALL, statuses, write_fates, write_models
+from .runs import SMALL, statuses, write_fates, write_many, write_models
 
 
 def invoke(*words: str | Path) -> Result:
@@ -95,7 +95,7 @@ def test_results_are_neither_mixed_nor_lost(done: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_cleanly_and_a_second_run_goes_on(tmp_path: Path) -> None:
-    write_models(tmp_path / "in")
+    names = write_many(tmp_path / "in", 16)  # so many that some are left when the first ones are done
     words = [
         "batch",
         str(tmp_path / "in"),
@@ -117,10 +117,10 @@ def test_ctrl_c_ends_cleanly_and_a_second_run_goes_on(tmp_path: Path) -> None:
     assert first.returncode == 130
     assert said == f"tflite-memopt: interrupted; go on with: --resume -o {tmp_path / 'out'}\n"
     kept = done_so_far(tmp_path / "out")
-    assert 0 < len(kept) < len(SMALL)
+    assert 0 < len(kept) < len(names)
     second = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=True)
-    assert f"{len(SMALL) - len(kept)} models: {len(SMALL) - len(kept)} done" in second.stdout
-    assert statuses(tmp_path / "out") == dict.fromkeys(SMALL, "done")
+    assert f"{len(names) - len(kept)} models: {len(names) - len(kept)} done" in second.stdout
+    assert statuses(tmp_path / "out") == dict.fromkeys(names, "done")
     assert done_so_far(tmp_path / "out").items() >= kept.items()
 
 
