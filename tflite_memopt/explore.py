@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from .analysis.placeholders import mark_placeholders
 from .cascade.front import FrontLimit, FrontSearch, StripeRecipe, grid_of
 from .cascade.search import Cascaded, cascade
 from .equivalence.proof import infer_shapes
@@ -25,6 +24,7 @@ from .memory.figures import MemoryUse
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed
+from .memory.reading import read_planned
 from .options import OBJECTIVES, Options
 from .report.build import ModelFacts, facts_of
 from .report.exploration import chosen_of, flags_of, front_of
@@ -77,9 +77,8 @@ def explore(
     profile = options.profile
     progress("reading")
     data, name = load(source)
-    model = read_model(data)
+    model = read_planned(data)
     check_model(model)
-    mark_placeholders(model, offline_plan.decode(model) or {})
     memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
     facts = facts_of(model, name, len(data), profile)
     shaped = infer_shapes(data, options, progress)
@@ -117,7 +116,7 @@ class _Exploring:
         self.has_struck = self.has_struck or search.has_struck
 
     def _rewritten(self, options: Options) -> Model:
-        model = rewrite(read_model(self.data), self.profile, options, self.progress).model
+        model = rewrite(read_planned(self.data), self.profile, options, self.progress).model
         offline_plan.detach(model)
         plan_label.detach(model)
         return model

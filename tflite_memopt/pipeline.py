@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .analysis.placeholders import mark_placeholders
 from .cascade.search import Cascaded, cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
@@ -29,6 +28,7 @@ from .memory.figures import MemoryUse
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed, miscomputed
+from .memory.reading import read_planned
 from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
@@ -76,9 +76,8 @@ def optimize(
     with clock.stage("read"):
         progress("reading")
         data, name = load(source)
-        model = read_model(data)
+        model = read_planned(data)
         check_model(model)
-        mark_placeholders(model, offline_plan.decode(model) or {})
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
@@ -175,7 +174,7 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
 
     with clock.stage("rewrite"):
         rewritten, options = interruption.during(
-            "rewriting", options, lambda each: run.stages.rewrite(read_model(run.data), profile, each, progress)
+            "rewriting", options, lambda each: run.stages.rewrite(read_planned(run.data), profile, each, progress)
         )
         offline_plan.detach(rewritten.model)
         plan_label.detach(rewritten.model)
@@ -250,9 +249,8 @@ def analyze(
     """
     profile = profile_for(target, kernels)
     data, name = load(source)
-    model = read_model(data)
+    model = read_planned(data)
     check_model(model)
-    mark_placeholders(model, offline_plan.decode(model) or {})
     return build_analysis(model, name, len(data), profile, sram)
 
 

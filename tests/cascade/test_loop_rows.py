@@ -7,7 +7,7 @@ import pytest
 
 from tests.cascade.networks import TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
-from tflite_memopt import analyze
+from tflite_memopt import analyze, optimize
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.placeholders import mark_placeholders
@@ -113,6 +113,16 @@ def test_a_looped_model_can_be_optimised_again() -> None:
     again = read_model(write_model(model))
     mark_placeholders(again, offline_plan.decode(again) or {})
     assert placement_of(again).memory.arena_bytes == placement.memory.arena_bytes
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_with_a_loop_can_be_optimised_again(form: LoopForm) -> None:
+    model = looped(form)
+    offline_plan.attach(model, placement_of(model).offsets)
+    data = write_model(model)
+    report = optimize(data, Options(samples=2, runtimes=("tflm",))).report
+    assert report.equivalence["tflm"].equal
+    assert report.after.required_bytes["32"] <= analyze(data).memory.required_bytes["32"]
 
 
 @pytest.mark.parametrize("mode", LOOP_MODES)

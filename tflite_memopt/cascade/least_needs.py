@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from ..ir.head import in_head
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..memory.byte_ranges import cut_into_atoms
 from ..memory.layout import memory_layout
 from ..memory.relations import saved_bytes
-from ..memory.schedule_problem import schedule_problem
+from ..memory.schedule_problem import atoms_in, schedule_problem
 
 
 def least_needs(model: Model, profile: KernelProfile) -> list[int]:
@@ -19,7 +17,7 @@ def least_needs(model: Model, profile: KernelProfile) -> list[int]:
     """
     layout = memory_layout(model, profile)
     problem = schedule_problem(model.main, layout)
-    atoms = cut_into_atoms([tensor for tensor in model.main.tensors if in_head(tensor)], layout.reuses)
+    atoms = atoms_in(model.main, layout)
     sizes, end = problem.sizes, len(problem.steps)
     dies = dict.fromkeys(range(len(sizes)), -1)
     for at, step in enumerate(problem.steps):
@@ -32,7 +30,7 @@ def least_needs(model: Model, profile: KernelProfile) -> list[int]:
         saved = 0
         for reuse in layout.reuses.get(operator, ()):
             if reuse.kind != "view":
-                dying = sum(sizes[a] for a in atoms.of[reuse.input] if dies[a] == at)
+                dying = sum(sizes[a] for a in atoms.of.get(reuse.input, ()) if dies[a] == at)
                 saved = max(saved, min(saved_bytes(reuse), dying))
         needs.append(alive + step.scratch - saved)
         alive -= sum(sizes[a] for a in {*step.inputs, *step.outputs} if dies[a] == at)

@@ -80,7 +80,11 @@ class _Seen:
 
 
 class Exercise:
-    """Takes in traces of the original, and says what they exercised."""
+    """Takes in traces of the original, and says what they exercised.
+
+    Of the tensors of the entry graph: what a loop holds from turn to turn is compared elsewhere; its numbers come after
+    theirs.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -120,7 +124,7 @@ class Exercise:
         )
 
     def _take(self, index: int, array: Array) -> None:
-        if not array.size:
+        if not array.size or index >= len(self._graph.tensors):
             return
         low, high = _extremes(array)
         seen = self._seen.setdefault(index, _Seen(low, high, array))

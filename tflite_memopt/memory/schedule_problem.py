@@ -27,7 +27,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
     own order.
     """
     inside = _called_bytes(graph, layout)
-    atoms = cut_into_atoms(_own_tensors(graph, layout), _views_in(graph, layout))
+    atoms = atoms_in(graph, layout)
     positions = {operator: position for position, operator in enumerate(graph.operators)}
     after: dict[int, list[int]] = {}
     for before, later in side_effect_order(graph):
@@ -47,6 +47,11 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
 
     steps = tuple(step(position, op) for position, op in enumerate(graph.operators))
     return ScheduleProblem(atoms.sizes, steps, _given(graph, atoms), pick(graph.outputs))
+
+
+def atoms_in(graph: Graph, layout: MemoryLayout) -> Atoms:
+    """What the ordering problem of a graph counts in place of tensors, in the same order."""
+    return cut_into_atoms(_own_tensors(graph, layout), _views_in(graph, layout))
 
 
 def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:

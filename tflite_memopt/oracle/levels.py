@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ..analysis.placeholders import mark_placeholders
 from ..cascade.search import cascade
 from ..errors import UsageError
 from ..io import offline_plan
 from ..io.files import read_file
-from ..io.reader import read_model
 from ..ir.check import check_model
 from ..ir.copying import copy_model
 from ..ir.model import Model
@@ -25,6 +23,7 @@ from ..memory.every_library import placement_for_every_library
 from ..memory.figures import MemoryUse
 from ..memory.layout import memory_layout
 from ..memory.libraries import LibraryNeed, needs_by_library
+from ..memory.reading import read_planned
 from ..memory.usage import memory_use
 from ..options import Options, without_one_step_after_another
 from .bound import LeastNeed, least_need
@@ -132,9 +131,8 @@ def _model(candidate: Candidate) -> Model:
         return model_of(candidate)
     if isinstance(candidate, Mapping):
         return model_of(sketch_from(candidate))
-    model = read_model(candidate if isinstance(candidate, bytes) else read_file(candidate))
+    model = read_planned(candidate if isinstance(candidate, bytes) else read_file(candidate))
     check_model(model)
-    mark_placeholders(model, offline_plan.decode(model) or {})
     return model
 
 
