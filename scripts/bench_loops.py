@@ -77,7 +77,7 @@ def _document(command: str, rows: list[str]) -> Iterator[str]:
     yield "# Loops"
     yield ""
     yield f"Made by `{command}`. MACs, file and run time are"
-    yield f"shares of the original's; run time is the median of {_REPEATS} pairs on TFLM with reference kernels, on a"
+    yield f"shares of the original's; run time is the median of {_REPEATS} pairs on TFLM with reference kernels, on an"
     yield "x86-64 machine that others used, too. Instructions on a Cortex-M are in [devices.md](devices.md)."
     yield "[cascading.md](../cascading.md) explains the forms."
     yield ""
