@@ -17,6 +17,7 @@ import click
 import numpy as np
 import pytest
 
+from tests.interrupts import heed_interrupts
 from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantised_at_the_boundary
 from tflite_memopt.cli import COMMANDS
 from tflite_memopt.cli.types import ByteSize
@@ -295,11 +296,6 @@ def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["in.tflite"]
 
 
-def _heed_interrupts() -> None:
-    """A suite that a shell runs in the background starts its children with SIGINT ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", tmp_path / "out.tflite"]
@@ -307,7 +303,7 @@ def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: P
         [*map(str, command), "--samples", "2000", "--no-cascade", "--progress"],
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_heed_interrupts,
+        preexec_fn=heed_interrupts,
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:

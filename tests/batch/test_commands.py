@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.interrupts import heed_interrupts
 from tflite_memopt.batch.store import COMPARED, TIMED, open_store
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import UsageError
@@ -108,7 +109,9 @@ def test_ctrl_c_ends_cleanly_and_a_second_run_goes_on(tmp_path: Path) -> None:
         "--no-cascade",
     ]
     command = [sys.executable, "-m", "tflite_memopt", *words]
-    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    first = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupts
+    )
     while not done_so_far(tmp_path / "out"):
         time.sleep(0.02)
         assert first.poll() is None
