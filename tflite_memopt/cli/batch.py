@@ -91,7 +91,7 @@ def batch(
     quiet: bool | None,
     **chosen: Any,
 ) -> None:
-    """Optimise all MODELS: files, folders, or quoted patterns such as 'models/**/*.tflite'. Results go to folder OUT.
+    """Optimise all MODELS: files, folders, or patterns in quotes. Results go to folder OUT.
 
     A model that fails, crashes or takes too long costs only itself, and is written down. Ctrl-C ends the run; --resume
     goes on with it. `tflite-memopt report OUT` shows the results. Exits with 1 when a model has none.
