@@ -150,22 +150,16 @@ class _RollingBody:
         """Rows with the zero point around them. PAD is for columns; for rows alone, joining costs less time."""
         if any(sides):
             return self._padded(rows, above, below, sides)
-        zeros = [self._zeros(like, count) for count in (above, below)]
-        return self._joined(like, [part for part in (zeros[0], rows, zeros[1]) if part], f"{last_part(rows)}/padded")
+        before, after = ([self._zeros(like, count)] if count else [] for count in (above, below))
+        return self._joined(like, [*before, rows, *after], f"{last_part(rows)}/padded")
 
-    def _zeros(self, like: Tensor, count: int) -> Tensor | None:
-        """So many rows of the zero point of a tensor; None for none."""
-        if not count:
-            return None
-        return self._turn.edit.constant(f"{last_part(like)}/zero", zero_rows(like, count), like.quantization)
+    def _zeros(self, like: Tensor, count: int, sides: Sides = (0, 0)) -> Tensor:
+        """So many rows of the zero point of a tensor."""
+        return self._turn.edit.constant(f"{last_part(like)}/zero", zero_rows(like, count, sides), like.quantization)
 
     def _overwritten(self, like: Tensor, parts: Sequence[Tensor], starts: Starts, suffix: str) -> Tensor:
         """Kept and new rows, some of which the zero point is written over; where all are rows, it goes behind them."""
-        zeros = self._turn.edit.constant(
-            f"{last_part(like)}/zero",
-            zero_rows(like, parts[-1].shape[1], self._wide.get(like, (0, 0))),
-            like.quantization,
-        )
+        zeros = self._zeros(like, parts[-1].shape[1], self._wide.get(like, (0, 0)))
         joined = self._joined(like, (*parts, zeros), f"{suffix}/window_and_spare")
         masked = self._rows_like(like, joined.shape[1], f"{suffix}/masked")
         self._turn.edit.update_slice(joined, zeros, self._turn.begin(starts), masked)
