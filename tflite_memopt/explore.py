@@ -14,7 +14,6 @@ from .io.files import load
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import OUT_OF_TIME
-from .ir.check import check_model
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
@@ -78,7 +77,6 @@ def explore(
     progress("reading")
     data, name = load(source)
     model = read_planned(data)
-    check_model(model)
     memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
     facts = facts_of(model, name, len(data), profile)
     shaped = infer_shapes(data, options, progress)

@@ -77,7 +77,6 @@ def optimize(
         progress("reading")
         data, name = load(source)
         model = read_planned(data)
-        check_model(model)
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
@@ -250,7 +249,6 @@ def analyze(
     profile = profile_for(target, kernels)
     data, name = load(source)
     model = read_planned(data)
-    check_model(model)
     return build_analysis(model, name, len(data), profile, sram)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.cascade.networks import TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
-from tflite_memopt import analyze, optimize
+from tflite_memopt import ModelFormatError, analyze, optimize
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.placeholders import mark_placeholders
@@ -16,6 +19,7 @@ from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
 from tflite_memopt.cascade.receptive_field import Rows
 from tflite_memopt.cascade.region import Region
 from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
+from tflite_memopt.explore import explore
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -123,6 +127,16 @@ def test_a_file_with_a_loop_can_be_optimised_again(form: LoopForm) -> None:
     report = optimize(data, Options(samples=2, runtimes=("tflm",))).report
     assert report.equivalence["tflm"].equal
     assert report.after.required_bytes["32"] <= analyze(data).memory.required_bytes["32"]
+
+
+@pytest.mark.parametrize("command", [analyze, optimize, explore])
+def test_a_loop_whose_body_is_not_there_is_refused(command: Callable[[bytes], object]) -> None:
+    model = looped("masked")
+    (operator,) = (each for each in model.main.operators if each.name == "WHILE")
+    assert operator.options is not None
+    operator.options = replace(operator.options, fields={**operator.options.fields, "bodySubgraphIndex": 99})
+    with pytest.raises(ModelFormatError, match="subgraph"):
+        command(write_model(model))
 
 
 @pytest.mark.parametrize("mode", LOOP_MODES)

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
 
-from ..analysis.placeholders import mark_placeholders
 from ..errors import UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
-from ..io.reader import read_model
-from ..ir.check import check_model
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..kernels.targets import profile_for
+from ..memory.reading import read_planned
 from ..version import __version__
 from .kernel_guard import condition_of
 from .resolver import registrations
@@ -47,10 +45,8 @@ def generate(data: bytes, target: str | None = None, name: str = "model") -> dic
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{name}' is no name for a C++ namespace: write a letter, then letters, digits and _")
-    model = read_model(data)
-    check_model(model)
+    model = read_planned(data)
     label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
-    mark_placeholders(model, planned)
     profile = _profile(label if planned else None, target)
     sizes = arena_sizes(model, planned, profile)
     words = _words(model, data, name) | _arena_words(sizes, label if planned else None, profile)

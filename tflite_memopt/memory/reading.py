@@ -5,15 +5,17 @@ from __future__ import annotations
 from ..analysis.placeholders import mark_placeholders
 from ..io import offline_plan
 from ..io.reader import read_model
+from ..ir.check import check_model
 from ..ir.model import Model
 
 
 def read_planned(data: bytes) -> Model:
-    """The model of a file, with the variables marked that its plan lets a loop's result grow in.
+    """The model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
 
     Whoever reads a file to plan it anew needs these marks: without them such a variable has a first value to keep.
     Raises ModelFormatError for a bad file.
     """
     model = read_model(data)
+    check_model(model)  # loops are followed next: their subgraphs must be there
     mark_placeholders(model, offline_plan.decode(model) or {})
     return model

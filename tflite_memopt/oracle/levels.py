@@ -12,7 +12,6 @@ from ..cascade.search import cascade
 from ..errors import UsageError
 from ..io import offline_plan
 from ..io.files import read_file
-from ..ir.check import check_model
 from ..ir.copying import copy_model
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -131,9 +130,7 @@ def _model(candidate: Candidate) -> Model:
         return model_of(candidate)
     if isinstance(candidate, Mapping):
         return model_of(sketch_from(candidate))
-    model = read_planned(candidate if isinstance(candidate, bytes) else read_file(candidate))
-    check_model(model)
-    return model
+    return read_planned(candidate if isinstance(candidate, bytes) else read_file(candidate))
 
 
 def _as_it_stands(model: Model, profile: KernelProfile) -> MemoryUse:
