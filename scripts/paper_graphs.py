@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tflite_memopt.io.reader import read_model
@@ -35,3 +36,28 @@ def plain_problem_of(file: Path) -> ScheduleProblem:
 def files_in(sources: Sequence[Path]) -> dict[str, Path]:
     """The .tflite files among files and folders, by name without ending."""
     return {file.stem: file for path in sources for file in (path.glob("*.tflite") if path.is_dir() else [path])}
+
+
+def unfolded_problem(model: Model) -> ScheduleProblem:
+    """The same network before the converter folds batch norms and activations into the operator that they follow.
+
+    A convolution or dense operator is followed by a batch norm; any operator with an activation by that. All of them
+    have the bytes of the result, and readers read the last of them.
+    """
+    plain = plain_problem(model)
+    sizes, last = list(plain.sizes), dict[int, int]()
+    steps = list[Step]()
+    for step, operator in zip(plain.steps, model.main.operators, strict=True):
+        read = tuple(last.get(t, t) for t in step.inputs)
+        steps.append(replace(step, inputs=read))
+        followers = operator.name in _NORMED, operator.option("fusedActivationFunction", 0)
+        for _ in filter(None, followers):
+            (written,) = steps[-1].outputs
+            sizes.append(sizes[written])
+            steps.append(Step((written,), (len(sizes) - 1,)))
+            last[step.outputs[0]] = len(sizes) - 1
+    outputs = tuple(last.get(t, t) for t in plain.outputs)
+    return ScheduleProblem(tuple(sizes), tuple(steps), plain.inputs, outputs)
+
+
+_NORMED = ("CONV_2D", "DEPTHWISE_CONV_2D")

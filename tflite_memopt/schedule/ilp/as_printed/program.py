@@ -56,6 +56,12 @@ class PrintedProgram:
         return tuple(sorted(range(len(self.runs)), key=place))
 
 
+def variables_as_printed(problem: ScheduleProblem, pruning: bool) -> int:
+    """How many O and T the program has, without writing it."""
+    graph = memory_graph(problem)
+    return _Layout(graph, transitive_closure(graph), pruning).columns - (PEAK + 1)
+
+
 def formulate_as_printed(problem: ScheduleProblem, pruning: bool, keep_outputs: bool = True) -> PrintedProgram:
     """The program of a problem. O(steps * (edges + operators with an extra size * tensors)) entries.
 
