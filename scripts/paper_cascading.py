@@ -111,8 +111,9 @@ def _is_close(value: float, published: float) -> bool:
 def tables(found: Mapping[str, tuple[Striped, Striped]]) -> Iterator[str]:
     """Heads before and after."""
     yield "## Heads, bytes\n"
-    yield f"The rerun is `optimize {' '.join(ROLLING)}`, which keeps rows and computes none"
-    yield f"twice; ours is `optimize {' '.join(DEFAULT)}`, which counts the whole arena and may compute rows twice."
+    yield "The RFC prints no algorithm. The rerun keeps rows rather than computes them twice:"
+    yield f"`optimize {' '.join(ROLLING)}`. Ours counts the whole arena and may compute"
+    yield f"rows twice: `optimize {' '.join(DEFAULT)}`."
     yield "The RFC cuts in both directions of an image, ours in one: the example's stripe is a row of 24 x 32 bytes"
     yield "instead of a tile of 6 x 6 x 32. MobileNet (v1) and VGG-16 are the zoo's, in float: ratios do not depend"
     yield "on it. Equality is proved of the example here, not of the two networks.\n"
