@@ -35,6 +35,8 @@ _OPERATORS = (
     "tanh",
     "matmul",
     "mirror",
+    "mean",
+    "reshape",
 )
 
 
@@ -76,6 +78,8 @@ class Network:
             "tanh": self.tanh,
             "matmul": self.matmul,
             "mirror": self.mirror,
+            "mean": self.mean,
+            "reshape": self.reshape,
         }
         return make[kind](x)
 
@@ -245,6 +249,28 @@ class Network:
         y = self._output("mirrored", np.asarray(x.shape) + amounts.sum(axis=1))
         paddings = self.b.constant(f"{y.name}/paddings", amounts)
         self.b.operator("MIRROR_PAD", (x, paddings), (y,), "MirrorPadOptions", mode=self.rng.choice((0, 1)))
+        return y
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Over columns, channels or both."""
+        axes = self.rng.choice(((2,), (3,), (-1,), (2, 3)))
+        kept = [1 if axis in {each % 4 for each in axes} else size for axis, size in enumerate(x.shape)]
+        kind = self.rng.choice(("MEAN", "SUM", "REDUCE_MAX"))
+        if self.dtype is DType.INT16 and kind != "MEAN":
+            return self.quantize(x)  # TFLM has no such kernel
+        y = self._output("mean", kept)
+        said = self.b.constant(f"{y.name}/axes", np.asarray(axes, np.int32))
+        self.b.operator(kind, (x, said), (y,), "ReducerOptions", keepDims=True)
+        return y
+
+    def reshape(self, x: Tensor) -> Tensor:
+        """Columns become channels or the other way round."""
+        _, height, width, depth = x.shape
+        shape = self.rng.choice(((1, height, 1, width * depth), (1, height, width * depth, 1)))
+        y = self._output("reshaped", shape)
+        said = np.asarray(shape, np.int32)
+        operand = self.b.constant(f"{y.name}/shape", said)
+        self.b.operator("RESHAPE", (x, operand), (y,), "ReshapeOptions", newShape=said)
         return y
 
     def _output(self, kind: str, shape: Sequence[int]) -> Tensor:

@@ -36,6 +36,7 @@ ELEMENTWISE = frozenset(
     | {"SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
 )
 """An output pixel depends on the inputs' pixels at the same place; in some of these operators on all their channels."""
+REDUCTIONS = frozenset({"MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"})
 
 
 @dataclass(frozen=True)
@@ -245,6 +246,28 @@ def _multiplied(operator: Operator) -> RowByRow | str:
     return RowByRow(rows, columns, (0, 1), is_window=False)
 
 
+def _reduced(operator: Operator) -> RowByRow | str:
+    """MEAN and the like over columns, channels or both, which stay as dimensions of 1."""
+    source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
+    if source is None or source.is_constant or not is_image(source) or axes is None:
+        return "its input is not an NHWC tensor with batch 1, or its axes are computed"
+    if not operator.option("keepDims", False) or not {int(axis) % 4 for axis in axes} <= {2, 3}:
+        return "it takes rows together"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False)
+
+
+def _reshaped(operator: Operator) -> RowByRow | str:
+    """RESHAPE that keeps rows, such as channels that become the heads of an attention."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source) or source.shape[1] != output.shape[1]:
+        return "it does not keep rows"
+    if len(operator.inputs) < 2 or integers(operator.inputs[1]) is None:
+        return "its shape is no constant operand"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(1))
+
+
 def _folded(operator: Operator) -> RowByRow | str:
     """SPACE_TO_DEPTH: rows become channels."""
     source, output = operator.inputs[0], operator.outputs[0]
@@ -331,6 +354,7 @@ def _enlarged(
 _WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(_WINDOWED, _windowed),
+    **dict.fromkeys(REDUCTIONS, _reduced),
     "BATCH_MATMUL": _multiplied,
     "CONCATENATION": _joined,
     "DEPTH_TO_SPACE": _unfolded,
@@ -338,6 +362,7 @@ _WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     "MIRROR_PAD": _mirrored,
     "PAD": _padded,
     "PADV2": _padded,
+    "RESHAPE": _reshaped,
     "RESIZE_BILINEAR": _interpolated,
     "RESIZE_NEAREST_NEIGHBOR": _repeated,
     "SPACE_TO_DEPTH": _folded,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .rule import AnyRule
+from .rules.adjoint_matmul import ADJOINT_MATMUL
 from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
@@ -33,6 +34,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     *FOLDED_BIAS,
     SAME_PADDING,
     UNDONE_RESHAPES,
+    *ADJOINT_MATMUL,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
