@@ -15,6 +15,7 @@ from ..graph.search_limit import SearchLimit
 from ..ir.change import RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model
+from ..ir.npu import has_npu
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, needed_bytes
@@ -82,7 +83,7 @@ class FrontSearch:
         memory = placement.memory
         self._options = options
         self._unstriped = Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
-        self._grid = grid_of(options)
+        self._grid = () if has_npu(model) else grid_of(options)
         self._stop = EmergencyStop(options.time_limit * len(self._grid))
         self._kept = tuple(name for name, _ in options.pins)
         own = _arranged(model, placement.order, False, self._kept)

@@ -33,7 +33,18 @@ ELEMENTWISE = frozenset(
     {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "HARD_SWISH"}
     | {"L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGICAL_NOT", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL"}
     | {"NEG", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SOFTMAX", "SQRT"}
-    | {"SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
+    | {
+        "SQUARE",
+        "SQUARED_DIFFERENCE",
+        "SUB",
+        "TANH",
+        "LOGICAL_AND",
+        "LOGICAL_OR",
+        "SELECT_V2",
+        "FLOOR_DIV",
+        "FLOOR_MOD",
+    }
+    | {"EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"}
 )
 """An output pixel depends on the inputs' pixels at the same place; in some of these operators on all their channels."""
 REDUCTIONS = frozenset({"MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"})

@@ -16,6 +16,7 @@ from ..ir.change import OUT_OF_TIME, Refusal, RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
+from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, needed_bytes
@@ -53,6 +54,8 @@ def cascade(model: Model, profile: KernelProfile, options: Options, progress: Pr
     """
     if not options.cascade or not model.main.operators:
         return Cascaded(model, (), ())
+    if has_npu(model):
+        return Cascaded(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
     cascading = _Cascading(model, profile, options, progress)
     try:
         return cascading.run()

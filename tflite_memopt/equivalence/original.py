@@ -10,6 +10,7 @@ from ..graph.alignment import aligned
 from ..ir.dtype import DType
 from ..ir.head import in_head
 from ..ir.model import Model
+from ..ir.npu import is_work_memory
 from ..options import Options
 from .adapter import LARGEST_ARENA, OPTIMISED_KERNELS, REFERENCE, RunJob
 from .compare import first_output_difference
@@ -249,4 +250,5 @@ def within_the_arena(arena_bytes: int, attempt: Callable[[int], Trace | Run]) ->
 
 
 def _is_uint8(model: Model) -> bool:
-    return any(in_head(tensor) and tensor.dtype is DType.UINT8 for tensor in model.main.tensors)
+    computed = (tensor for tensor in model.main.tensors if in_head(tensor) and not is_work_memory(tensor))
+    return any(tensor.dtype is DType.UINT8 for tensor in computed)
