@@ -37,6 +37,8 @@ _OPERATORS = (
     "mirror",
     "mean",
     "reshape",
+    "prelu",
+    "select",
 )
 
 
@@ -80,6 +82,8 @@ class Network:
             "mirror": self.mirror,
             "mean": self.mean,
             "reshape": self.reshape,
+            "prelu": self.prelu,
+            "select": self.select,
         }
         return make[kind](x)
 
@@ -221,7 +225,29 @@ class Network:
         if self.dtype is not DType.FLOAT32:
             return self.hard_swish(x)
         y = self._output("tanh", x.shape)
-        self.b.operator(self.rng.choice(("TANH", "LOGISTIC", "HARD_SWISH")), (x,), (y,))
+        kinds = {"L2_NORMALIZATION": "L2NormOptions", "SOFTMAX": "SoftmaxOptions", "LOG_SOFTMAX": None}
+        name = self.rng.choice(("TANH", "LOGISTIC", "HARD_SWISH", *kinds))
+        self.b.operator(name, (x,), (y,), kinds.get(name), **({"beta": 1.0} if name == "SOFTMAX" else {}))
+        return y
+
+    def prelu(self, x: Tensor) -> Tensor:
+        """With a slope for each channel, the same for all pixels."""
+        if self.dtype is DType.INT16:
+            return self.quantize(x)
+        y = self._output("prelu", x.shape)
+        scale = None if self.dtype is DType.FLOAT32 else per_tensor(0.01, 3)
+        slopes = self.b.constant(f"{y.name}/slopes", self._values((1, 1, x.shape[3]), np.int8), scale)
+        self.b.operator("PRELU", (x, slopes), (y,))
+        return y
+
+    def select(self, x: Tensor) -> Tensor:
+        """The larger of two tensors, by a comparison."""
+        if self.dtype is DType.INT16:
+            return self.quantize(x)
+        other, y = self.scale(x), self._output("selected", x.shape)
+        is_larger = self.b.tensor(f"{y.name}/larger", x.shape, DType.BOOL)
+        self.b.operator(self.rng.choice(("GREATER", "LESS_EQUAL")), (x, other), (is_larger,))
+        self.b.operator("SELECT_V2", (is_larger, x, other), (y,), "SelectV2Options")
         return y
 
     def hard_swish(self, x: Tensor) -> Tensor:

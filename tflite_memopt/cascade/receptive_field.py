@@ -30,21 +30,11 @@ from ..ir.model import Operator, Tensor
 _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 POOLS = frozenset({"AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
 ELEMENTWISE = frozenset(
-    {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "HARD_SWISH"}
-    | {"L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGICAL_NOT", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL"}
-    | {"NEG", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SOFTMAX", "SQRT"}
-    | {
-        "SQUARE",
-        "SQUARED_DIFFERENCE",
-        "SUB",
-        "TANH",
-        "LOGICAL_AND",
-        "LOGICAL_OR",
-        "SELECT_V2",
-        "FLOOR_DIV",
-        "FLOOR_MOD",
-    }
-    | {"EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"}
+    {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EQUAL", "EXP", "FLOOR", "FLOOR_DIV"}
+    | {"FLOOR_MOD", "GREATER", "GREATER_EQUAL", "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LESS", "LESS_EQUAL"}
+    | {"LOG", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL"}
+    | {"NEG", "NOT_EQUAL", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SELECT_V2", "SIN"}
+    | {"SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
 )
 """An output pixel depends on the inputs' pixels at the same place; in some of these operators on all their channels."""
 REDUCTIONS = frozenset({"MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"})
