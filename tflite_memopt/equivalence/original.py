@@ -24,6 +24,7 @@ from .pool import Interpreters
 from .runner import ModelRunner, Run
 from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .trace import Trace, computed_tensors, trace_of
+from .unloaded import explained
 
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
@@ -204,7 +205,9 @@ class _Look:
 
     def _refusal(self, run: Run) -> str:
         reason = run.missing or run.error or "TFLM gave no reason"
-        return f"{_NO_UINT8}; it says: {reason}" if run.missing is None and _is_uint8(self.model) else reason
+        if run.missing is not None:
+            return reason
+        return f"{_NO_UINT8}; it says: {reason}" if _is_uint8(self.model) else explained(self.model, reason)
 
 
 def run_exposed(
