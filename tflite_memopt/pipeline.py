@@ -276,4 +276,4 @@ def compare(
 ) -> Comparison:
     """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
     data, name = load(source)
-    return compare_methods(read_model(data), name, schedulers, planners, options, progress)
+    return compare_methods(read_planned(data), name, schedulers, planners, options, progress)
