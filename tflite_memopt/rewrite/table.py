@@ -13,6 +13,7 @@ from .rules.identity import IDENTITY
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .rules.repeated_pixels import REPEATED_PIXELS
 from .rules.restored_dilation import RESTORED_DILATION
 from .rules.same_padding import SAME_PADDING
 from .rules.slice_of_padding import SLICE_OF_PADDING
@@ -35,6 +36,7 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     SAME_PADDING,
     UNDONE_RESHAPES,
     *ADJOINT_MATMUL,
+    *REPEATED_PIXELS,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
