@@ -72,7 +72,7 @@ def write_reshape(edit: Editor, position: int, source: Tensor, output: Tensor, l
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Turning:
     check: Callable[[Operator, Sequences], bool]
     turn: Callable[[Editor, Operator], None]
 
@@ -154,13 +154,13 @@ def _set_options(operator: Operator, **fields: Any) -> None:
         operator.options = replace(operator.options, fields={**operator.options.fields, **fields})
 
 
-_WAYS: Mapping[str, _Way] = {
-    **dict.fromkeys(ELEMENTWISE, _Way(_elementwise_turns, lambda _, __: None)),
-    **dict.fromkeys((*_CONVOLUTIONS, *sorted(POOLS)), _Way(_window_turns, _swap_sides)),
-    **dict.fromkeys(sorted(REDUCTIONS), _Way(_reduction_turns, _turn_axis)),
-    "CONCATENATION": _Way(_join_turns, lambda _, operator: _set_options(operator, axis=3)),
-    "FULLY_CONNECTED": _Way(_dense_turns, lambda _, operator: _set_options(operator, keepNumDims=True)),
-    "PAD": _Way(_pad_turns, _turn_paddings),
-    "PADV2": _Way(_pad_turns, _turn_paddings),
+_WAYS: Mapping[str, _Turning] = {
+    **dict.fromkeys(ELEMENTWISE, _Turning(_elementwise_turns, lambda _, __: None)),
+    **dict.fromkeys((*_CONVOLUTIONS, *sorted(POOLS)), _Turning(_window_turns, _swap_sides)),
+    **dict.fromkeys(sorted(REDUCTIONS), _Turning(_reduction_turns, _turn_axis)),
+    "CONCATENATION": _Turning(_join_turns, lambda _, operator: _set_options(operator, axis=3)),
+    "FULLY_CONNECTED": _Turning(_dense_turns, lambda _, operator: _set_options(operator, keepNumDims=True)),
+    "PAD": _Turning(_pad_turns, _turn_paddings),
+    "PADV2": _Turning(_pad_turns, _turn_paddings),
 }
 """Operator -> when it can be turned, and how."""
