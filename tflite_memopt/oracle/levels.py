@@ -28,6 +28,7 @@ from ..options import Options, without_one_step_after_another
 from .bound import LeastNeed, least_need
 from .description import GraphSketch, model_of, sketch_from, sketch_of
 from .facts import FactTable
+from .planned import planned_need
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -108,7 +109,7 @@ class RamOracle:
         if effort == "stock":
             memory = _as_it_stands(model, profile)
         elif effort == "plan":
-            memory = _optimized(model, replace(self.options, **PLAN), _remembering(profile))
+            return _planned(model, replace(self.options, **PLAN), _remembering(profile))
         else:
             memory = _optimized(model, replace(self.options, **STRIPES), profile)
         return Ram(memory.required_for_target, effort, memory.arena_bytes, memory.macs)
@@ -143,6 +144,14 @@ def _remembering(profile: KernelProfile) -> KernelProfile:
     return replace(
         profile, requests=requests, relations=relations, libraries=tuple(map(_remembering, profile.libraries))
     )
+
+
+def _planned(model: Model, options: Options, profile: KernelProfile) -> Ram:
+    found = None if offline_plan.decode(model) else planned_need(model, profile, options)
+    if found is not None:
+        return Ram(found.required, "plan", found.head, found.macs)
+    memory = _optimized(model, options, profile)
+    return Ram(memory.required_for_target, "plan", memory.arena_bytes, memory.macs)
 
 
 def _optimized(model: Model, options: Options, profile: KernelProfile) -> MemoryUse:
