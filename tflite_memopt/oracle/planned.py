@@ -1,4 +1,4 @@
-"""The arena of a graph in the order and with the offsets that ``optimize`` would choose, and nothing else of a report."""
+"""The arena of a graph in the order and with the offsets that ``optimize`` would choose, and no more of a report."""
 
 from __future__ import annotations
 
