@@ -21,6 +21,8 @@ Dimension = int | Sizes
 _TYPES = {each.label: each for each in DType}
 _MOST_VALUES = 64
 """Of constants that say what an operator does, such as where a slice begins."""
+_MOST_MERGED = 64
+"""Bytes of constants that the stage of stripes merges where they are equal."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,12 @@ def _sketched(tensor: Tensor) -> TensorSketch:
 
 
 def model_of(sketch: GraphSketch) -> Model:
-    """The sketch as a model. Its constants take no memory: they are one byte that is seen many times."""
+    """The sketch as a model. Its large constants take no memory: they are one byte that is seen many times."""
     empty = Buffer()
     graph = Graph("main")
     model = Model(3, None, [graph], [], [empty])
-    made = {name: graph.add_tensor(tensor_of(name, each, empty)) for name, each in sketch.tensors.items()}
+    numbered = enumerate(sketch.tensors.items())
+    made = {name: graph.add_tensor(tensor_of(name, each, empty, number)) for number, (name, each) in numbered}
     codes = {name: OpCode(name) for name in dict.fromkeys(each.name for each in sketch.operators)}
     model.opcodes.extend(codes.values())
     for each in sketch.operators:
@@ -180,18 +183,21 @@ def with_random_weights(sketch: GraphSketch, seed: int = 0) -> Model:
     return model
 
 
-def tensor_of(name: str, sketch: TensorSketch, empty: Buffer) -> Tensor:
-    """One tensor; ``empty`` is the buffer of all that are no constants."""
+def tensor_of(name: str, sketch: TensorSketch, empty: Buffer, number: int = 0) -> Tensor:
+    """One tensor; ``empty`` is the buffer of all that are no constants. ``number``: as for ``_data``."""
     shape, dtype = tuple(_at(d, 0) for d in sketch.shape), sketch.dtype
     tensor = Tensor(name, shape, dtype, empty, _quantization(_at(sketch.scales, 0), sketch.axis))
     if sketch.is_constant:
-        tensor.buffer = Buffer(_data(sketch, tensor.elements * dtype.packed_bits // 8))
+        tensor.buffer = Buffer(_data(sketch, tensor.elements * dtype.packed_bits // 8, number))
     return tensor
 
 
-def _data(sketch: TensorSketch, nbytes: int) -> npt.NDArray[np.uint8]:
-    if sketch.values is None:
+def _data(sketch: TensorSketch, nbytes: int, number: int) -> npt.NDArray[np.uint8]:
+    """Small ones differ by the tensor's ``number``: what is not known is not equal, so that no stage merges it."""
+    if sketch.values is None and nbytes > _MOST_MERGED:
         return np.broadcast_to(np.uint8(0), (nbytes,))
+    if sketch.values is None:
+        return np.resize(np.frombuffer(number.to_bytes(4, "little"), np.uint8), nbytes)
     return np.frombuffer(np.asarray(sketch.values, sketch.dtype.label).tobytes(), np.uint8)
 
 

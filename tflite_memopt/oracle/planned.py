@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..analysis.macs import model_macs
@@ -10,8 +10,12 @@ from ..graph.search_limit import SearchLimit
 from ..ir.model import Model
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
+from ..memory.arrange import arrange
+from ..memory.every_library import placement_for_every_library
+from ..memory.figures import MemoryUse
 from ..memory.in_force import head_in_force, offsets_to_write
 from ..memory.layout import MemoryLayout, memory_layout
+from ..memory.libraries import LibraryNeed
 from ..memory.schedule_problem import schedule_problem
 from ..memory.together import solve_together
 from ..options import Options
@@ -30,8 +34,8 @@ class PlannedNeed:
 def planned_need(model: Model, profile: KernelProfile, options: Options) -> PlannedNeed | None:
     """What ``memory.arrange`` finds for a model without an offline plan, each thing worked out once.
 
-    None where the firmware may link several libraries, or would reserve more than for the model as it stands: these
-    need what ``memory.every_library`` does.
+    None where the firmware may link several libraries, or would reserve more than for the model as it stands: see
+    ``need_for_every_library``.
     """
     if profile.libraries:
         return None
@@ -48,6 +52,20 @@ def planned_need(model: Model, profile: KernelProfile, options: Options) -> Plan
     if order != own and required > _required(model, profile, head_in_force(layout, {}), own):
         return None
     return PlannedNeed(required, head, model_macs(model))
+
+
+def need_for_every_library(
+    model: Model, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
+) -> PlannedNeed | None:
+    """The least with which no library needs more than ``before``; None where each way makes one worse."""
+    arrangement = arrange(model, profile, options)
+    found = placement_for_every_library(model, arrangement, before, profile, options)
+    return None if found is None else need_in(found.memory)
+
+
+def need_in(memory: MemoryUse) -> PlannedNeed:
+    """The figures of a report that an oracle gives."""
+    return PlannedNeed(memory.required_for_target, memory.arena_bytes, memory.macs)
 
 
 def _head(model: Model, layout: MemoryLayout, options: Options, limit: SearchLimit) -> int:
