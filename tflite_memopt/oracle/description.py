@@ -81,7 +81,7 @@ class GraphSketch:
     @property
     def candidates(self) -> int:
         """How many candidates the family has; 1 where no dimension is an array. Raises UsageError when they differ."""
-        counts = {each.size for each in self._dimensions() if isinstance(each, np.ndarray)}
+        counts = {each.size for each in self.varying()}
         if len(counts) > 1:
             raise UsageError(f"the family's arrays of dimensions have different lengths: {sorted(counts)}")
         return next(iter(counts), 1)
@@ -94,6 +94,18 @@ class GraphSketch:
         }
         return replace(self, tensors=picked)
 
+    def candidates_at(self, numbers: Sizes) -> GraphSketch:
+        """The family of some of the candidates."""
+        picked = {
+            name: replace(each, shape=tuple(_some(d, numbers) for d in each.shape), scales=_some(each.scales, numbers))
+            for name, each in self.tensors.items()
+        }
+        return replace(self, tensors=picked)
+
+    def varying(self) -> list[Sizes]:
+        """All dimensions and numbers of scales that are arrays."""
+        return [each for each in self._dimensions() if isinstance(each, np.ndarray)]
+
     def _dimensions(self) -> Iterator[Dimension]:
         for each in self.tensors.values():
             yield from (*each.shape, each.scales)
@@ -101,6 +113,10 @@ class GraphSketch:
 
 def _at(dimension: Dimension, number: int) -> int:
     return int(dimension[number]) if isinstance(dimension, np.ndarray) else dimension
+
+
+def _some(dimension: Dimension, numbers: Sizes) -> Dimension:
+    return dimension[numbers] if isinstance(dimension, np.ndarray) else dimension
 
 
 def sketch_from(fields: Mapping[str, Any]) -> GraphSketch:

@@ -25,9 +25,10 @@ from ..memory.libraries import LibraryNeed, needs_by_library
 from ..memory.reading import read_planned
 from ..memory.usage import memory_use
 from ..options import Options, without_one_step_after_another
-from .bound import LeastNeed, least_need
+from .bound import FamilyNeed, least_need
 from .description import GraphSketch, model_of, sketch_from, sketch_of
 from .facts import FactTable
+from .family import family_need
 from .planned import PlannedNeed, need_in, planned_need
 from .stripes import striped_need
 
@@ -118,13 +119,24 @@ class RamOracle:
             found = need_in(_optimized(model, replace(self.options, **SEARCH), profile))
         return Ram(found.required, effort, found.head, found.macs)
 
-    def bounds(self, candidate: Candidate) -> LeastNeed:
+    def bounds(self, candidate: Candidate) -> FamilyNeed:
         """The lower bounds of a candidate or, of a family whose dimensions are arrays, of all its candidates."""
         if isinstance(candidate, GraphSketch):
             return least_need(candidate, self.table)
         if isinstance(candidate, Mapping):
             return least_need(sketch_from(candidate), self.table)
         return least_need(sketch_of(_model(candidate)), self.table)
+
+    def plans(self, family: GraphSketch | Mapping[str, Any]) -> FamilyNeed:
+        """What every candidate of a family needs in the best order and plan.
+
+        The smallest head that any order and any plan has, where the plan of another candidate shows it at once; as
+        ``ram(candidate, "plan")`` for all others. Raises UsageError when the family's arrays have different lengths.
+        """
+        sketch = sketch_from(family) if isinstance(family, Mapping) else family
+        options = replace(self.options, **PLAN)
+        profile = _remembering(self.options.profile)
+        return family_need(sketch, self.table, options, lambda one: _planned(model_of(one), options, profile))
 
 
 def _model(candidate: Candidate) -> Model:
