@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.models import concat_model, split_model
 from tflite_memopt import UsageError
-from tflite_memopt.oracle.description import GraphSketch, OperatorSketch, Sizes, TensorSketch, sketch_of
+from tflite_memopt.oracle.description import Dimension, GraphSketch, OperatorSketch, Sizes, TensorSketch, sketch_of
 from tflite_memopt.oracle.levels import RamOracle
 from tflite_memopt.oracle.replay import heads_under_one_plan
 
@@ -63,7 +63,7 @@ def test_what_another_plan_does_not_fit_is_planned_alone() -> None:
     """Of two maps, each made from what the other one is not, one is the larger in one candidate, one in the other."""
     ups, downs = np.array([2, 32], np.int64), np.array([32, 2], np.int64)
     conv = {"padding": 0, "strideH": 1, "strideW": 1}
-    maps = {"x": 4, "a": ups, "b": downs, "c": 4, "d": 4, "sum": 4}
+    maps: dict[str, Dimension] = {"x": 4, "a": ups, "b": downs, "c": 4, "d": 4, "sum": 4}
     tensors = {name: TensorSketch((1, 8, 8, channels)) for name, channels in maps.items()}
     convs = (("x", "a"), ("x", "b"), ("a", "c"), ("b", "d"))
     for source, made in convs:
