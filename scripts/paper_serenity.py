@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
 from markdown_table import row, table
-from paper_cells import CAPACITIES, Cell
+from paper_cells import CAPACITIES, Cell, OverTime
 from paper_claims import Rerun
 from paper_serenity_why import Why
 
@@ -250,7 +250,7 @@ def _is_close(value: float, published: float) -> bool:
     return abs(value / published - 1) <= _CLOSE
 
 
-def tables(cells: Sequence[Cell], table2: Mapping[str, Level], why: Why) -> Iterator[str]:
+def tables(cells: Sequence[Cell], times: Sequence[OverTime], table2: Mapping[str, Level], why: Why) -> Iterator[str]:
     """Each cell under its orders, then the experiments."""
     yield "## Figures 10, 12 and 13: cells\n"
     yield "KB of activations as int8, under the file's order, SERENITY's as printed, and ours, then the last two with"
@@ -265,6 +265,12 @@ def tables(cells: Sequence[Cell], table2: Mapping[str, Level], why: Why) -> Iter
         arenas = [f"{use.arena / 1024:.1f}" for use in uses]
         seconds = f"{cell.printed.seconds:.2f}", f"{cell.ours.seconds:.2f}"
         yield row(cell.name, cell.operators, cell.rewritten, *peaks, *arenas, *seconds)
+    yield "\n## Figure 12: SwiftNet cell A over time\n"
+    yield "KB at each step: the sum of the activations, and the highest byte of the arena that is in use.\n"
+    yield from table("order | steps | activations | arena")
+    for one in times:
+        texts = (", ".join(f"{value:.0f}" for value in values) for values in (one.alive, one.top))
+        yield row(one.name, len(one.alive), *texts)
     yield "\n## Figure 11: off-chip traffic, KB, under Belady's algorithm\n"
     yield "File's order, printed, ours, for each size of the memory on the chip.\n"
     yield from table("cell | " + " | ".join(f"{size} KB" for size in CAPACITIES))
