@@ -12,6 +12,7 @@ default of the tool.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -75,11 +76,19 @@ def efficient_memory_management(sources: tuple[Path, ...], folder: Path) -> None
 @_PARTS
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each cell and method.")
 @click.option("--step-signatures", default=10_000, show_default=True, help="The paper's T, counted in signatures.")
+@click.option(
+    "--step-seconds", default=math.inf, help="T as printed, too; machines may then disagree.  [default: none]"
+)
 def serenity(
-    sources: tuple[Path, ...], folder: Path, parts: Path | None, time_limit: float, step_signatures: int
+    sources: tuple[Path, ...],
+    folder: Path,
+    parts: Path | None,
+    time_limit: float,
+    step_signatures: int,
+    step_seconds: float,
 ) -> None:
     """Orders of the cells of five networks, among SOURCES (files, or folders of .tflite)."""
-    limit, kept, step = SearchLimit(time_limit), KeptParts(parts), StepLimit(signatures=step_signatures)
+    limit, kept, step = SearchLimit(time_limit), KeptParts(parts), StepLimit(step_seconds, step_signatures)
     models = dict(cell_models(sources))
     cells = [
         Cell.from_json(kept.part(name.replace(" ", "_"), partial(_measured_cell, name, model, limit, step)))
@@ -92,6 +101,7 @@ def serenity(
     drawn = random_orders(order_problem(models["swiftnet A"]))
     why = experiments([order_problem(model) for name, model in models.items() if "randwire" in name], kept)
     options = f"--time-limit {time_limit:g} --step-signatures {step_signatures}"
+    options += f" --step-seconds {step_seconds:g}" if step_seconds < math.inf else ""
     lines = page(
         paper_named("serenity"),
         f"scripts/paper serenity {' '.join(map(named, sources))} {options}",
