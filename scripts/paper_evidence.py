@@ -27,8 +27,8 @@ from paper_cascading import tables as cascading_tables
 from paper_cells import Cell, cell_models, measured, order_problem, over_time, rewritten
 from paper_claims import index, page, paper_named
 from paper_graphs import files_in
+from paper_ilp import Stages, stages
 from paper_ilp import measured as ilp_measured
-from paper_ilp import stages
 from paper_ilp_page import reruns as ilp_reruns
 from paper_ilp_page import tables as ilp_tables
 from paper_offsets import planned_networks
@@ -37,7 +37,7 @@ from paper_offsets import tables as offset_tables
 from paper_serenity import LEVELS, REWRITTEN, levels, random_orders
 from paper_serenity import reruns as serenity_reruns
 from paper_serenity import tables as serenity_tables
-from paper_serenity_why import experiments
+from paper_serenity_why import FORMS, experiments
 
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
@@ -123,11 +123,16 @@ def _measured_cell(name: str, model: Model, limit: SearchLimit, step: StepLimit)
 def iterative_graph_optimization(sources: tuple[Path, ...], folder: Path, parts: Path | None, work: float) -> None:
     """Tables II to VI and Figure 9 on the paper's nine networks, among SOURCES (files, or folders of .tflite)."""
     name = "iterative_graph_optimization"
-    found = ilp_measured(sources, SearchLimit(work=work), KeptParts(parts))
-    forms = [stages(form) for form in ("vertex", "pairs", "gathered")]
+    kept = KeptParts(parts)
+    found = ilp_measured(sources, SearchLimit(work=work), kept)
+    forms = [Stages(**kept.part(f"stages_{form}", partial(_stages, form))) for form in FORMS]
     command = f"scripts/paper {name} {' '.join(map(named, sources))} --work {work:g}"
     lines = page(paper_named(name), command, ilp_reruns(found), list(ilp_tables(found, forms)))
     _write(folder, name, list(lines))
+
+
+def _stages(form: str) -> dict[str, Any]:
+    return asdict(stages(form))
 
 
 @cli.command("cascading_rfc")

@@ -219,7 +219,8 @@ def measured(sources: Sequence[Path], limit: SearchLimit, kept: KeptParts) -> Fo
 
     def run(name: str, parts: PrintedParts) -> Solved:
         key = f"{name}_{parts.partitions}" + "".join(f"_{value:d}" for value in _switches(parts))
-        return Solved(**kept.part(key, lambda: asdict(solved(name, plain[name], limit, parts))))
+        spend = wide if parts.exact else limit
+        return Solved(**kept.part(key, lambda: asdict(solved(name, plain[name], spend, parts))))
 
     def both(name: str, parts: int) -> tuple[Solved, Solved]:
         return run(name, PrintedParts(parts)), run(name, PrintedParts(parts, as_printed=False))
