@@ -103,7 +103,7 @@ def _least(found: Found) -> Iterator[Rerun]:
 _W32 = (
     "The paper contradicts itself: Table II says that their method needs 7,296 KB on HRNet-W32, Table V that the same "
     "method needs 6,368, which is there the optimum. Here {:.0f} KB is the least peak of any order, proved, on a "
-    "network whose RPO has their 7,936 to the byte. So neither figure is that of the network whose RPO they print, as "
+    "network whose RPO has their 7,936 KB. So neither figure is that of the network whose RPO they print, as "
     "far as it is ours: 7,296 is above the optimum and 6,368, the figure of V1, below it."
 )
 
@@ -201,7 +201,7 @@ def _parts(found: Found) -> Iterator[Rerun]:
         reason = (
             f"With every part at its least, proved, the whole is at its least for k = {', '.join(map(str, every))} "
             "only: beyond that no order within these parts has it, whatever orders them. So it is the cuts that "
-            "differ: dagP's must leave the operators of the peak in one part for longer. Ours lie where the fewest "
+            "differ: dagP's may leave the operators of the peak in one part for longer. Ours lie where the fewest "
             "bytes cross, within parts of at most 1.4 times the mean."
         )
         yield Rerun(key, text, "all (no parts)", holds, reason="" if holds else reason)
