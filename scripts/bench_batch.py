@@ -32,13 +32,15 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.options import Options
 from tflite_memopt.oracle.description import sketch_of
-from tflite_memopt.oracle.levels import RAM_EFFORTS, RamOracle
+from tflite_memopt.oracle.levels import RAM_EFFORTS, RamEffort, RamOracle
 from tflite_memopt.pipeline import optimize
 
 _TARGET = "cortex-m4"
 _OPTIONS = Options(target=_TARGET, verify=False, rewrite=False, cascade=False)
 _WIDTHS, _RESOLUTIONS = (4, 8, 12, 16), (16, 20, 24)
 _ENGINES = {"one process": 1, "two processes": 2, "Dask, two workers": 2}
+_KEPT = 100
+"""Answers after which those so far are written down."""
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -83,36 +85,54 @@ def limits(folder: Path, count: int) -> None:
 
 @batch.command()
 @click.argument("folder", type=_FOLDER)
+@click.argument("effort", type=click.Choice(RAM_EFFORTS[1:]))
 @click.option("--count", default=10_000, show_default=True)
-@click.option("--slow", default=100, show_default=True, help="How many the search for stripes is run on.")
-def oracle(folder: Path, count: int, slow: int) -> None:
-    """Median and 99th percentile of every effort of the oracle, and of the bounds of a whole family."""
-    asked, sketches = RamOracle.on(_TARGET), [sketch_of(candidate(seed)) for seed in range(count)]
-    seconds: dict[str, list[float]] = {}
-    for effort in RAM_EFFORTS[1:]:
-        seconds[effort] = []
-        for sketch in sketches[: slow if effort == "stripes" else count]:
-            started = time.process_time()
-            asked.ram(sketch, effort)
-            seconds[effort].append(time.process_time() - started)
-        click.echo(f"{effort}: {statistics.median(seconds[effort]) * 1e3:.2f} ms", err=True)
-        _keep(folder, f"oracle {effort}", _percentiles(seconds[effort]))
-    for name, found in _family_seconds(count).items():
-        _keep(folder, f"oracle family, {name}", _percentiles(found))
+def oracle(folder: Path, effort: RamEffort, count: int) -> None:
+    """Median and 99th percentile of one effort of the oracle; goes on where it was ended."""
+    asked, path = RamOracle.on(_TARGET), folder / f"oracle {effort}.json"
+    milliseconds: list[float] = json.loads(path.read_text()) if path.exists() else []
+    for seed in range(len(milliseconds), count):
+        sketch = sketch_of(candidate(seed))
+        started = time.process_time()
+        asked.ram(sketch, effort)
+        milliseconds.append(round(1e3 * (time.process_time() - started), 4))
+        if len(milliseconds) % _KEPT == 0 or len(milliseconds) == count:
+            path.write_text(json.dumps(milliseconds))
+    click.echo(f"{effort}: {statistics.median(milliseconds):.2f} ms", err=True)
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--count", default=10_000, show_default=True)
+def families(folder: Path, count: int) -> None:
+    """A candidate's part of the time for the bounds and the plans of ten graphs at many sizes."""
+    for name, found in _family_milliseconds(count).items():
+        (folder / f"oracle family, {name}.json").write_text(json.dumps(found))
+        click.echo(f"{name}: {statistics.median(found):.4f} ms", err=True)
 
 
 @batch.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("--count", default=200, show_default=True)
-def errors(folder: Path, count: int) -> None:
-    """Every effort against a whole run without the proof; goes on where it was ended."""
+def whole(folder: Path, count: int) -> None:
+    """Whole runs, with the default options but without the proof; goes on where it was ended."""
+    path = folder / "whole.json"
+    needs: list[int] = json.loads(path.read_text()) if path.exists() else []
+    for seed in range(len(needs), count):
+        report = optimize(write_model(candidate(seed)), Options(target=_TARGET, verify=False)).report
+        needs.append(report.after.required_for_target)
+        path.write_text(json.dumps(needs))
+        click.echo(f"{seed}: {needs[-1]}", err=True)
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+def errors(folder: Path) -> None:
+    """Every effort for the candidates of which there is a whole run; goes on where it was ended."""
     asked, path = RamOracle.on(_TARGET), folder / "errors.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
-    for seed in range(len(rows), count):
-        model = candidate(seed)
-        found: dict[str, int] = {effort: int(asked.ram(sketch_of(model), effort)) for effort in RAM_EFFORTS}
-        whole = optimize(write_model(model), Options(target=_TARGET, verify=False)).report.after
-        rows.append({**found, "whole": whole.required_for_target})
+    rows: list[dict[str, int]] = json.loads(path.read_text()) if path.exists() else []
+    for seed in range(len(rows), len(json.loads((folder / "whole.json").read_text()))):
+        rows.append({effort: int(asked.ram(sketch_of(candidate(seed)), effort)) for effort in RAM_EFFORTS})
         path.write_text(json.dumps(rows))
         click.echo(f"{seed}: {rows[-1]}", err=True)
 
@@ -252,21 +272,16 @@ def _bytes(known: Path) -> float:
         return (known / FILE_NAME).stat().st_size / len(store.table()[1])
 
 
-def _percentiles(seconds: list[float]) -> dict[str, Any]:
-    cut = np.percentile(seconds, [50, 99])
-    return {"count": len(seconds), "median": float(cut[0]), "p99": float(cut[1]), "most": max(seconds)}
-
-
-def _family_seconds(count: int) -> dict[str, list[float]]:
-    """Processor seconds a candidate for the bounds of one graph at many widths and resolutions, of ten graphs."""
-    seconds: dict[str, list[float]] = {"at first": [], "again": []}
+def _family_milliseconds(count: int) -> dict[str, list[float]]:
+    """Processor time a candidate for one graph at many widths and resolutions, of ten graphs."""
+    found: dict[str, list[float]] = {}
     for seed in range(10):
         asked, family = RamOracle.on(_TARGET), _family(seed, count)
-        for each in seconds.values():
+        for name in ("bound, at first", "bound", "plan"):
             started = time.process_time()
-            asked.bounds(family)
-            each.append((time.process_time() - started) / count)
-    return seconds
+            asked.bounds(family) if name.startswith("bound") else asked.plans(family)
+            found.setdefault(name, []).append(1e3 * (time.process_time() - started) / count)
+    return found
 
 
 def _family(seed: int, count: int) -> Any:

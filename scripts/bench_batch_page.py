@@ -14,6 +14,8 @@ import numpy as np
 from bench_batch_queue import Cluster, simulate
 from markdown_table import row, table
 
+from tflite_memopt.oracle.levels import RAM_EFFORTS
+
 _MILLION = 1_000_000
 _DAY = 24 * 3600.0
 _RUNS = (
@@ -49,10 +51,10 @@ def _page(folder: Path) -> Iterator[str]:
     yield from _million(folder)
 
 
-def _read(folder: Path, name: str) -> dict[str, Any] | None:
+def _read(folder: Path, name: str) -> Any:
+    """What a piece has measured; None when it was not run."""
     path = folder / f"{name}.json"
-    found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
-    return found
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def _engines(folder: Path) -> Iterator[str]:
@@ -94,22 +96,21 @@ def _engine_row(name: str, found: dict[str, Any], bare: dict[str, Any] | None) -
 def _oracle(folder: Path) -> Iterator[str]:
     yield "## The oracle\n"
     yield _text(
-        "Processor time of `RamOracle.on('cortex-m4').ram(sketch, effort)`. *family*: `bounds` of one graph at 10,000",
-        "sizes, 992 of them different, a candidate's part of the time; of ten graphs. *again*: when the oracle knows",
-        "the operators.",
+        "Processor time of `RamOracle.on('cortex-m4').ram(sketch, effort)`. *family*: `bounds` and `plans` of one",
+        "graph at 10,000 sizes, 992 of them different, a candidate's part of the time; of ten graphs. *at first*: with",
+        "what the oracle has to learn of the operators; all others when it knows them.",
     )
     yield from table(_LEVELS)
-    for effort in ("family, at first", "family, again", "bound", "order", "plan", "stripes"):
+    for effort in ("family, bound, at first", "family, bound", "family, plan", *RAM_EFFORTS[1:]):
         found = _read(folder, f"oracle {effort}")
         if found is not None:
-            count = f"{found['count']:,}" if "family" not in effort else "10 x 10,000"
-            yield row(effort, count, *(f"{1e3 * found[each]:.4g}" for each in ("median", "p99")))
+            count = f"{len(found):,}" if "family" not in effort else "10 x 10,000"
+            yield row(effort, count, *(f"{each:.4g}" for each in np.percentile(found, [50, 99])))
     yield ""
 
 
 def _errors(folder: Path) -> Iterator[str]:
-    path = folder / "errors.json"
-    rows = json.loads(path.read_text()) if path.exists() else []
+    wholes, rows = (_read(folder, name) or [] for name in ("whole", "errors"))
     yield "## The oracle against a whole run\n"
     yield _text(
         f"{len(rows)} candidates; the whole run is `optimize` with the default options (rewrites, stripes, loops) but",
@@ -118,8 +119,8 @@ def _errors(folder: Path) -> Iterator[str]:
     if not rows:
         return
     yield from table(_ERRORS)
-    whole = np.array([each["whole"] for each in rows])
-    for effort in ("stock", "bound", "order", "plan", "stripes"):
+    whole = np.array(wholes[: len(rows)])
+    for effort in RAM_EFFORTS:
         found = np.array([each[effort] for each in rows])
         errors = 100 * (found - whole) / whole
         above, below = max(0.0, errors.max()), max(0.0, -errors.min())

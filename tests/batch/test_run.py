@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.models import dense_model
 from tflite_memopt.batch import worker
 from tflite_memopt.batch.engines import Engine, WorkersLostError
 from tflite_memopt.batch.find import find_models
 from tflite_memopt.batch.job import WorkerLimits
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.errors import UsageError
+from tflite_memopt.io.writer import write_model
 
 from .runs import SMALL, compared, events, run, statuses, write_fates, write_models
 
@@ -22,7 +24,7 @@ from .runs import SMALL, compared, events, run, statuses, write_fates, write_mod
 class Fragile(Engine):
     """An engine of which a worker dies whenever it comes to a certain model."""
 
-    def map(self, function: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: Callable[[Any], Any], jobs: Iterable[Any]) -> Generator[Any]:
         for job in jobs:
             if job.model == b"always":
                 raise WorkersLostError("a worker was killed")
@@ -104,6 +106,18 @@ def test_a_second_run_does_only_what_is_new(tmp_path: Path) -> None:
     (tmp_path / "in" / "again.tflite").write_bytes(b"refuse")
     assert run(tmp_path / "in", tmp_path / "out").total == 1
     assert statuses(tmp_path / "out") == {"refuse": "refused", "fault": "failed", "again": "refused"}
+
+
+def test_files_of_one_content_have_the_result_under_the_name_of_each(tmp_path: Path) -> None:
+    data = write_model(dense_model())
+    for name in ("b.tflite", "sub/a.tflite"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(data)
+    assert run(tmp_path / "in", tmp_path / "out").total == 1
+    (tmp_path / "in" / "a.tflite").write_bytes(data)
+    assert run(tmp_path / "in", tmp_path / "out").total == 0
+    names = ("a.tflite", "b.tflite", "sub/a.tflite")
+    assert len({(tmp_path / "out" / "models" / name).read_bytes() for name in names}) == 1
 
 
 def test_models_are_named_from_the_folder_that_holds_all(tmp_path: Path) -> None:
