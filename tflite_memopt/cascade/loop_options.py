@@ -17,7 +17,7 @@ from .excerpt import excerpt
 from .loop.least import least_head, loop_macs
 from .loop.lower import lower_loop, turns_of
 from .region import Region, region_of
-from .select import Option, SelectionLimits
+from .selection import Option, SelectionLimits
 from .striped_region import LoopMode, StripedRegion
 from .twins import Twins
 
