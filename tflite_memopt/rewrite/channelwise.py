@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.channels import channels_of, is_per_channel, quantization_of_channels
+from ..ir.channels import is_per_channel
 from ..ir.constants import values
 from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.making import Array
-from ..ir.model import Operator, Quantization, Tensor
-from ..ir.origin import Origin, piece_of
+from ..ir.model import Operator, Tensor
+from ..ir.origin import piece_of
 from .concatenation import MAX_PARTS, ROLE, ChannelPart, channel_parts
+from .constant_pieces import ConstantPiece, constant_piece
 from .pattern import Match
 
 _JOINED_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
@@ -42,9 +42,9 @@ class GivenOperand:
 
 @dataclass(frozen=True)
 class ConstantOperand:
-    """New constants, one for each part: name, values, quantisation, and origin where it is a range of a tensor."""
+    """New constants, one for each part."""
 
-    constants: Sequence[tuple[str, Array, Quantization | None, Origin | None]]
+    constants: Sequence[ConstantPiece]
 
     def write(self, edit: Editor) -> Sequence[Tensor]:
         """The new tensors, one for each part."""
@@ -121,15 +121,9 @@ class ChannelReader:
         whole = values(constant)
         if whole is None:
             return None
-        dimension = axis % max(1, len(constant.shape))
-        cuts = []
-        for part in self.parts:
-            start, count = self.output_channels(part)
-            quantization = quantization_of_channels(constant.quantization, dimension, start, count)
-            origin = piece_of(constant, dimension, start)
-            name = f"{constant.name}/part{part.index}"
-            cuts.append((name, channels_of(whole, start, count, axis), quantization, origin))
-        return ConstantOperand(cuts)
+        return ConstantOperand(
+            [constant_piece(constant, whole, axis, *self.output_channels(part), part.index) for part in self.parts]
+        )
 
     def split(self, *operands: PartOperand, **fields: Any) -> ChannelSplit:
         """The operator on every part, reading ``operands``, with these fields of its options changed."""
