@@ -258,11 +258,12 @@ def _with_more_tiles(
     run.progress("looking for channels to make in tiles")
     for tiles in TILES:
         found = find_tiles(rewritten.model, cascaded.model, profile, options, tiles)
-        if not found.sites:
-            return None
+        if not found.sites or found.cost.need >= cost.need:
+            return None  # What is left around the tiles needs as much as the model in stripes does now.
         other = run.stages.cascade(found.model, profile, options, run.progress)
-        is_less = cost_of(other.model, profile, options, options.time_limit) < cost
-        if is_less and (before is None or _fits_every_library(other.model, before, profile, options)):
+        if not cost_of(other.model, profile, options, options.time_limit) < cost:
+            return None
+        if before is None or _fits_every_library(other.model, before, profile, options):
             uses = (*rewritten.uses, *map(site_use, found.sites))
             return replace(rewritten, model=found.model, uses=uses), other
     return None

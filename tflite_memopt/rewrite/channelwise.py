@@ -10,7 +10,7 @@ dimension.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from ..ir.model import Operator, Tensor
 from ..ir.origin import piece_of
 from .concatenation import MAX_PARTS, ROLE, ChannelPart, channel_parts
 from .constant_pieces import ConstantPiece, constant_piece
+from .fan_out import FanOutOperand
 from .pattern import Match
 
 _JOINED_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
@@ -76,17 +77,21 @@ class SplitOperand:
         return made
 
 
-PartOperand = GivenOperand | ConstantOperand | SplitOperand
+PartOperand = GivenOperand | ConstantOperand | SplitOperand | FanOutOperand
 """What the operators of all parts read in place of one input."""
 
 
 @dataclass(frozen=True)
 class ChannelReader:
-    """An operator with one output that reads a concatenation along the channels: ``whole``, made of ``parts``."""
+    """An operator with one output that reads a concatenation along the channels: ``whole``, made of ``parts``.
+
+    ``must_stay`` says of a tensor that it is returned or pinned.
+    """
 
     operator: Operator
     whole: Tensor
     parts: Sequence[ChannelPart]
+    must_stay: Callable[[Tensor], bool]
 
     @property
     def output(self) -> Tensor:
@@ -162,7 +167,7 @@ def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | 
     if any(is_per_channel(tensor.quantization) for tensor in (whole, outputs[0])):
         return "an activation is quantised per channel"
     reason = None if outputs[0].dtype is whole.dtype else _reason_against_joining(outputs[0])
-    return reason or ChannelReader(anchor, whole, parts)
+    return reason or ChannelReader(anchor, whole, parts, match.must_stay)
 
 
 def run_on_parts(split: ChannelSplit, edit: Editor) -> None:

@@ -68,6 +68,18 @@ class FanOut:
         return [each for each in _CHANNEL_AXES[self.operator.name].items() if each[0] < len(self.operator.inputs)]
 
 
+@dataclass(frozen=True)
+class FanOutOperand:
+    """What an operator makes that nobody else reads: it makes the channels of each part instead."""
+
+    whole: FanOut
+    channels: Sequence[int]
+
+    def write(self, edit: Editor) -> Sequence[Tensor]:
+        """One operator for each part; what they make."""
+        return self.whole.write(self.channels, edit)
+
+
 def fan_out(operator: Operator) -> FanOut | str:
     """The operator as one whose channels can be computed in groups, or why they cannot."""
     axes = _CHANNEL_AXES.get(operator.name)
