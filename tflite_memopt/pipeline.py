@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .analysis.macs import model_macs
 from .cascade.search import Cascaded, cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
@@ -38,6 +39,7 @@ from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
+from .rewrite.after_stripes import after_stripes
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from .rewrite.stage import Rewritten, rewrite, site_use
 from .rewrite.tiles import TILES, find_tiles
@@ -242,9 +244,20 @@ def _with_tiles(
             if found is None:
                 break
             best = found
+        return best[0], _with_fewer_operators(run, *best, options, before)
     except KeyboardInterrupt as stopped:
         raise InterruptedSearch(lambda: best) from stopped
-    return best
+
+
+def _with_fewer_operators(
+    run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
+) -> Cascaded:
+    """The model in stripes, with what the rules for it save, within the limit on computation."""
+    most = int(model_macs(rewritten.model) * (1 + options.max_extra_macs)) if options.rewrite else 0
+    found = after_stripes(cascaded.model, run.profile, options, most)
+    if found is None or not _fits_every_library(found[0], before, run.profile, options):
+        return cascaded
+    return replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1]))
 
 
 def _with_more_tiles(
@@ -263,15 +276,16 @@ def _with_more_tiles(
         other = run.stages.cascade(found.model, profile, options, run.progress)
         if not cost_of(other.model, profile, options, options.time_limit) < cost:
             return None
-        if before is None or _fits_every_library(other.model, before, profile, options):
+        if _fits_every_library(other.model, before, profile, options):
             uses = (*rewritten.uses, *map(site_use, found.sites))
             return replace(rewritten, model=found.model, uses=uses), other
     return None
 
 
-def _fits_every_library(
-    model: Model, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
-) -> bool:
+def _fits_every_library(model: Model, before: _Needs, profile: KernelProfile, options: Options) -> bool:
+    """Whether there is a place for all tensors that makes no library need more than ``before``."""
+    if before is None:
+        return True
     found = arrange(model, profile, options)
     return placement_for_every_library(model, found, before, profile, options) is not None
 
