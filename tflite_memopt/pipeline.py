@@ -274,11 +274,14 @@ def _with_more_tiles(
         if not found.sites or found.cost.need >= cost.need:
             return None  # What is left around the tiles needs as much as the model in stripes does now.
         other = run.stages.cascade(found.model, profile, options, run.progress)
-        if not cost_of(other.model, profile, options, options.time_limit) < cost:
+        then = cost_of(other.model, profile, options, options.time_limit)
+        if not then < cost:
             return None
         if _fits_every_library(other.model, before, profile, options):
-            uses = (*rewritten.uses, *map(site_use, found.sites))
-            return replace(rewritten, model=found.model, uses=uses), other
+            # What one of several saves is not measured.
+            saved = cost.need - then.need if len(found.sites) == 1 else 0
+            uses = (replace(site_use(site), saved_bytes=saved) for site in found.sites)
+            return replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)), other
     return None
 
 
