@@ -25,7 +25,7 @@ def read_problem(path: Path) -> PlanProblem:
 
 def without(technique: str) -> TreeSettings:
     """The default settings without one technique; ``orderings`` leaves the first of them."""
-    settings = TreeSettings(work_limit=2_000_000_000, work_per_pair=1_000_000)
+    settings = TreeSettings(work_limit=2_000_000_000, work_per_pair=1_000_000, work_per_item=10**9)
     return {
         "": settings,
         "decomposes": replace(settings, decomposes=False),
