@@ -237,12 +237,13 @@ def _collision(d: PairData, s: PairState) -> int:
     """
     slack = 1 if d.rule == 0 else s.registers[CAPACITY] // _PARTS + 1
     found, most, best = -1, 0, 1
-    s.registers[WORK] += len(d.conflict_other) // 2
+    # Most of these turns end at once: they count for half.
+    s.registers[WORK] += len(d.conflict_other) // 4
     for i in range(len(d.size)):
         for k in range(d.upper_from[i], d.conflict_from[i + 1]):
             if d.conflict_low[k] < s.least[i] - s.least[d.conflict_other[k]] < d.conflict_high[k]:
                 weight = 1 if d.rule == 0 else s.weight[k]
-                s.registers[WORK] += 4
+                s.registers[WORK] += 1
                 room = slack + _room(d, s, k)
                 # The larger one of weight / room and most / best.
                 if weight * best > most * room:

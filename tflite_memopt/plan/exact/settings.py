@@ -12,9 +12,9 @@ that the fullest of its sections still has to hold. Source: google/minimalloc, `
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """``work_limit`` bounds the turns of the searches' loops, so that the answer is the same on every machine. A small
-    problem that is not solved soon is hard: so ``work_per_pair``, times the number of items squared, is a bound, too;
-    and where items may share bytes, which is another search, ``work_per_item``.
+    """``work_limit`` bounds the turns of the tree's loops, so that the answer is the same on every machine; and so does
+    ``work_per_pair``, times the number of items squared, since a small problem that is not solved soon is hard.
+    ``pairs_limit`` bounds those of the search over pairs: small problems may need as many as large ones.
 
     The switches turn the techniques off one by one: ``decomposes`` splits the search in time, ``ranks_anew`` orders
     each part by itself, ``canonical`` leaves out placements that rest on nothing, ``infers`` closes nodes by their
@@ -25,7 +25,7 @@ class TreeSettings:
 
     work_limit: int = 200_000_000
     work_per_pair: int = 8_000
-    work_per_item: int = 500_000
+    pairs_limit: int = 250_000_000
     decomposes: bool = True
     ranks_anew: bool = True
     canonical: bool = True
@@ -36,5 +36,4 @@ class TreeSettings:
 
     def work_for(self, items: int, has_relations: bool) -> int:
         """Turns of the loops that a problem with so many items may take."""
-        most = self.work_per_item * items if has_relations else self.work_per_pair * items * items
-        return min(self.work_limit, most)
+        return self.pairs_limit if has_relations else min(self.work_limit, self.work_per_pair * items * items)
