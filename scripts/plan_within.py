@@ -16,7 +16,6 @@ from tflite_memopt.plan.exact.strategy import fit
 from tflite_memopt.plan.methods import solve_within
 from tflite_memopt.plan.problem import FitResult, Item, PlanProblem, arena_bytes
 
-
 ABLATION_TURNS = 500_000_000
 """Turns of the tree's loops that a run without one of the techniques may take."""
 
