@@ -26,7 +26,8 @@ PUBLISHED = ("mobilenet_v1", "mobilenet_v2", "deeplab", "inception_v3", "posenet
 """The networks of the paper's Tables 1 and 2."""
 _PROVENANCE = """Which capacities `exact` asks, in how long runs, and how much work it may do were chosen on
 minimalloc's problems, on those of the stripes that an earlier version took longest for, and on amoebanet of the zoo;
-not on tflm_person_detect, posenet and the large networks (hrnet, inception_v3, nasnet, randwire, vgg_like): these were kept aside until everything was fixed.
+not on tflm_person_detect, posenet and the large networks (hrnet, inception_v3, nasnet, randwire, vgg_like), whose
+stripes were kept aside until everything was fixed.
 
 That the searches are right is tested, not measured: `tests/plan/test_exact.py` and `tests/plan/test_relations.py`
 compare `exact` with brute force on thousands of small problems with relations and alignment, with every technique
