@@ -25,6 +25,16 @@ _HEADER = (
     "network | numbers | kernels | stock head | head | % | stock total | total | % | MACs | operators | s | proved on"
     " | binds"
 )
+_INTRODUCTION = """\
+Made by `scripts/zoo --people` and `scripts/bench people FOLDER`. Head and total are bytes of the arena on 32 bits,
+total being what must be reserved; total less head is the tail. Stock is TFLM's own plan of the model as it came, with
+the shapes that its operators make where those of the file are wrong. `binds`: the operator at whose step the most bytes
+are alive after. `proved on`: runtimes that computed the same; `TFLM: result alone` where stock TFLM does not run the
+file, or runs it wrongly, and the result with its plan gives what it gives with no memory shared. Times are wall seconds
+on two cores that others used too.
+"""
+_NOTES = "\n## What binds\n"
+"""The heading of what the command leaves as it is."""
 _WRONG = "network | numbers | stock TFLM with the file as it came"
 
 
@@ -66,9 +76,15 @@ def people(sources: tuple[Path, ...], output: Path | None, kernels: tuple[str, .
         for profile in kernels:
             runs.append(_kept(file, profile, results))
             if output is not None:  # after each, since all of them take long
-                output.write_text("\n".join(_document(runs)) + "\n")
+                output.write_text("\n".join(_document(runs)) + "\n" + _kept_notes(output))
     if output is None:
         click.echo("\n".join(_document(runs)))
+
+
+def _kept_notes(output: Path) -> str:
+    """What people have written below the tables of an older page."""
+    _, heading, notes = output.read_text().partition(_NOTES) if output.exists() else ("", "", "")
+    return heading + notes
 
 
 def _kept(file: Path, kernels: str, results: Path | None) -> PeopleRun:
@@ -135,10 +151,7 @@ def _as_it_came(data: bytes) -> str:
 
 def _document(runs: Sequence[PeopleRun]) -> Iterator[str]:
     yield "# Networks that people train\n"
-    yield "Made by `scripts/zoo --people` and `scripts/bench people FOLDER`. Head and total are"
-    yield "bytes of the arena on 32 bits, total being what must be reserved; stock is TFLM's own plan of the model"
-    yield "as it came, with the shapes that its operators make where those of the file are wrong. `binds`: the operator"
-    yield "at whose step the most bytes are alive after. Times are wall seconds on two cores that others used too.\n"
+    yield _INTRODUCTION
     yield from table(_HEADER)
     for run in runs:
         yield _row(run)
