@@ -120,12 +120,15 @@ def families(folder: Path, count: int) -> None:
 @click.option("--count", default=200, show_default=True)
 def whole(folder: Path, count: int) -> None:
     """Whole runs, with the default options but without the proof; goes on where it was ended."""
-    path = folder / "whole.json"
+    path, times = folder / "whole.json", folder / "whole seconds.json"
     needs: list[int] = json.loads(path.read_text()) if path.exists() else []
+    seconds: list[float] = json.loads(times.read_text()) if times.exists() else []
     for seed in range(len(needs), count):
-        report = optimize(write_model(candidate(seed)), Options(target=_TARGET, verify=False)).report
+        with _processor_seconds(seconds):
+            report = optimize(write_model(candidate(seed)), Options(target=_TARGET, verify=False)).report
         needs.append(report.after.required_for_target)
         path.write_text(json.dumps(needs))
+        times.write_text(json.dumps(seconds))
         click.echo(f"{seed}: {needs[-1]}", err=True)
 
 
