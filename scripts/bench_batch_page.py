@@ -151,12 +151,13 @@ def _million(folder: Path) -> Iterator[str]:
     works = {"order and plan only": short, "a whole run": _read(folder, "whole seconds") or short}
     yield "## A million candidates\n"
     yield _text(
-        "The arithmetic, from processor time, which others on the machine change little (`scripts/bench batch costs` and",
-        "`whole`), each worker with a processor of its own:",
+        "The arithmetic, from processor time, which others on the machine change little (`scripts/bench batch costs`",
+        "and `whole`), each worker with a processor of its own:",
     )
     for name, seconds in works.items():
         mean = float(np.mean(seconds))
-        yield f"- {name}: {mean:.3f} s of a worker ({len(seconds)} models), {_MILLION * mean / 3600:,.0f} worker hours for all."
+        hours = f"{_MILLION * mean / 3600:,.0f} worker hours for all"
+        yield f"- {name}: {mean:.3f} s of a worker ({len(seconds)} models), {hours}."
     for name, each in centre.items():
         most = ", ".join(f"{np.mean(seconds) / each:,.0f} ({work})" for work, seconds in works.items())
         yield (
@@ -167,9 +168,9 @@ def _million(folder: Path) -> Iterator[str]:
     yield f"- A row takes {size / 1e3:,.1f} KB, nearly all of it the report: {size * _MILLION / 1e9:,.0f} GB for all.\n"
     yield _text(
         "So the centre breaks first, and on a cluster the more so the shorter the work is. A simulation",
-        "(`scripts/bench_batch_queue.py`): service times drawn from those measured, the centre, as on Dask, serving one",
-        "worker at a time, workers that live a day in the mean and are replaced after a minute, each death costing the",
-        "job in hand.",
+        "(`scripts/bench_batch_queue.py`): service times drawn from those measured, the centre, as on Dask, serving",
+        "one worker at a time, workers that live a day in the mean and are replaced after a minute, each death costing",
+        "the job in hand.",
     )
     yield from table(_QUEUE)
     for name, seconds in works.items():
