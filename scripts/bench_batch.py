@@ -69,18 +69,22 @@ def engine(folder: Path, count: int, engine: str, kill: bool) -> None:
 
 @batch.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--count", default=2000, show_default=True)
-def limits(folder: Path, count: int) -> None:
-    """What the one process that sends jobs and writes rows can do: jobs that are refused at once, and writing alone."""
-    nothing = folder / "nothing"
-    nothing.mkdir(parents=True, exist_ok=True)
-    for number in range(count):
-        (nothing / f"{number:06}.tflite").write_bytes(b"%d" % number)
-    files = sorted(nothing.iterdir())
-    rates = {name: _run(folder / "limits", files, name, kill=False)["rate"] for name in list(_ENGINES)[1:]}
-    known = folder / "out two processes"
-    figures = {"writes_a_second": _writes(folder, known), "bytes_a_row": _bytes(known)}
-    _keep(folder, "limits", {"jobs_a_second": rates, **figures})
+@click.option("--count", default=200, show_default=True)
+def costs(folder: Path, count: int) -> None:
+    """Processor time of a model, and of the one process that sends jobs and writes rows; both whatever else runs."""
+    files = _candidates(folder, count)
+    optimize(files[0].read_bytes(), _OPTIONS)  # what is loaded on first use
+    models: list[float] = []
+    centres: dict[str, float] = {}
+    for path in files:
+        with _processor_seconds(models):
+            optimize(path.read_bytes(), _OPTIONS)
+    for name in list(_ENGINES)[1:]:
+        seconds: list[float] = []
+        with _processor_seconds(seconds):
+            _run(folder / "costs", files, name, kill=False)
+        centres[name] = seconds[0] / count
+    _keep(folder, "costs", {"models": models, "centre": centres, "bytes_a_row": _bytes(folder / "costs")})
 
 
 @batch.command()
@@ -116,12 +120,15 @@ def families(folder: Path, count: int) -> None:
 @click.option("--count", default=200, show_default=True)
 def whole(folder: Path, count: int) -> None:
     """Whole runs, with the default options but without the proof; goes on where it was ended."""
-    path = folder / "whole.json"
+    path, times = folder / "whole.json", folder / "whole seconds.json"
     needs: list[int] = json.loads(path.read_text()) if path.exists() else []
+    seconds: list[float] = json.loads(times.read_text()) if times.exists() else []
     for seed in range(len(needs), count):
-        report = optimize(write_model(candidate(seed)), Options(target=_TARGET, verify=False)).report
+        with _processor_seconds(seconds):
+            report = optimize(write_model(candidate(seed)), Options(target=_TARGET, verify=False)).report
         needs.append(report.after.required_for_target)
         path.write_text(json.dumps(needs))
+        times.write_text(json.dumps(seconds))
         click.echo(f"{seed}: {needs[-1]}", err=True)
 
 
@@ -250,20 +257,12 @@ def dask_cluster(folder: Path, workers: int) -> Iterator[str]:
             process.wait()
 
 
-def _writes(folder: Path, known: Path) -> float:
-    """Rows a second that the file of results takes, each with a whole report."""
-    with open_store(known) as store:
-        columns, rows = store.table()
-    report = next(row[columns.index("report")] for row in rows)
-    output = folder / "writes"
-    output.mkdir(exist_ok=True)
-    for each in output.glob(f"{FILE_NAME}*"):
-        each.unlink()
-    with open_store(output, is_new=True) as store:
-        key, started = store.keep_options(_OPTIONS), time.monotonic()
-        for number in range(1000):
-            store.record(key, str(number), ModelOutcome("done", content=str(number), report=report))
-        return 1000 / (time.monotonic() - started)
+@contextmanager
+def _processor_seconds(found: list[float]) -> Iterator[None]:
+    """Adds the time of this process, with all its threads."""
+    started = time.process_time()
+    yield
+    found.append(time.process_time() - started)
 
 
 def _bytes(known: Path) -> float:

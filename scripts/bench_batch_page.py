@@ -27,7 +27,7 @@ _RUNS = (
 _ENGINES = "engine | workers | models | models a second | work, s a model | beside the work, s a model | overhead"
 _LEVELS = "effort | candidates | median, ms | 99th percentile, ms"
 _ERRORS = "effort | rank correlation | mean error | largest above | largest below"
-_QUEUE = "workers | hours | workers busy | centre busy | begun again"
+_QUEUE = "work | workers | hours | workers busy | centre busy | begun again"
 
 
 def write_page(folder: Path, output: Path) -> None:
@@ -144,33 +144,42 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _million(folder: Path) -> Iterator[str]:
-    limits, services = _read(folder, "limits"), _services(folder)
-    if limits is None or not services:
+    costs, services = _read(folder, "costs"), _services(folder)
+    if costs is None or not services:
         return
-    rates, written, size = (limits[each] for each in ("jobs_a_second", "writes_a_second", "bytes_a_row"))
-    sent = min(rates.values())
-    centre, mean = 1 / sent + 1 / written, float(np.mean(services))
-    hours = _MILLION * centre / 3600
+    centre, short = costs["centre"], costs["models"]
+    works = {"order and plan only": short, "a whole run": _read(folder, "whole seconds") or short}
     yield "## A million candidates\n"
-    yield "The arithmetic, from what was measured above:\n"
-    yield f"- A model takes {mean:.3f} s of a worker: {_MILLION * mean / 3600:,.0f} worker hours for all."
-    said = ", ".join(f"{rate:,.0f} ({name})" for name, rate in rates.items())
-    yield f"- The one process that serves the workers sends so many jobs a second that are refused at once: {said}. It"
-    yield f"  writes {written:,.0f} rows a second: {1e3 * centre:.2f} ms a job, {hours:.1f} hours for all."
-    yield f"- A row takes {size / 1e3:,.1f} KB, nearly all of it the report: {size * _MILLION / 1e9:,.0f} GB for all."
-    yield f"- So the centre breaks first: from {mean / centre:,.0f} workers on, more of them gain nothing.\n"
     yield _text(
-        "A simulation (`scripts/bench_batch_queue.py`): service times drawn from those measured, the centre serving",
+        "The arithmetic, from processor time, which others on the machine change little (`scripts/bench batch costs`",
+        "and `whole`), each worker with a processor of its own:",
+    )
+    for name, seconds in works.items():
+        mean = float(np.mean(seconds))
+        hours = f"{_MILLION * mean / 3600:,.0f} worker hours for all"
+        yield f"- {name}: {mean:.3f} s of a worker ({len(seconds)} models), {hours}."
+    for name, each in centre.items():
+        most = ", ".join(f"{np.mean(seconds) / each:,.0f} ({work})" for work, seconds in works.items())
+        yield (
+            f"- The one process that sends jobs and writes rows, {name}: {1e3 * each:.1f} ms a job, "
+            f"{_MILLION * each / 3600:.1f} hours for all. It keeps so many workers busy: {most}."
+        )
+    size = costs["bytes_a_row"]
+    yield f"- A row takes {size / 1e3:,.1f} KB, nearly all of it the report: {size * _MILLION / 1e9:,.0f} GB for all.\n"
+    yield _text(
+        "So the centre breaks first, and on a cluster the more so the shorter the work is. A simulation",
+        "(`scripts/bench_batch_queue.py`): service times drawn from those measured, the centre, as on Dask, serving",
         "one worker at a time, workers that live a day in the mean and are replaced after a minute, each death costing",
         "the job in hand.",
     )
     yield from table(_QUEUE)
-    for workers in (16, 64, 256, 1024):
-        found = simulate(Cluster(workers, centre, _DAY), _MILLION, services)
-        busy = (f"{100 * each:.0f} %" for each in (found.workers_busy, found.centre_busy))
-        yield row(workers, f"{found.seconds / 3600:,.1f}", *busy, found.again)
+    for name, seconds in works.items():
+        for workers in (4, 16, 64, 256, 1024):
+            found = simulate(Cluster(workers, max(centre.values()), _DAY), _MILLION, seconds)
+            busy = (f"{100 * each:.0f} %" for each in (found.workers_busy, found.centre_busy))
+            yield row(name, f"{workers:,}", f"{found.seconds / 3600:,.1f}", *busy, found.again)
     yield ""
-    yield from _check(folder, centre, services)
+    yield from _check(folder, min(centre.values()), services)
     yield _text(
         "A search needs little of this. The oracle answers before there is a file: at the medians above it bounds a",
         "million candidates on one processor in minutes, and only what fits the budget becomes a job. Where it is",
@@ -183,8 +192,8 @@ def _check(folder: Path, centre: float, services: list[float]) -> Iterator[str]:
     if measured is not None:
         found = simulate(Cluster(2, centre, 1e12), measured["models"], services)
         yield _text(
-            f"The same simulation says {measured['models'] / found.seconds:.2f} models a second for two workers;",
-            f"{measured['rate']:.2f} were measured.",
+            "The same simulation, with the service times of the run with two processes above, says",
+            f"{measured['models'] / found.seconds:.2f} models a second; {measured['rate']:.2f} were measured.",
         )
 
 

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tests.models import dense_model
 from tflite_memopt import Options, optimize
 from tflite_memopt.cascade.judge import stripe
+from tflite_memopt.cascade.predict import Aim, OptionFinder
+from tflite_memopt.cascade.select import BaseNeed, SelectionLimits
+from tflite_memopt.cascade.striped_region import MODES
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
@@ -70,3 +73,13 @@ def test_regions_end_where_little_is_left_alive() -> None:
     assert necks.exits == {2, 3}  # after the sum one of three is alive, after the narrow one 256 bytes
     assert narrow.name in necks.whole
     assert both.name not in necks.whole
+
+
+def test_regions_end_only_where_they_may() -> None:
+    model, profile = cell_network(3, width=8, resolution=16, cells=1), Options(target="cortex-m4").profile
+    aim = Aim(0, 1 << 20, SelectionLimits(1 << 40, 1 << 20), BaseNeed(0, 0, 0))
+    anywhere = OptionFinder(model, profile, aim).options(MODES[:1]).every
+    some = OptionFinder(model, profile, aim, exits={4, 6}).options(MODES[:1]).every
+    assert list(some) == [region for region in anywhere if region.end in (5, 7)]
+    assert all(some[region].bound == anywhere[region].bound for region in some)
+    assert some
