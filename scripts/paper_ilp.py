@@ -20,6 +20,7 @@ from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.schedule.check import peak_of
+from tflite_memopt.schedule.hmcos.hierarchy import build_hierarchy
 from tflite_memopt.schedule.ilp.as_printed.fusion import fuse_as_printed
 from tflite_memopt.schedule.ilp.as_printed.method import PrintedParts, ilp_as_printed
 from tflite_memopt.schedule.ilp.as_printed.walk import order_from_outputs
@@ -197,12 +198,14 @@ class ExactRuns:
 class Found:
     """All that is measured, by their name of the network; ``algorithm`` to ``swept`` are runs of Algorithm 2.
 
-    ``algorithm``: with rows as printed, and with this project's; ``parts``: its k. ``exact``: by k from 1 on.
-    ``steps``: Table IV's. ``swept``: the two of ``algorithm`` by k from 2 on.
+    ``sequences``: of HMCOS's graph before any group, and the same before folding. ``algorithm``: with rows as printed,
+    and with this project's; ``parts``: its k. ``exact``: by k from 1 on. ``steps``: Table IV's. ``swept``: the two of
+    ``algorithm`` by k from 2 on.
     """
 
     peaks: Mapping[str, Peaks]
     scales: Mapping[str, Scale]
+    sequences: Mapping[str, Sequence[int]]
     parts: Mapping[str, int]
     algorithm: Mapping[str, tuple[Solved, Solved]]
     exact: Mapping[str, Sequence[ExactRuns]]
@@ -235,6 +238,7 @@ def measured(sources: Sequence[Path], limit: SearchLimit, kept: KeptParts) -> Fo
     return Found(
         {name: Peaks(**kept.part(f"{name}_peaks", partial(_peaks, name, plain[name], wide))) for name in plain},
         scales,
+        {name: kept.part(f"{name}_sequences", partial(_sequences, *pair)) for name, pair in graphs.items()},
         chosen,
         {name: both(name, parts) for name, parts in chosen.items()},
         {name: [exact(name, k) for k in range(1, LARGEST + 1)] for name in plain},
@@ -258,6 +262,10 @@ def _switches(parts: PrintedParts) -> tuple[bool, ...]:
 def _peaks(name: str, problem: ScheduleProblem, limit: SearchLimit) -> dict[str, Any]:
     click.echo(f"{name}: orders", err=True)
     return asdict(peaks(problem, limit))
+
+
+def _sequences(*problems: ScheduleProblem) -> list[int]:
+    return [len(build_hierarchy(memory_graph(problem)).sequences) for problem in problems]
 
 
 def _scale(problem: ScheduleProblem, unfolded: ScheduleProblem) -> dict[str, Any]:

@@ -62,6 +62,7 @@ def found_on_a_fork() -> Any:
     return ilp.Found(
         dict.fromkeys(ilp.NETWORKS, peaks),
         dict.fromkeys(ilp.NETWORKS, scale),
+        dict.fromkeys(ilp.NETWORKS, (5, 5)),
         dict.fromkeys(ilp.NETWORKS, 2),
         dict.fromkeys(ilp.NETWORKS, (run, run)),
         dict.fromkeys(ilp.NETWORKS, [ilp.ExactRuns(run, run, run)] * ilp.LARGEST),
