@@ -43,7 +43,7 @@ def _peaks(found: Found) -> Iterator[Rerun]:
     ):
         close = abs(value / published - 1) <= _CLOSE
         yield Rerun(key, f"{value:.1f}", f"{other:.1f}", close, value, why if not close else "")
-        why = "See above." if not close else why
+        why = "" if not close else why
 
 
 def _why_above(found: Found) -> str:
