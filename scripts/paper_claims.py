@@ -28,8 +28,8 @@ class Paper:
 class Rerun:
     """One claim: what their method gave here, as printed in the paper; what our default gave; and whether it holds.
 
-    ``value`` is the rerun as a number, where the published value is one. ``reason``: why it does not hold; none where it
-    is that of the claim before.
+    ``value`` is the rerun as a number, where the published value is one. ``reason``: why it does not hold; none where
+    it is that of the claim before.
     """
 
     key: str
