@@ -83,6 +83,10 @@ def _least(found: Found) -> Iterator[Rerun]:
         same = round(best[name]) == published
         reason = _W32.format(best[name]) if key == "hrnet_w32" and not same else ""
         yield Rerun(key, f"{best[name]:.0f}", f"{best[name]:.0f}", same, best[name], reason)
+    _, authors, spent = HMCOS_AUTHORS["hrnet_w18_small_v1"]
+    ours = found.peaks["HRNet-W18-V1"].hmcos / 1024
+    text = f"{authors} (the authors' code)"
+    yield Rerun("hmcos_hrnet", text, f"{ours:.0f}", False, float(authors), _HMCOS.format(spent, ours))
     close = abs(rpo["NASNet-A"] / 4405 - 1) <= 0.01
     yield Rerun("nasnet", f"{rpo['NASNet-A']:.0f}", "-", close, rpo["NASNet-A"])
     seconds = [found.algorithm[name][0].seconds for name in _HRNETS]
@@ -100,6 +104,12 @@ def _least(found: Found) -> Iterator[Rerun]:
     )
 
 
+_HMCOS = (
+    "The authors' own code finds the least peak of any order on our graph of it, {} s of processor time, and starts "
+    "from the same 7,936 KB as Table II; ours, of the same method, finds {:.0f} KB, too. Our graph has batch norms and "
+    "activations folded: 149 operators, where an exporter from a training framework writes some 315. Whether that is "
+    "what took the rest of the 30,000 seconds was not tried."
+)
 _W32 = (
     "The paper contradicts itself: Table II says that their method needs 7,296 KB on HRNet-W32, Table V that the same "
     "method needs 6,368, which is there the optimum. Here {:.0f} KB is the least peak of any order, proved, on a "
