@@ -36,7 +36,6 @@ _OPERATORS = (
     "matmul",
     "mirror",
     "mean",
-    "reshape",
     "prelu",
     "select",
 )
@@ -81,7 +80,6 @@ class Network:
             "matmul": self.matmul,
             "mirror": self.mirror,
             "mean": self.mean,
-            "reshape": self.reshape,
             "prelu": self.prelu,
             "select": self.select,
         }
@@ -287,16 +285,6 @@ class Network:
         y = self._output("mean", kept)
         said = self.b.constant(f"{y.name}/axes", np.asarray(axes, np.int32))
         self.b.operator(kind, (x, said), (y,), "ReducerOptions", keepDims=True)
-        return y
-
-    def reshape(self, x: Tensor) -> Tensor:
-        """Columns become channels or the other way round."""
-        _, height, width, depth = x.shape
-        shape = self.rng.choice(((1, height, 1, width * depth), (1, height, width * depth, 1)))
-        y = self._output("reshaped", shape)
-        said = np.asarray(shape, np.int32)
-        operand = self.b.constant(f"{y.name}/shape", said)
-        self.b.operator("RESHAPE", (x, operand), (y,), "ReshapeOptions", newShape=said)
         return y
 
     def _output(self, kind: str, shape: Sequence[int]) -> Tensor:

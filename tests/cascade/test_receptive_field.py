@@ -120,8 +120,6 @@ REFUSED: dict[str, tuple[Callable[[], Operator], str]] = {
     "batch": (lambda: _operator("RELU", (2, 8, 8, 4), output=(2, 8, 8, 4)), "batch 1"),
     "rank": (lambda: _operator("RELU", (8, 4), output=(8, 4)), "batch 1"),
     "kind": (lambda: _operator("TRANSPOSE", IMAGE), "TRANSPOSE is not computed row by row"),
-    "a shape in the options": (lambda: _operator("RESHAPE", IMAGE), "no constant operand"),
-    "other rows": (lambda: _constant_slot("RESHAPE", np.asarray((1, 4, 16, 4), np.int32), (1, 4, 16, 4)), "keep rows"),
     "rows taken together": (lambda: _constant_slot("MEAN", np.asarray((1, 2), np.int32)), "takes rows together"),
     "axes computed": (lambda: _operator("SUM", IMAGE, (1,)), "its axes are computed"),
     "rows joined": (lambda: _operator("CONCATENATION", (1, 4, 8, 4), (1, 4, 8, 4), axis=1), "along their rows"),
@@ -150,18 +148,6 @@ def test_what_cannot_be_run_by_rows_is_refused_with_the_reason(case: str) -> Non
     way = row_by_row(make())
     assert isinstance(way, str)
     assert reason in way
-
-
-def test_a_reshape_is_refused_where_another_operator_reads_its_input() -> None:
-    b = ModelBuilder()
-    x = b.input("x", IMAGE)
-    y = b.reshape(x, (1, 8, 4, 8))
-    assert y.producer is not None
-    assert isinstance(row_by_row(y.producer), RowByRow)
-    b.softmax(x)
-    way = row_by_row(y.producer)
-    assert isinstance(way, str)
-    assert "another operator reads its input" in way
 
 
 def test_a_constant_in_a_channel_concat_is_refused() -> None:

@@ -258,19 +258,6 @@ def _reduced(operator: Operator) -> RowByRow | str:
     return RowByRow(rows, columns, (0,), is_window=False)
 
 
-def _reshaped(operator: Operator) -> RowByRow | str:
-    """RESHAPE that keeps rows, such as channels that become the heads of an attention."""
-    source, output = operator.inputs[0], operator.outputs[0]
-    if source is None or source.is_constant or not is_image(source) or source.shape[1] != output.shape[1]:
-        return "it does not keep rows"
-    if len(operator.inputs) < 2 or integers(operator.inputs[1]) is None:
-        return "its shape is no constant operand"
-    if len(source.uses) > 1:
-        return "another operator reads its input, too: the two would be alive as one, which no table of rows counts"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(1))
-
-
 def _folded(operator: Operator) -> RowByRow | str:
     """SPACE_TO_DEPTH: rows become channels."""
     source, output = operator.inputs[0], operator.outputs[0]
@@ -365,7 +352,6 @@ _WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     "MIRROR_PAD": _mirrored,
     "PAD": _padded,
     "PADV2": _padded,
-    "RESHAPE": _reshaped,
     "RESIZE_BILINEAR": _interpolated,
     "RESIZE_NEAREST_NEIGHBOR": _repeated,
     "SPACE_TO_DEPTH": _folded,
