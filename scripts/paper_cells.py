@@ -20,12 +20,13 @@ from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.plan.methods import solve as solve_plan
-from tflite_memopt.plan.problem import PlanProblem
+from tflite_memopt.plan.problem import Item, PlanProblem
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.nested_concatenation import NESTED_CONCATENATION
 from tflite_memopt.rewrite.rules.partial_convolution import PARTIAL_CONVOLUTION
 from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
 from tflite_memopt.schedule.check import peak_of
+from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.off_chip import off_chip_traffic
 from tflite_memopt.schedule.problem import ScheduleProblem
@@ -137,13 +138,46 @@ def order_problem(model: Model) -> ScheduleProblem:
     return replace(problem, sizes=tuple(-(-size // _INT8) for size in problem.sizes))
 
 
+@dataclass(frozen=True)
+class OverTime:
+    """Figure 12, KB at each step: ``alive`` is the sum of the activations, ``top`` the highest byte in use."""
+
+    name: str
+    alive: Sequence[float]
+    top: Sequence[float]
+
+
+def over_time(model: Model, step: StepLimit) -> list[OverTime]:
+    """A cell in the file's order, SERENITY's as printed, and that with rewriting."""
+    after = rewritten(model)
+    orders = [("file's order", model, tuple(range(len(model.main.operators))))]
+    for name, each in (("printed", model), ("printed, rewritten", after)):
+        orders.append((name, each, serenity_as_printed(order_problem(each), SearchLimit(), step).order))
+    return [_over_time(name, each, order) for name, each, order in orders]
+
+
+def _over_time(name: str, model: Model, order: Sequence[int]) -> OverTime:
+    alive = memory_graph(order_problem(model)).needs_along(order)
+    items = items_in(model, order)
+    offsets = solve_plan(PlanProblem(items), "greedy_by_size").offsets
+    ends = [(item, offset + item.size) for item, offset in zip(items, offsets, strict=True)]
+    last = max(item.end for item in items)
+    top = [max((end for item, end in ends if item.start <= scope < item.end), default=0) for scope in range(last)]
+    return OverTime(name, [each / KB for each in alive], [each / _INT8 / KB for each in top])
+
+
 def order_use(model: Model, problem: ScheduleProblem, order: Sequence[int]) -> OrderUse:
-    """What an order of the model's operators needs; the model keeps its own order."""
+    """What an order of the model's operators needs."""
+    arena = solve_plan(PlanProblem(items_in(model, order)), "greedy_by_size").arena_bytes // _INT8
+    traffic = tuple(off_chip_traffic(problem, order, size * KB).total for size in CAPACITIES)
+    return OrderUse(peak_of(problem, tuple(order)), arena, traffic)
+
+
+def items_in(model: Model, order: Sequence[int]) -> tuple[Item, ...]:
+    """What must be placed when the operators run in an order; the model keeps its own."""
     before = list(model.main.operators)
     model.main.reorder(order)
     items = memory_layout(model, profile_named("portable")).problem.items
     after = {operator: step for step, operator in enumerate(model.main.operators)}
     model.main.reorder([after[operator] for operator in before])
-    arena = solve_plan(PlanProblem(items), "greedy_by_size").arena_bytes // _INT8
-    traffic = tuple(off_chip_traffic(problem, order, size * KB).total for size in CAPACITIES)
-    return OrderUse(peak_of(problem, tuple(order)), arena, traffic)
+    return items

@@ -74,8 +74,8 @@ def index(folder: Path) -> Iterator[str]:
     pages = sorted(path for path in folder.glob("*.md") if path.name != "index.md")
     yield "# The papers' claims, rerun\n"
     yield "Each page is made by one command, `scripts/paper NAME SOURCES...`, and says why where a claim does not hold"
-    yield "here. Networks are rebuilt from their papers. What runs as printed is for judging the papers: it runs here only,"
-    yield "and none of it is a default.\n"
+    yield "here. Networks are rebuilt from their papers. What runs as printed is for judging the papers: it runs here"
+    yield "only, and none of it is a default.\n"
     yield from table("page | claims that hold | command")
     for path in pages:
         claims = _claims_of(path)

@@ -23,7 +23,7 @@ from kept_parts import KeptParts
 from paper_cascading import measured as striped
 from paper_cascading import reruns as cascading_reruns
 from paper_cascading import tables as cascading_tables
-from paper_cells import Cell, cell_models, measured, order_problem, rewritten
+from paper_cells import Cell, cell_models, measured, order_problem, over_time, rewritten
 from paper_claims import index, page, paper_named
 from paper_graphs import files_in
 from paper_ilp import measured as ilp_measured
@@ -96,7 +96,7 @@ def serenity(
         paper_named("serenity"),
         f"scripts/paper serenity {' '.join(map(named, sources))} {options}",
         serenity_reruns(cells, drawn, table2, why),
-        list(serenity_tables(cells, table2, why)),
+        list(serenity_tables(cells, over_time(models["swiftnet A"], step), table2, why)),
     )
     _write(folder, "serenity", list(lines))
 

@@ -43,8 +43,10 @@ NETWORKS = {
     "HRNet-W18-V2": "hrnet_w18_small_v2_narrow",
     "HRNet-W32": "hrnet_w32_narrow",
 }
-PARTS = 6
-"""k where the paper gives none: the largest of its Table VI."""
+PART_SIZE = 24
+"""k where the paper gives none: so many operators after fusion to a part, rounded up."""
+LARGEST = 6
+"""The largest k of Table VI."""
 ABLATED = {"NASNet-A": 15, "Randwire1": 5, "HRNet-W18-V1": 4}
 """Table IV's networks, and the k at which a part has about the published number of variables before any step."""
 SWEPT = ("HRNet-W18-V1", "NASNet-A")
@@ -184,11 +186,12 @@ def _timed(run: Callable[[], T]) -> tuple[T, float]:
 class Found:
     """All that is measured, by their name of the network; ``steps``, ``naive`` and ``swept`` are runs of Algorithm 2.
 
-    ``algorithm``: with rows as printed, and with this project's. ``swept``: by k.
+    ``parts``: k. ``algorithm``: with rows as printed, and with this project's. ``swept``: by k.
     """
 
     peaks: Mapping[str, Peaks]
     scales: Mapping[str, Scale]
+    parts: Mapping[str, int]
     algorithm: Mapping[str, tuple[Solved, Solved]]
     naive: Mapping[str, Solved]
     steps: Mapping[str, Mapping[str, Solved]]
@@ -211,17 +214,20 @@ def measured(sources: Sequence[Path], limit: SearchLimit, kept: KeptParts) -> Fo
     def both(name: str, parts: int) -> tuple[Solved, Solved]:
         return run(name, PrintedParts(parts)), run(name, PrintedParts(parts, as_printed=False))
 
+    scales = {name: Scale(**kept.part(f"{name}_scale", partial(_scale, *graphs[name]))) for name in plain}
+    chosen = {name: -(-each.printed // PART_SIZE) for name, each in scales.items()}
     return Found(
         {name: Peaks(**kept.part(f"{name}_peaks", partial(_peaks, name, plain[name], wide))) for name in plain},
-        {name: Scale(**kept.part(f"{name}_scale", partial(_scale, *graphs[name]))) for name in plain},
-        {name: both(name, PARTS) for name in plain},
-        {name: run(name, PrintedParts(PARTS, by_bytes=False, as_printed=False)) for name in plain},
+        scales,
+        chosen,
+        {name: both(name, parts) for name, parts in chosen.items()},
+        {name: run(name, PrintedParts(parts, by_bytes=False, as_printed=False)) for name, parts in chosen.items()},
         {
             name: {step: run(name, replace(parts, partitions=k)) for step, parts in STEPS.items()}
             for name, k in ABLATED.items()
         },
         {name: origin_variables(plain[name]) for name in ABLATED},
-        {name: [both(name, parts) for parts in range(2, PARTS + 1)] for name in SWEPT},
+        {name: [both(name, parts) for parts in range(2, LARGEST + 1)] for name in SWEPT},
     )
 
 

@@ -17,7 +17,7 @@ from tflite_memopt.schedule.check import peak_of
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
 from tflite_memopt.schedule.random_orders import peaks_of_random_orders
-from tflite_memopt.schedule.serenity.as_printed import StepLimit, serenity_as_printed
+from tflite_memopt.schedule.serenity.as_printed import StepLimit, TriedBudget, serenity_as_printed
 from tflite_memopt.schedule.serenity.method import SerenityParts
 
 CELLS = (21, 19, 22)
@@ -148,6 +148,21 @@ def sweep(problems: Sequence[ScheduleProblem], limit: int) -> Sweep:
 
 
 @dataclass(frozen=True)
+class Budgets:
+    """The soft budgets of one random stage, in units, from the hard one on, and its optimum."""
+
+    optimum: int
+    tried: Sequence[str]
+
+
+def budgets(form: str, seed: int, limit: int) -> Budgets:
+    """What Algorithm 2 asks for on its way."""
+    stage, tried = random_stage(seed, form), list[TriedBudget]()
+    serenity_as_printed(stage, SearchLimit(), StepLimit(signatures=limit), tried=tried)
+    return Budgets(solve(stage).peak_bytes, [f"{each.budget} {each.outcome}" for each in tried])
+
+
+@dataclass(frozen=True)
 class Why:
     """All experiments."""
 
@@ -155,6 +170,7 @@ class Why:
     series: Series
     wirings: Sequence[Wiring]
     sweeps: Sequence[Sweep]
+    example: Budgets
 
 
 LIMITS = (1_000, 10_000)
@@ -171,7 +187,8 @@ def experiments(converted: Sequence[ScheduleProblem], kept: KeptParts) -> Why:
     ]
     sweeps = [Sweep(**kept.part(f"sweep_{limit}", partial(_made, sweep, converted, limit))) for limit in LIMITS]
     shared = Shares(**kept.part("shares", partial(_made, shares)))
-    return Why(shared, Series(**kept.part("series", partial(_made, series))), wirings, sweeps)
+    in_row = Series(**kept.part("series", partial(_made, series)))
+    return Why(shared, in_row, wirings, sweeps, budgets("pairs", 0, LIMITS[0]))
 
 
 def _made(make: Callable[..., Any], *arguments: object) -> dict[str, Any]:

@@ -62,6 +62,7 @@ def found_on_a_fork() -> Any:
     return ilp.Found(
         dict.fromkeys(ilp.NETWORKS, peaks),
         dict.fromkeys(ilp.NETWORKS, scale),
+        dict.fromkeys(ilp.NETWORKS, 2),
         dict.fromkeys(ilp.NETWORKS, (run, run)),
         dict.fromkeys(ilp.NETWORKS, run),
         {name: {step: replace(run, variables=40, operators=4) for step in ilp.STEPS} for name in ilp.ABLATED},

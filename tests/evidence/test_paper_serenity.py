@@ -27,6 +27,7 @@ WHY = whys.Why(
     whys.Series(2, (1.0, 1.0, 1.0), (5, 6, 7)),
     [whys.Wiring(form, 10, 2, 9.0, 1, 1.1, 1.2, 1.3, 40) for form in whys.FORMS],
     [whys.Sweep(10, 2, 1, 1.1)],
+    whys.Budgets(5, ["9 timeout"]),
 )
 
 
@@ -86,3 +87,9 @@ def test_a_stage_of_one_operator_a_vertex_gets_a_schedule() -> None:
     assert (found.solved, found.operators) == (1, 33)
     assert found.factor == found.best_factor
     assert whys.sweep([stages.random_stage(0, "vertex")], 1).solved == 0
+
+
+def test_budgets_as_printed_meet_below_the_optimum() -> None:
+    found = whys.budgets("pairs", 0, 1_000)
+    assert found.tried[0].endswith("timeout")
+    assert all(int(each.split()[0]) < found.optimum for each in found.tried[1:])

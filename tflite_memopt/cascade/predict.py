@@ -22,7 +22,8 @@ from .loop_options import LoopOptions
 from .lower import row_bytes
 from .receptive_field import RowByRow, row_by_row
 from .region import start_of_region
-from .select import BaseNeed, Option, SelectionLimits, least_heads
+from .select import least_heads
+from .selection import BaseNeed, Option, SelectionLimits
 from .striped_region import LoopMode, Mode, StripedRegion
 from .twins import Twins, one_row
 

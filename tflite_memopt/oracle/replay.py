@@ -53,10 +53,10 @@ def heads_under_one_plan(family: GraphSketch, table: FactTable, options: Options
     limit = SearchLimit(options.time_limit, options.seed)
     plan = solve_together(layout.problem, layout.groups, options.planner, limit)
     offsets = offsets_in_force(layout, offsets_to_write(model, layout, plan.offsets))
-    return _Replay(family, table, layout, offsets).heads()
+    return _FamilyReplay(family, table, layout, offsets).heads()
 
 
-class _Replay:
+class _FamilyReplay:
     """Items are those of the layout, by number; scratch comes after all tensors."""
 
     def __init__(self, family: GraphSketch, table: FactTable, layout: MemoryLayout, planned: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from ..cascade.candidates import Candidates
 from ..cascade.judge import Chosen, stripe
 from ..cascade.predict import Aim, OptionFinder
 from ..cascade.rounds import limits_at
-from ..cascade.select import BaseNeed, SelectionLimits
+from ..cascade.selection import BaseNeed, SelectionLimits
 from ..cascade.striped_region import Mode
 from ..ir.copying import copy_model
 from ..ir.model import Model

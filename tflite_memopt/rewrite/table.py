@@ -16,6 +16,7 @@ from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_C
 from .rules.repeated_pixels import REPEATED_PIXELS
 from .rules.restored_dilation import RESTORED_DILATION
 from .rules.same_padding import SAME_PADDING
+from .rules.skipping_convolution import SKIPPING_CONVOLUTION
 from .rules.slice_of_padding import SLICE_OF_PADDING
 from .rules.split_channelwise import SPLIT_CHANNELWISE
 from .rules.split_depthwise import SPLIT_DEPTHWISE
@@ -50,3 +51,6 @@ SPLITS: tuple[AnyRule, ...] = (
     NESTED_CONCATENATION,
 )
 """Take a concatenation apart: applied where the cost falls."""
+
+AFTER_STRIPES: tuple[AnyRule, ...] = (SKIPPING_CONVOLUTION,)
+"""Take operators out at the price of products: tried on the model in stripes, and kept where that needs less."""

@@ -35,15 +35,31 @@ class StepLimit:
     signatures: float = math.inf
 
 
+@dataclass(frozen=True)
+class TriedBudget:
+    """A soft budget in bytes, and what a search within it came to."""
+
+    budget: int
+    outcome: str
+
+
 def serenity_as_printed(
-    problem: ScheduleProblem, limit: SearchLimit, step: StepLimit, parts: SerenityParts = SerenityParts()
+    problem: ScheduleProblem,
+    limit: SearchLimit,
+    step: StepLimit,
+    parts: SerenityParts = SerenityParts(),
+    tried: list[TriedBudget] | None = None,
 ) -> ScheduleAnswer:
-    """An order; its bound is 0 where some part ended without a schedule. ``parts`` are those of Table 2."""
+    """An order; its bound is 0 where some part ended without a schedule. ``parts`` are those of Table 2.
+
+    ``tried`` gets every search, part after part.
+    """
     allowance = WorkAllowance(_UNLIMITED, limit)
+    searches = [] if tried is None else tried
     if not parts.divide:
-        return _part(problem, allowance, step, parts.budgeting)
+        return _part(problem, allowance, step, parts.budgeting, searches)
     pieces = split(problem)
-    answers = [_part(piece.problem, allowance, step, parts.budgeting) for piece in pieces]
+    answers = [_part(piece.problem, allowance, step, parts.budgeting, searches) for piece in pieces]
     order = tuple(v for piece, answer in zip(pieces, answers, strict=True) for v in piece.in_whole(answer.order))
     bounds = [answer.lower_bound for answer in answers]
     bound = max(bounds) if all(bounds) else 0
@@ -57,20 +73,27 @@ def next_budgets(old: int, new: int, outcome: dp.SearchOutcome) -> tuple[int, in
     return new, (new + old) // 2
 
 
-def _part(problem: ScheduleProblem, allowance: WorkAllowance, step: StepLimit, has_budgets: bool) -> ScheduleAnswer:
+def _part(
+    problem: ScheduleProblem,
+    allowance: WorkAllowance,
+    step: StepLimit,
+    has_budgets: bool,
+    searches: list[TriedBudget],
+) -> ScheduleAnswer:
     graph = memory_graph(problem)
     own = tuple(range(len(graph.needs)))
     start = dp.PartialSchedule(0, graph.alive_at_start, 0)
     old = new = graph.peak(kahn_order(graph))
-    tried: set[tuple[int, int]] = set()
+    known: set[tuple[int, int]] = set()
     states = 0
-    while not allowance.is_spent() and (old, new) not in tried:
-        tried.add((old, new))
+    while not allowance.is_spent() and (old, new) not in known:
+        known.add((old, new))
         limits = dp.ProgramLimits(allowance=allowance)
         if has_budgets:
             limits = dp.ProgramLimits(new, step.signatures, step_seconds=step.seconds, allowance=allowance)
         found = dp.DynamicProgram(operators_of(graph), limits).search(start)
         states += found.states
+        searches.append(TriedBudget(new, found.outcome.value))
         if found.outcome is dp.SearchOutcome.SOLUTION:
             return ScheduleAnswer(found.order, graph.peak(found.order), states)
         if found.outcome is dp.SearchOutcome.EXHAUSTED or not has_budgets:

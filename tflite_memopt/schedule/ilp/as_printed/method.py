@@ -41,7 +41,7 @@ class PrintedParts:
     pruning: bool = True
     by_bytes: bool = True
     as_printed: bool = True
-    most_variables: int = 12_000
+    most_variables: int = 4_000
 
 
 @dataclass(frozen=True)
