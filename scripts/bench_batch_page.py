@@ -42,8 +42,10 @@ def _text(*parts: str) -> str:
 def _page(folder: Path) -> Iterator[str]:
     yield "# Many models: figures\n"
     yield _text(
-        "Made by `scripts/bench batch`, its pieces one after the other. The machine has two processors, which others",
-        "used at the same time: compare columns with each other, and trust ratios more than seconds.",
+        "Made by `scripts/bench batch`, its pieces one after the other: `engine`, `costs`, `oracle`, `families`,",
+        "`whole`, `errors`, `page`. The machine has two processors, on which up to twenty other processes ran at the",
+        "same time, so that a rate below is that of a small part of it: compare columns with each other, and trust",
+        "ratios more than seconds.",
     )
     yield from _engines(folder)
     yield from _oracle(folder)
