@@ -110,7 +110,7 @@ def _oracle(folder: Path) -> Iterator[str]:
             yield row(effort, count, *(f"{each:.4g}" for each in np.percentile(found, [50, 99])))
     yield ""
     yield _text(
-        "`stripes` was to take tens of milliseconds, and takes somewhat more. What binds is the prediction: some 26",
+        "`stripes` was to take tens of milliseconds, and takes more. What binds is the prediction: some 26",
         "regions a candidate, 3 ms each; the two selections are planned in 16 ms. Tried once, on 24 candidates:",
         "regions that end anywhere, 173 ms in place of 114; three numbers of stripes in place of 23, 97 ms in place of",
         "117. `stripes` was above `search` there by 0.8 % in the mean and by 6.4 % at most.",
