@@ -55,7 +55,7 @@ def test_a_search_is_what_optimize_promises() -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(TARGETS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_no_order_and_no_plan_is_below_the_bound(seed: int, target: str | None) -> None:
     model, oracle = cell_network(seed, resolution=8), RamOracle.on(target)
     bound, plan = oracle.ram(model, "bound"), oracle.ram(model, "plan")
@@ -71,7 +71,7 @@ def test_the_bound_holds_for_small_models(name: str) -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(TARGETS), st.sampled_from((random_rows, random_model)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 def test_the_bound_holds_where_tensors_are_ranges_of_others(seed: int, target: str | None, draw: Draw) -> None:
     check_bound(draw(seed), target)
 
