@@ -240,7 +240,7 @@ def test_weights_without_the_dimensions_of_their_operator_are_refused_by_name(na
         tflite_memopt.analyze(write_model(model))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_damaged_model_is_refused_or_optimised_but_never_ends_in_a_traceback(data: st.DataObject) -> None:
     damaged = bytearray(DAMAGEABLE)
