@@ -25,7 +25,7 @@ def extensions() -> list[Extension]:
     except ImportError:
         return []
     directives = {"language_level": 3, "infer_types": True, "annotation_typing": False}
-    checks = {"boundscheck": False, "wraparound": False}
+    checks = {"boundscheck": False, "wraparound": False, "initializedcheck": False}
     found: list[Extension] = cythonize(
         [_extension(source) for source in SOURCES], include_path=["."], compiler_directives=directives | checks
     )

@@ -21,6 +21,7 @@ from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
+from .ir.npu import NPU_HAS_ADDRESSES, has_npu
 from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
@@ -106,7 +107,14 @@ def optimize(
     refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
     outcome = RunOutcome(shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds())
     report = build_report(original, shaped.model, outcome, profile, options)
-    return Result(written, replace(report, warnings=(*run.notes, *report.warnings)))
+    npu = () if not has_npu(model) else (_npu_note(options),)
+    return Result(written, replace(report, warnings=(*run.notes, *npu, *report.warnings)))
+
+
+def _npu_note(options: Options) -> str:
+    """What is said of a file of which an NPU runs a part."""
+    unproved = "" if options.verify else "; nothing is proved, since it runs on the chip alone: try it there"
+    return f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unproved}"
 
 
 def _best_proved(
@@ -351,4 +359,4 @@ def compare(
 ) -> Comparison:
     """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
     data, name = load(source)
-    return compare_methods(read_model(data), name, schedulers, planners, options, progress)
+    return compare_methods(read_planned(data), name, schedulers, planners, options, progress)

@@ -19,7 +19,7 @@ from tflite_memopt.cascade.least_needs import least_needs
 from tflite_memopt.cascade.predict import Aim, OptionFinder
 from tflite_memopt.cascade.receptive_field import RowByRow, row_by_row
 from tflite_memopt.cascade.region import Region, region_of, start_of_region
-from tflite_memopt.cascade.select import BaseNeed, SelectionLimits
+from tflite_memopt.cascade.selection import BaseNeed, SelectionLimits
 from tflite_memopt.cascade.striped_region import MODES, Mode, StripedRegion, apply_stripes
 from tflite_memopt.cascade.twins import Twins
 from tflite_memopt.errors import InfeasibleError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tflite_memopt.cascade.rounds import Round, rounds
-from tflite_memopt.cascade.select import SelectionLimits
+from tflite_memopt.cascade.selection import SelectionLimits
 
 
 def test_the_limits_that_were_asked_for_come_first() -> None:

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.cascade.select import (
+from tflite_memopt.cascade.dominance import Floors, undominated
+from tflite_memopt.cascade.select import least_heads, selections
+from tflite_memopt.cascade.selection import (
+    TAIL_OF_CONSTANT,
+    TEMPORARIES_OF_CONSTANT,
     BaseNeed,
     Option,
     Selection,
     SelectionLimits,
-    counted,
-    least_heads,
     least_need,
     selection_of,
-    selections,
 )
 
 STEPS = 6
@@ -68,9 +69,8 @@ def every_selection(needs: Sequence[int], given_options: Sequence[Option], limit
     return found
 
 
-def costs(base: BaseNeed, selection: Selection, counts: tuple[bool, bool, bool]) -> tuple[int, ...]:
-    paid = selection.macs, selection.operators, selection.work
-    return least_need(base, selection), *(each * is_counted for each, is_counted in zip(paid, counts, strict=True))
+def costs(base: BaseNeed, selection: Selection, counts_run_time: bool) -> tuple[int, ...]:
+    return least_need(base, selection), selection.macs, selection.operators * counts_run_time
 
 
 def front(every: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
@@ -85,11 +85,17 @@ def front(every: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
     st.builds(SelectionLimits, st.integers(0, 140), st.integers(0, 140), st.integers(0, 140)),
     bases,
     st.one_of(st.just(FAR), st.integers(0, 400)),
+    st.booleans(),
 )
 def test_no_subset_beats_what_is_selected(
-    needs: list[int], given_options: list[Option], limits: SelectionLimits, base: BaseNeed, below: int
+    needs: list[int],
+    given_options: list[Option],
+    limits: SelectionLimits,
+    base: BaseNeed,
+    below: int,
+    counts_run_time: bool,
 ) -> None:
-    found = selections(needs, given_options, limits, base, below)
+    found = selections(needs, given_options, limits, base, below, counts_run_time)
     every = [each for each in every_selection(needs, given_options, limits) if least_need(base, each) < below]
     raised = least_heads(needs, given_options)[0]
     assert all(least_need(base, each) < below for each in found)
@@ -101,9 +107,8 @@ def test_no_subset_beats_what_is_selected(
         assert each.work == truth.work <= limits.work
     # Selecting nothing is always possible, and may be better than any option.
     nothing = selection_of(needs, ())
-    counts = counted(given_options, limits)
-    least = {costs(base, each, counts) for each in every} | {costs(base, nothing, counts)}
-    reached = {costs(base, each, counts) for each in found} | {costs(base, nothing, counts)}
+    least = {costs(base, each, counts_run_time) for each in [*every, nothing]}
+    reached = {costs(base, each, counts_run_time) for each in [*found, nothing]}
     assert front(reached) == front(least)
     assert [least_need(base, each) for each in found] == sorted(least_need(base, each) for each in found)
 
@@ -144,3 +149,35 @@ def test_the_planner_s_tables_can_need_more_than_the_head() -> None:
 
 def test_no_steps() -> None:
     assert selections([], [], SelectionLimits(0, 0), BaseNeed(0, 0, 0), FAR) == ()
+
+
+labels = st.builds(
+    lambda bound, tail, temporaries, work, constants: Selection((), bound, tail, temporaries, 0, 0, constants, work),
+    st.integers(0, 3),
+    st.integers(0, 40),
+    st.integers(0, 80),
+    st.integers(0, 3),
+    st.integers(0, 7),
+)
+
+
+def beats(one: Selection, other: Selection, floors: Floors) -> bool:
+    """Whether one takes no more, even if the other one has all of its constants in common with what is added."""
+    alone = (one.constants & ~other.constants).bit_count()
+    temporaries = one.temporaries + TEMPORARIES_OF_CONSTANT * alone
+    return (
+        one.bound <= other.bound
+        and one.tail + TAIL_OF_CONSTANT * alone <= other.tail
+        and (one.whole_temporaries <= floors.temporaries or temporaries <= other.temporaries)
+        and max(one.work, floors.work) <= max(other.work, floors.work)
+    )
+
+
+@given(st.lists(labels, max_size=30), st.builds(Floors, st.integers(0, 80), work=st.integers(0, 3)))
+def test_what_stays_is_what_nothing_else_beats(given_labels: list[Selection], floors: Floors) -> None:
+    kept = undominated(given_labels, floors)
+    assert all(any(beats(one, label, floors) for one in kept) for label in given_labels)
+    assert all(each in given_labels for each in kept)
+    for one in kept:
+        rivals = [other for other in kept if other is not one and beats(other, one, floors)]
+        assert all(beats(one, other, floors) for other in rivals), "only one that is as good may stay beside it"

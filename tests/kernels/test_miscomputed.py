@@ -11,7 +11,7 @@ from tests.device.runners import runner
 from tflite_memopt import Options, optimize, pipeline
 from tflite_memopt.cascade.predict import Aim, OptionFinder
 from tflite_memopt.cascade.search import Cascaded
-from tflite_memopt.cascade.select import BaseNeed, SelectionLimits
+from tflite_memopt.cascade.selection import BaseNeed, SelectionLimits
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import run_external_jobs

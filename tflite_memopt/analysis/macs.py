@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.check import misfit
 from ..ir.model import Model, Operator, Tensor
-from .loops import loops_of
+from .loops import Loop, loops_of
 
 
 def operator_macs(operator: Operator) -> int:
@@ -19,12 +21,13 @@ def operator_macs(operator: Operator) -> int:
         raise misfit(operator) from error
 
 
-def model_macs(model: Model) -> int:
+def model_macs(model: Model, loops: Sequence[Loop] | None = None) -> int:
     """MACs of one invocation of the entry graph; subgraphs count once each, a loop's body as often as it runs.
 
-    A loop whose turns depend on data counts as one turn.
+    A loop whose turns depend on data counts as one turn. ``loops``: those of the model, where they are known.
     """
-    turns = {id(loop.body): loop.turns for loop in loops_of(model) if loop.turns is not None}
+    loops = loops_of(model) if loops is None else loops
+    turns = {id(loop.body): loop.turns for loop in loops if loop.turns is not None}
     return sum(turns.get(id(graph), 1) * sum(map(operator_macs, graph.operators)) for graph in model.graphs)
 
 

@@ -10,12 +10,14 @@ structures are smaller than a word (RESIZE, BATCH_MATMUL), of which two may shar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis.loops import Loop
 from ..analysis.macs import model_macs
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.head import in_head
@@ -104,8 +106,8 @@ class ArenaTerms:
         return aligned(max(head + tail, temporaries + tail - self.interface))
 
 
-def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
-    """The terms of a model as it stands."""
+def arena_terms(model: Model, profile: KernelProfile, loops: Sequence[Loop] | None = None) -> ArenaTerms:
+    """The terms of a model as it stands; ``loops``: its own, where they are known."""
     abi = profile.abi
     asked = requests_in(model, abi, profile.requests)
     tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
@@ -130,7 +132,7 @@ def arena_terms(model: Model, profile: KernelProfile) -> ArenaTerms:
         tail=use.tail,
         interface=sum(_interface_bytes(tensors, abi) for tensors in (model.main.inputs, model.main.outputs)),
         prepared=0,
-        macs=model_macs(model),
+        macs=model_macs(model, loops),
     )
     if terms.temporaries_with(0, 0, 0) >= use.temporaries:
         return terms

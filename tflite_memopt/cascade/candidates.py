@@ -7,16 +7,8 @@ from dataclasses import dataclass
 
 from .judge import Chosen
 from .predict import StripingOptions
-from .select import (
-    BaseNeed,
-    Option,
-    Selection,
-    SelectionLimits,
-    least_heads,
-    least_need,
-    selection_of,
-    selections,
-)
+from .select import least_heads, selections
+from .selection import BaseNeed, Option, Selection, SelectionLimits, least_need, selection_of
 from .striped_region import StripedRegion
 
 _PARTS = (16, 8, 4, 2, 1)

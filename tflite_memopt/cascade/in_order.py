@@ -17,7 +17,7 @@ from .candidates import Candidates
 from .judge import Chosen, StripeJudge
 from .predict import Aim, OptionFinder
 from .rounds import Round, choices_of, limits_at, rounds
-from .select import BaseNeed, Selection
+from .selection import BaseNeed, Selection
 from .stop import EmergencyStop
 from .striped_region import loop_forms, modes_of
 

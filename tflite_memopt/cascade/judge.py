@@ -16,7 +16,7 @@ from ..ir.share_constants import share_constants
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
-from ..memory.layout import memory_layout
+from ..memory.layout import MemoryLayout, memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..memory.together import join
 from ..memory.usage import operator_count
@@ -109,20 +109,22 @@ class StripeJudge:
 
     def _drafted(self, chosen: Chosen) -> Draft:
         model = self.striped(chosen)
+        layout = self._layout(model, None)
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
         beside = (use.tail, use.required) if self._options.objective == "total" else (0, 0)
-        own = self._order(model, None)
-        macs, operators = model_macs(model), operator_count(model)
-        return Draft(own, lambda: self._scheduled(model), beside, macs, operators, self._limit)
+        macs, operators = model_macs(model, layout.loops.loops), operator_count(model)
+        return Draft(self._order(layout), lambda: self._scheduled(model), beside, macs, operators, self._limit)
 
     def _scheduled(self, model: Model) -> DraftedOrder | None:
         """In the scheduler's order, where that is not the one in which the stripes are written."""
         problem = schedule_problem(model.main, memory_layout(model, self._profile))
         order = solve_schedule(problem, self._options.scheduler, self._limit).order
-        return None if order == tuple(range(len(order))) else self._order(model, order)
+        return None if order == tuple(range(len(order))) else self._order(self._layout(model, order))
 
-    def _order(self, model: Model, order: Sequence[int] | None) -> DraftedOrder:
-        layout = memory_layout(model, self._profile, self._options.pins, order)
+    def _layout(self, model: Model, order: Sequence[int] | None) -> MemoryLayout:
+        return memory_layout(model, self._profile, self._options.pins, order)
+
+    def _order(self, layout: MemoryLayout) -> DraftedOrder:
         return DraftedOrder(join(layout.problem, layout.groups).problem, self._options.planner)
 
     def striped(self, chosen: Chosen) -> Model:

@@ -17,7 +17,7 @@ from .excerpt import excerpt
 from .loop.least import least_head, loop_macs
 from .loop.lower import lower_loop, turns_of
 from .region import Region, region_of
-from .select import Option, SelectionLimits
+from .selection import Option, SelectionLimits
 from .striped_region import LoopMode, StripedRegion
 from .twins import Twins
 
@@ -46,6 +46,7 @@ class LoopOptions:
         self._model, self._profile, self._limits = model, profile, limits
         self.looked_at = 0
         self._shares = Twins(profile).has_reuse
+        self._regions: dict[tuple[int, int], Region | str] = {}
         self._whole: dict[tuple[int, int], _Counted] = {}
 
     def of_interval(
@@ -55,7 +56,9 @@ class LoopOptions:
 
         ``across``: bytes that are alive beside them all the time.
         """
-        region = region_of(self._model.main, self._model.main.operators[first:end])
+        if (first, end) not in self._regions:
+            self._regions[first, end] = region_of(self._model.main, self._model.main.operators[first:end])
+        region = self._regions[first, end]
         if isinstance(region, str) or _least(region) + across >= whole:
             return
         before = sum(operator_macs(operator) for operator in region.operators)
@@ -90,9 +93,10 @@ class LoopOptions:
     def _counted(self, part: Model) -> _Counted:
         layout = memory_layout(part, self._profile)
         bound = max_breadth(join(layout.problem, layout.groups).problem)
-        terms = arena_terms(part, self._profile)
+        loops = layout.loops.loops
+        terms = arena_terms(part, self._profile, loops)
         temporaries = terms.temporaries_with(0, 0, 0)
-        work = model_work(part, self._profile.prices)
+        work = model_work(part, self._profile.prices, loops)
         return _Counted(bound, terms.structures + terms.buffers, temporaries, terms.macs, terms.operators, work)
 
 

@@ -264,11 +264,25 @@ def _accesses(
             yield 0, None
             yield 0, size
         else:
-            for turn in range(loop.turns):
-                for inner in (*loop.condition.operators, *loop.body.operators):
-                    begins = loop.begins.get(inner)
-                    yield from _of_one(inner, None if begins is None else begins[turn], image, result)
-                yield from ((0, size if output in result else None) for output in _copied_back(loop, image | result))
+            yield from _of_turns(loop, loop.turns, image, result)
+
+
+def _of_turns(loop: Loop, turns: int, image: set[Tensor], result: set[Tensor]) -> Iterator[tuple[int, int | None]]:
+    """Of a loop, turn by turn; what touches neither of the two is left out before."""
+    both = image | result
+    size = max(tensor.nbytes for tensor in result)
+    copied = [(0, size if output in result else None) for output in _copied_back(loop, both)]
+    inner = [
+        op for op in (*loop.condition.operators, *loop.body.operators) if not both.isdisjoint((*op.inputs, *op.outputs))
+    ]
+    same = {op: list(_of_one(op, None, image, result)) for op in inner if op not in loop.begins}
+    for turn in range(turns):
+        for operator in inner:
+            if operator in same:
+                yield from same[operator]
+            else:
+                yield from _of_one(operator, loop.begins[operator][turn], image, result)
+        yield from copied
 
 
 def _copied_back(loop: Loop, group: set[Tensor]) -> Iterator[Tensor]:

@@ -6,9 +6,10 @@ multiply-accumulate shows. All figures are integers, in hundredths of an instruc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
-from ..analysis.loops import loops_of
+from ..analysis.loops import Loop, loops_of
 from ..analysis.macs import operator_macs
 from ..ir.check import misfit
 from ..ir.dtype import DType
@@ -23,10 +24,10 @@ _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
-def model_work(model: Model, prices: Prices) -> int:
+def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None) -> int:
     """Of one invocation; a loop's body counts as often as it runs, as in ``model_macs``."""
     times: dict[int, int] = {}
-    for loop in loops_of(model):
+    for loop in loops_of(model) if loops is None else loops:
         if loop.turns is not None:
             times |= {id(loop.body): loop.turns, id(loop.condition): loop.turns + 1}
     total = sum(times.values()) * prices.call

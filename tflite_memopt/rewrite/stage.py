@@ -10,6 +10,7 @@ from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
+from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.cost import cost_of, estimate_of
@@ -37,6 +38,8 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
 
     Raises InterruptedSearch at Ctrl-C in the search.
     """
+    if has_npu(model):
+        return Rewritten(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()

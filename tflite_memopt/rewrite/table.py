@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .rule import AnyRule
+from .rules.adjoint_matmul import ADJOINT_MATMUL
 from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
@@ -12,6 +13,7 @@ from .rules.identity import IDENTITY
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .rules.repeated_pixels import REPEATED_PIXELS
 from .rules.restored_dilation import RESTORED_DILATION
 from .rules.same_padding import SAME_PADDING
 from .rules.skipping_convolution import SKIPPING_CONVOLUTION
@@ -34,6 +36,8 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     *FOLDED_BIAS,
     SAME_PADDING,
     UNDONE_RESHAPES,
+    *ADJOINT_MATMUL,
+    *REPEATED_PIXELS,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""

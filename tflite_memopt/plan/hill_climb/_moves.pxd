@@ -37,6 +37,8 @@ cpdef void place_all(ClimbData d, ClimbState s) noexcept
 cpdef void climb(ClimbData d, ClimbState s, long long bound, long long moves, long long stall, long long work) noexcept
 cpdef long long exchange(ClimbData d, ClimbState s, long long first, long long second) noexcept
 cdef long long _settle_from(ClimbData d, ClimbState s, long long low) noexcept
+cdef void _queue_later(ClimbData d, ClimbState s, long long item, long long turn) noexcept
+cdef long long _may_fall(ClimbData d, ClimbState s, long long conflict, long long offset) noexcept
 cdef void _swap(ClimbState s, long long first, long long second) noexcept
 cdef long long _lowest(ClimbData d, ClimbState s, long long item) noexcept
 cdef long long _top(ClimbData d, ClimbState s) noexcept

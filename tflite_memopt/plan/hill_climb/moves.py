@@ -103,11 +103,15 @@ def exchange(d: ClimbData, s: ClimbState, first: int, second: int) -> int:
     low, high = min(s.rank[first], s.rank[second]), max(s.rank[first], s.rank[second])
     s.is_queued[low] = 1
     s.is_queued[high] = 1
-    for i in (first, second):
-        for k in range(d.neighbour_from[i], d.neighbour_from[i + 1]):
-            turn = s.rank[d.neighbour[k]]
-            if low < turn < high:
-                s.is_queued[turn] = 1
+    earlier, later = s.order[low], s.order[high]
+    for k in range(d.neighbour_from[earlier], d.neighbour_from[earlier + 1]):
+        turn = s.rank[d.neighbour[k]]
+        if low < turn < high:
+            s.is_queued[turn] = 1
+    for k in range(d.conflict_from[later], d.conflict_from[later + 1]):
+        turn = s.rank[d.conflict_other[k]]
+        if low < turn < high and _may_fall(d, s, k, s.offset[later]) == 1:
+            s.is_queued[turn] = 1
     if _settle_from(d, s, low) == 0:
         _swap(s, first, second)
         return 0
@@ -136,14 +140,29 @@ def _settle_from(d: ClimbData, s: ClimbState, low: int) -> int:
         s.offset[i] = new
         if new + d.size[i] > allowed:
             is_good = 0
-        for k in range(d.neighbour_from[i], d.neighbour_from[i + 1]):
-            later = s.rank[d.neighbour[k]]
-            if later > turn:
-                s.is_queued[later] = is_good
+        else:
+            _queue_later(d, s, i, turn)
     if is_good == 0:
         for k in range(s.registers[CHANGES] - 1, -1, -1):
             s.offset[s.changed[k]] = s.before[k]
     return is_good
+
+
+def _queue_later(d: ClimbData, s: ClimbState, item: int, turn: int) -> None:
+    """Queue what is placed after this turn, if that item's last change may change its place."""
+    old, new = s.before[s.registers[CHANGES] - 1], s.offset[item]
+    for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
+        o = d.conflict_other[k]
+        if s.rank[o] > turn and (
+            _may_fall(d, s, k, old) == 1 or new - d.conflict_high[k] < s.offset[o] < new - d.conflict_low[k]
+        ):
+            s.is_queued[s.rank[o]] = 1
+
+
+def _may_fall(d: ClimbData, s: ClimbState, conflict: int, offset: int) -> int:
+    """Whether the other item of a conflict may lie lower once it is not bound by this one at this offset any more."""
+    o = d.conflict_other[conflict]
+    return 1 if offset - d.conflict_high[conflict] < s.offset[o] and offset > d.conflict_low[conflict] else 0
 
 
 def _swap(s: ClimbState, first: int, second: int) -> None:
@@ -156,11 +175,11 @@ def _lowest(d: ClimbData, s: ClimbState, item: int) -> int:
     """Lowest offset that all items placed before allow: none of the open intervals that they forbid holds it."""
     own, step, count = s.rank[item], d.alignment[item], 0
     for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
+        # Without a branch, which would be guessed wrongly half of the time: what does not count is overwritten.
         o = d.conflict_other[k]
-        if s.rank[o] < own and s.offset[o] + d.conflict_high[k] > 0:
-            s.forbidden_low[count] = s.offset[o] + d.conflict_low[k]
-            s.forbidden_high[count] = s.offset[o] + d.conflict_high[k]
-            count += 1
+        s.forbidden_low[count] = s.offset[o] + d.conflict_low[k]
+        s.forbidden_high[count] = s.offset[o] + d.conflict_high[k]
+        count += 1 if s.rank[o] < own and s.forbidden_high[count] > 0 else 0
     s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
     found, has_moved = 0, 1
     while has_moved == 1:
