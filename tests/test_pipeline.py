@@ -53,7 +53,9 @@ def test_planned_head_is_what_tflm_reports_and_never_above_stock(name: str) -> N
     assert report.after.arena_bytes <= report.before.arena_bytes
     assert report.after.tflm["tail"] == report.after.tail_bytes["64"]
     assert {runtime: verdict.equal for runtime, verdict in report.equivalence.items()} == {"litert": True, "tflm": True}
-    assert [warning for warning in report.warnings if not warning.startswith("not exercised")] == []
+    # A chain of wide convolutions is made in tiles, which are joined.
+    known = ("not exercised", "the firmware's op resolver needs these operators as well: CONCATENATION")
+    assert [warning for warning in report.warnings if not warning.startswith(known)] == []
     jsonschema.validate(json.loads(to_json(report)), schema("report"))
     jsonschema.validate(json.loads(to_json(tflite_memopt.analyze(result.model))), schema("analysis"))
 
@@ -70,9 +72,9 @@ def test_reordering_is_proved_optimal_and_in_force() -> None:
 
 
 def test_a_model_keeps_its_order_where_another_gains_nothing() -> None:
-    model = irregular_model()
+    model, as_written = irregular_model(), replace(QUICK, rewrite=False, verify=False)
     for method in METHODS:
-        result = tflite_memopt.optimize(write_model(mobile_chain()), replace(QUICK, scheduler=method, verify=False))
+        result = tflite_memopt.optimize(write_model(mobile_chain()), replace(as_written, scheduler=method))
         names = [operator.outputs[0].name for operator in read_model(result.model).main.operators]
         assert names == [operator.outputs[0].name for operator in mobile_chain().main.operators], method
     orders = {
@@ -238,7 +240,7 @@ def test_weights_without_the_dimensions_of_their_operator_are_refused_by_name(na
         tflite_memopt.analyze(write_model(model))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_damaged_model_is_refused_or_optimised_but_never_ends_in_a_traceback(data: st.DataObject) -> None:
     damaged = bytearray(DAMAGEABLE)

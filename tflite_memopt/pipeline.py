@@ -26,7 +26,7 @@ from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
-from .memory.cost import cost_of
+from .memory.cost import Cost, cost_of, estimate_of
 from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
 from .memory.label import attach_plan
@@ -277,10 +277,24 @@ def _with_more_tiles(
     if options.budget is not None and cost.need <= options.budget:
         return None
     run.progress("looking for channels to make in tiles")
+    # Where the model peaks in stripes; and without, since tiles alone may need less than stripes do.
+    for model in [cascaded.model, rewritten.model][: 2 if cascaded.uses else 1]:
+        found = _tiled_at_peak(run, rewritten, model, cost, options, before)
+        if found is not None:
+            return found
+    return None
+
+
+def _tiled_at_peak(
+    run: _Setting, rewritten: Rewritten, model: Model, cost: Cost, options: Options, before: _Needs
+) -> tuple[Rewritten, Cascaded] | None:
+    """The rewritten model with tiles where ``model`` peaks, and that in stripes; None where it costs no less."""
+    profile = run.profile
     for tiles in TILES:
-        found = find_tiles(rewritten.model, cascaded.model, profile, options, tiles)
-        if not found.sites or found.cost.need >= cost.need:
-            return None  # What is left around the tiles needs as much as the model in stripes does now.
+        found = find_tiles(rewritten.model, model, profile, options, tiles)
+        least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
+        if not found.sites or least.need >= cost.need:
+            return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
         other = run.stages.cascade(found.model, profile, options, run.progress)
         then = cost_of(other.model, profile, options, options.time_limit)
         if not then < cost:

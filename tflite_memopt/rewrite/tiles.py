@@ -31,7 +31,7 @@ from .table import SPLITS
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
-_COSTS = 80
+_COSTS = 40
 """Costs that one search may ask for."""
 _WORK = 0.02
 """Part of its limit that the search for one order may use: equal tiles have very many orders that cost the same."""
