@@ -32,13 +32,15 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.options import Options
 from tflite_memopt.oracle.description import sketch_of
-from tflite_memopt.oracle.levels import RAM_EFFORTS, RamOracle
+from tflite_memopt.oracle.levels import RAM_EFFORTS, RamEffort, RamOracle
 from tflite_memopt.pipeline import optimize
 
 _TARGET = "cortex-m4"
 _OPTIONS = Options(target=_TARGET, verify=False, rewrite=False, cascade=False)
 _WIDTHS, _RESOLUTIONS = (4, 8, 12, 16), (16, 20, 24)
 _ENGINES = {"one process": 1, "two processes": 2, "Dask, two workers": 2}
+_KEPT = 100
+"""Answers after which those so far are written down."""
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -67,52 +69,77 @@ def engine(folder: Path, count: int, engine: str, kill: bool) -> None:
 
 @batch.command()
 @click.argument("folder", type=_FOLDER)
-@click.option("--count", default=2000, show_default=True)
-def limits(folder: Path, count: int) -> None:
-    """What the one process that sends jobs and writes rows can do: jobs that are refused at once, and writing alone."""
-    nothing = folder / "nothing"
-    nothing.mkdir(parents=True, exist_ok=True)
-    for number in range(count):
-        (nothing / f"{number:06}.tflite").write_bytes(b"%d" % number)
-    files = sorted(nothing.iterdir())
-    rates = {name: _run(folder / "limits", files, name, kill=False)["rate"] for name in list(_ENGINES)[1:]}
-    known = folder / "out two processes"
-    figures = {"writes_a_second": _writes(folder, known), "bytes_a_row": _bytes(known)}
-    _keep(folder, "limits", {"jobs_a_second": rates, **figures})
+@click.option("--count", default=200, show_default=True)
+def costs(folder: Path, count: int) -> None:
+    """Processor time of a model, and of the one process that sends jobs and writes rows; both whatever else runs."""
+    files = _candidates(folder, count)
+    optimize(files[0].read_bytes(), _OPTIONS)  # what is loaded on first use
+    models: list[float] = []
+    centres: dict[str, float] = {}
+    for path in files:
+        with _processor_seconds(models):
+            optimize(path.read_bytes(), _OPTIONS)
+    for name in list(_ENGINES)[1:]:
+        seconds: list[float] = []
+        with _processor_seconds(seconds):
+            _run(folder / "costs", files, name, kill=False)
+        centres[name] = seconds[0] / count
+    _keep(folder, "costs", {"models": models, "centre": centres, "bytes_a_row": _bytes(folder / "costs")})
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+@click.argument("effort", type=click.Choice(RAM_EFFORTS[1:]))
+@click.option("--count", default=10_000, show_default=True)
+def oracle(folder: Path, effort: RamEffort, count: int) -> None:
+    """Median and 99th percentile of one effort of the oracle; goes on where it was ended."""
+    asked, path = RamOracle.on(_TARGET), folder / f"oracle {effort}.json"
+    milliseconds: list[float] = json.loads(path.read_text()) if path.exists() else []
+    for seed in range(len(milliseconds), count):
+        sketch = sketch_of(candidate(seed))
+        started = time.process_time()
+        asked.ram(sketch, effort)
+        milliseconds.append(round(1e3 * (time.process_time() - started), 4))
+        if len(milliseconds) % _KEPT == 0 or len(milliseconds) == count:
+            path.write_text(json.dumps(milliseconds))
+    click.echo(f"{effort}: {statistics.median(milliseconds):.2f} ms", err=True)
 
 
 @batch.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("--count", default=10_000, show_default=True)
-@click.option("--slow", default=100, show_default=True, help="How many the search for stripes is run on.")
-def oracle(folder: Path, count: int, slow: int) -> None:
-    """Median and 99th percentile of every effort of the oracle, and of the bounds of a whole family."""
-    asked, sketches = RamOracle.on(_TARGET), [sketch_of(candidate(seed)) for seed in range(count)]
-    seconds: dict[str, list[float]] = {}
-    for effort in RAM_EFFORTS[1:]:
-        seconds[effort] = []
-        for sketch in sketches[: slow if effort == "stripes" else count]:
-            started = time.process_time()
-            asked.ram(sketch, effort)
-            seconds[effort].append(time.process_time() - started)
-        click.echo(f"{effort}: {statistics.median(seconds[effort]) * 1e3:.2f} ms", err=True)
-        _keep(folder, f"oracle {effort}", _percentiles(seconds[effort]))
-    for name, found in _family_seconds(count).items():
-        _keep(folder, f"oracle family, {name}", _percentiles(found))
+def families(folder: Path, count: int) -> None:
+    """A candidate's part of the time for the bounds and the plans of ten graphs at many sizes."""
+    for name, found in _family_milliseconds(count).items():
+        (folder / f"oracle family, {name}.json").write_text(json.dumps(found))
+        click.echo(f"{name}: {statistics.median(found):.4f} ms", err=True)
 
 
 @batch.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("--count", default=200, show_default=True)
-def errors(folder: Path, count: int) -> None:
-    """Every effort against a whole run without the proof; goes on where it was ended."""
+def whole(folder: Path, count: int) -> None:
+    """Whole runs, with the default options but without the proof; goes on where it was ended."""
+    path, times = folder / "whole.json", folder / "whole seconds.json"
+    needs: list[int] = json.loads(path.read_text()) if path.exists() else []
+    seconds: list[float] = json.loads(times.read_text()) if times.exists() else []
+    for seed in range(len(needs), count):
+        with _processor_seconds(seconds):
+            report = optimize(write_model(candidate(seed)), Options(target=_TARGET, verify=False)).report
+        needs.append(report.after.required_for_target)
+        path.write_text(json.dumps(needs))
+        times.write_text(json.dumps(seconds))
+        click.echo(f"{seed}: {needs[-1]}", err=True)
+
+
+@batch.command()
+@click.argument("folder", type=_FOLDER)
+def errors(folder: Path) -> None:
+    """Every effort for the candidates of which there is a whole run; goes on where it was ended."""
     asked, path = RamOracle.on(_TARGET), folder / "errors.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
-    for seed in range(len(rows), count):
-        model = candidate(seed)
-        found: dict[str, int] = {effort: int(asked.ram(sketch_of(model), effort)) for effort in RAM_EFFORTS}
-        whole = optimize(write_model(model), Options(target=_TARGET, verify=False)).report.after
-        rows.append({**found, "whole": whole.required_for_target})
+    rows: list[dict[str, int]] = json.loads(path.read_text()) if path.exists() else []
+    for seed in range(len(rows), len(json.loads((folder / "whole.json").read_text()))):
+        rows.append({effort: int(asked.ram(sketch_of(candidate(seed)), effort)) for effort in RAM_EFFORTS})
         path.write_text(json.dumps(rows))
         click.echo(f"{seed}: {rows[-1]}", err=True)
 
@@ -230,20 +257,12 @@ def dask_cluster(folder: Path, workers: int) -> Iterator[str]:
             process.wait()
 
 
-def _writes(folder: Path, known: Path) -> float:
-    """Rows a second that the file of results takes, each with a whole report."""
-    with open_store(known) as store:
-        columns, rows = store.table()
-    report = next(row[columns.index("report")] for row in rows)
-    output = folder / "writes"
-    output.mkdir(exist_ok=True)
-    for each in output.glob(f"{FILE_NAME}*"):
-        each.unlink()
-    with open_store(output, is_new=True) as store:
-        key, started = store.keep_options(_OPTIONS), time.monotonic()
-        for number in range(1000):
-            store.record(key, str(number), ModelOutcome("done", content=str(number), report=report))
-        return 1000 / (time.monotonic() - started)
+@contextmanager
+def _processor_seconds(found: list[float]) -> Iterator[None]:
+    """Adds the time of this process, with all its threads."""
+    started = time.process_time()
+    yield
+    found.append(time.process_time() - started)
 
 
 def _bytes(known: Path) -> float:
@@ -252,21 +271,16 @@ def _bytes(known: Path) -> float:
         return (known / FILE_NAME).stat().st_size / len(store.table()[1])
 
 
-def _percentiles(seconds: list[float]) -> dict[str, Any]:
-    cut = np.percentile(seconds, [50, 99])
-    return {"count": len(seconds), "median": float(cut[0]), "p99": float(cut[1]), "most": max(seconds)}
-
-
-def _family_seconds(count: int) -> dict[str, list[float]]:
-    """Processor seconds a candidate for the bounds of one graph at many widths and resolutions, of ten graphs."""
-    seconds: dict[str, list[float]] = {"at first": [], "again": []}
+def _family_milliseconds(count: int) -> dict[str, list[float]]:
+    """Processor time a candidate for one graph at many widths and resolutions, of ten graphs."""
+    found: dict[str, list[float]] = {}
     for seed in range(10):
         asked, family = RamOracle.on(_TARGET), _family(seed, count)
-        for each in seconds.values():
+        for name in ("bound, at first", "bound", "plan"):
             started = time.process_time()
-            asked.bounds(family)
-            each.append((time.process_time() - started) / count)
-    return seconds
+            asked.bounds(family) if name.startswith("bound") else asked.plans(family)
+            found.setdefault(name, []).append(1e3 * (time.process_time() - started) / count)
+    return found
 
 
 def _family(seed: int, count: int) -> Any:

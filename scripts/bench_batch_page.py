@@ -14,6 +14,8 @@ import numpy as np
 from bench_batch_queue import Cluster, simulate
 from markdown_table import row, table
 
+from tflite_memopt.oracle.levels import RAM_EFFORTS
+
 _MILLION = 1_000_000
 _DAY = 24 * 3600.0
 _RUNS = (
@@ -25,7 +27,7 @@ _RUNS = (
 _ENGINES = "engine | workers | models | models a second | work, s a model | beside the work, s a model | overhead"
 _LEVELS = "effort | candidates | median, ms | 99th percentile, ms"
 _ERRORS = "effort | rank correlation | mean error | largest above | largest below"
-_QUEUE = "workers | hours | workers busy | centre busy | begun again"
+_QUEUE = "work | workers | hours | workers busy | centre busy | begun again"
 
 
 def write_page(folder: Path, output: Path) -> None:
@@ -49,10 +51,10 @@ def _page(folder: Path) -> Iterator[str]:
     yield from _million(folder)
 
 
-def _read(folder: Path, name: str) -> dict[str, Any] | None:
+def _read(folder: Path, name: str) -> Any:
+    """What a piece has measured; None when it was not run."""
     path = folder / f"{name}.json"
-    found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
-    return found
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def _engines(folder: Path) -> Iterator[str]:
@@ -94,22 +96,21 @@ def _engine_row(name: str, found: dict[str, Any], bare: dict[str, Any] | None) -
 def _oracle(folder: Path) -> Iterator[str]:
     yield "## The oracle\n"
     yield _text(
-        "Processor time of `RamOracle.on('cortex-m4').ram(sketch, effort)`. *family*: `bounds` of one graph at 10,000",
-        "sizes, 992 of them different, a candidate's part of the time; of ten graphs. *again*: when the oracle knows",
-        "the operators.",
+        "Processor time of `RamOracle.on('cortex-m4').ram(sketch, effort)`. *family*: `bounds` and `plans` of one",
+        "graph at 10,000 sizes, 992 of them different, a candidate's part of the time; of ten graphs. *at first*: with",
+        "what the oracle has to learn of the operators; all others when it knows them.",
     )
     yield from table(_LEVELS)
-    for effort in ("family, at first", "family, again", "bound", "order", "plan", "stripes"):
+    for effort in ("family, bound, at first", "family, bound", "family, plan", *RAM_EFFORTS[1:]):
         found = _read(folder, f"oracle {effort}")
         if found is not None:
-            count = f"{found['count']:,}" if "family" not in effort else "10 x 10,000"
-            yield row(effort, count, *(f"{1e3 * found[each]:.4g}" for each in ("median", "p99")))
+            count = f"{len(found):,}" if "family" not in effort else "10 x 10,000"
+            yield row(effort, count, *(f"{each:.4g}" for each in np.percentile(found, [50, 99])))
     yield ""
 
 
 def _errors(folder: Path) -> Iterator[str]:
-    path = folder / "errors.json"
-    rows = json.loads(path.read_text()) if path.exists() else []
+    wholes, rows = (_read(folder, name) or [] for name in ("whole", "errors"))
     yield "## The oracle against a whole run\n"
     yield _text(
         f"{len(rows)} candidates; the whole run is `optimize` with the default options (rewrites, stripes, loops) but",
@@ -118,8 +119,8 @@ def _errors(folder: Path) -> Iterator[str]:
     if not rows:
         return
     yield from table(_ERRORS)
-    whole = np.array([each["whole"] for each in rows])
-    for effort in ("stock", "bound", "order", "plan", "stripes"):
+    whole = np.array(wholes[: len(rows)])
+    for effort in RAM_EFFORTS:
         found = np.array([each[effort] for each in rows])
         errors = 100 * (found - whole) / whole
         above, below = max(0.0, errors.max()), max(0.0, -errors.min())
@@ -143,33 +144,42 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _million(folder: Path) -> Iterator[str]:
-    limits, services = _read(folder, "limits"), _services(folder)
-    if limits is None or not services:
+    costs, services = _read(folder, "costs"), _services(folder)
+    if costs is None or not services:
         return
-    rates, written, size = (limits[each] for each in ("jobs_a_second", "writes_a_second", "bytes_a_row"))
-    sent = min(rates.values())
-    centre, mean = 1 / sent + 1 / written, float(np.mean(services))
-    hours = _MILLION * centre / 3600
+    centre, short = costs["centre"], costs["models"]
+    works = {"order and plan only": short, "a whole run": _read(folder, "whole seconds") or short}
     yield "## A million candidates\n"
-    yield "The arithmetic, from what was measured above:\n"
-    yield f"- A model takes {mean:.3f} s of a worker: {_MILLION * mean / 3600:,.0f} worker hours for all."
-    said = ", ".join(f"{rate:,.0f} ({name})" for name, rate in rates.items())
-    yield f"- The one process that serves the workers sends so many jobs a second that are refused at once: {said}. It"
-    yield f"  writes {written:,.0f} rows a second: {1e3 * centre:.2f} ms a job, {hours:.1f} hours for all."
-    yield f"- A row takes {size / 1e3:,.1f} KB, nearly all of it the report: {size * _MILLION / 1e9:,.0f} GB for all."
-    yield f"- So the centre breaks first: from {mean / centre:,.0f} workers on, more of them gain nothing.\n"
     yield _text(
-        "A simulation (`scripts/bench_batch_queue.py`): service times drawn from those measured, the centre serving",
+        "The arithmetic, from processor time, which others on the machine change little (`scripts/bench batch costs`",
+        "and `whole`), each worker with a processor of its own:",
+    )
+    for name, seconds in works.items():
+        mean = float(np.mean(seconds))
+        hours = f"{_MILLION * mean / 3600:,.0f} worker hours for all"
+        yield f"- {name}: {mean:.3f} s of a worker ({len(seconds)} models), {hours}."
+    for name, each in centre.items():
+        most = ", ".join(f"{np.mean(seconds) / each:,.0f} ({work})" for work, seconds in works.items())
+        yield (
+            f"- The one process that sends jobs and writes rows, {name}: {1e3 * each:.1f} ms a job, "
+            f"{_MILLION * each / 3600:.1f} hours for all. It keeps so many workers busy: {most}."
+        )
+    size = costs["bytes_a_row"]
+    yield f"- A row takes {size / 1e3:,.1f} KB, nearly all of it the report: {size * _MILLION / 1e9:,.0f} GB for all.\n"
+    yield _text(
+        "So the centre breaks first, and on a cluster the more so the shorter the work is. A simulation",
+        "(`scripts/bench_batch_queue.py`): service times drawn from those measured, the centre, as on Dask, serving",
         "one worker at a time, workers that live a day in the mean and are replaced after a minute, each death costing",
         "the job in hand.",
     )
     yield from table(_QUEUE)
-    for workers in (16, 64, 256, 1024):
-        found = simulate(Cluster(workers, centre, _DAY), _MILLION, services)
-        busy = (f"{100 * each:.0f} %" for each in (found.workers_busy, found.centre_busy))
-        yield row(workers, f"{found.seconds / 3600:,.1f}", *busy, found.again)
+    for name, seconds in works.items():
+        for workers in (4, 16, 64, 256, 1024):
+            found = simulate(Cluster(workers, max(centre.values()), _DAY), _MILLION, seconds)
+            busy = (f"{100 * each:.0f} %" for each in (found.workers_busy, found.centre_busy))
+            yield row(name, f"{workers:,}", f"{found.seconds / 3600:,.1f}", *busy, found.again)
     yield ""
-    yield from _check(folder, centre, services)
+    yield from _check(folder, min(centre.values()), services)
     yield _text(
         "A search needs little of this. The oracle answers before there is a file: at the medians above it bounds a",
         "million candidates on one processor in minutes, and only what fits the budget becomes a job. Where it is",
@@ -182,8 +192,8 @@ def _check(folder: Path, centre: float, services: list[float]) -> Iterator[str]:
     if measured is not None:
         found = simulate(Cluster(2, centre, 1e12), measured["models"], services)
         yield _text(
-            f"The same simulation says {measured['models'] / found.seconds:.2f} models a second for two workers;",
-            f"{measured['rate']:.2f} were measured.",
+            "The same simulation, with the service times of the run with two processes above, says",
+            f"{measured['models'] / found.seconds:.2f} models a second; {measured['rate']:.2f} were measured.",
         )
 
 

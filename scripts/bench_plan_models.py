@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -16,9 +16,11 @@ from kept_parts import KeptParts
 from markdown_table import row, table
 
 from tflite_memopt.cascade.cut_table import even_ends
+from tflite_memopt.cascade.region import region_of
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named
@@ -31,7 +33,10 @@ from tflite_memopt.schedule.methods import solve as solve_schedule
 PROFILES = ("portable", "reference")
 REPEATS = 3
 FIRSTS, LENGTHS, COUNTS = (0, 1), (2, 4, 7), (2, 4, 8)
-"""Regions that are striped: from which step on, how many operators, in how many stripes."""
+"""Regions that are striped: from which step on, how many operators, in how many stripes.
+
+Where neither step begins a region of that length, the first two steps that do are taken.
+"""
 _ABOUT_100 = range(80, 126)
 _CUT_OFF = 1.05
 _LONG = 0.2
@@ -107,8 +112,9 @@ def _gap(plan: Plan) -> str:
 
 def _striped(files: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     yield "## The same models in stripes\n"
-    yield f"Regions from steps {FIRSTS}, of {LENGTHS} operators, in {COUNTS} stripes, with every halo and every edge"
-    yield "that the model allows: one problem each, in the order that the stripes come in.\n"
+    yield f"Regions from steps {FIRSTS}, or from the first two steps where a region of that length begins, of {LENGTHS}"
+    yield f"operators, in {COUNTS} stripes, with every halo and every edge that the model allows: one problem each, in"
+    yield "the order that the stripes come in.\n"
     yield from table("model | kernels | problems | most items | proved | mean gap | largest gap | median ms | most ms")
     candidates: list[tuple[bool, bool, float]] = []
     problems: list[Judged] = []
@@ -145,17 +151,31 @@ def _judge_stripes(file: Path, name: str) -> tuple[list[tuple[int, int, int, flo
 
 
 def _stripings(file: Path, name: str) -> Iterator[PlanProblem]:
-    steps = len(_read(file).main.operators)
-    for first, length, count, mode in product(FIRSTS, LENGTHS, COUNTS, MODES):
-        if first + length > steps:
-            continue
-        model = _read(file)
+    whole = _read(file)
+    for (first, length), count, mode in product(_regions(whole), COUNTS, MODES):
+        model = copy_model(whole)
         try:
             height = model.main.operators[first + length - 1].outputs[0].shape[1]
             apply_stripes(model, [StripedRegion(first, first + length, even_ends(height, count), *mode)])
             yield memory_layout(model, profile_named(name)).problem
         except (MemoptError, IndexError):
             continue
+
+
+def _regions(model: Model) -> Iterator[tuple[int, int]]:
+    """First step and length of each region, in the order of first steps: see ``FIRSTS``."""
+    found = []
+    for length in LENGTHS:
+        own = [first for first in FIRSTS if _is_region(model, first, length)]
+        later = (first for first in range(len(model.main.operators)) if _is_region(model, first, length))
+        found += [(first, length) for first in own or islice(later, len(FIRSTS))]
+    yield from sorted(found)
+
+
+def _is_region(model: Model, first: int, length: int) -> bool:
+    operators = model.main.operators
+    inside = operators[first : first + length]
+    return len(inside) == length and not isinstance(region_of(model.main, inside), str)
 
 
 def _summary(model: str, profile: str, results: Sequence[Judged]) -> str:

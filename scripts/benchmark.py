@@ -9,6 +9,7 @@ scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md] 
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
+scripts/bench tiles [MODEL...] [-o docs/benchmarks/tiles.md]   channels in tiles
 scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
@@ -35,6 +36,7 @@ from bench_plan import plan
 from bench_rewrite import rewrite
 from bench_schedule import schedule
 from bench_search import search
+from bench_tiles import tiles
 from markdown_table import row, table
 
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -166,6 +168,7 @@ cli.add_command(people)
 cli.add_command(plan)
 cli.add_command(rewrite)
 cli.add_command(search)
+cli.add_command(tiles)
 
 if __name__ == "__main__":
     cli()

@@ -74,7 +74,14 @@ def index(folder: Path) -> Iterator[str]:
     pages = sorted(path for path in folder.glob("*.md") if path.name != "index.md")
     yield "# The papers' claims, rerun\n"
     yield "Each page is made by one command, `scripts/paper NAME SOURCES...`, and says why where a claim does not hold"
-    yield "here. Networks are rebuilt from their papers. What runs as printed runs here only: none is a default.\n"
+    yield "here. Networks are rebuilt from their papers. What runs as printed is for judging the papers: it runs here"
+    yield "only, and none of it is a default.\n"
+    yield from table("page | claims that hold | command")
+    for path in pages:
+        claims = _claims_of(path)
+        holding = sum(line.endswith("| yes |") for line in claims)
+        yield row(f"[{path.stem}]({path.name})", f"{holding} of {len(claims)}", f"`{_command_of(path)}`")
+    yield ""
     yield from table(f"paper | {_HEADER}")
     for path in pages:
         for line in _claims_of(path):
@@ -82,6 +89,11 @@ def index(folder: Path) -> Iterator[str]:
     yield "\n```{toctree}\n:hidden:\n"
     yield from (path.stem for path in pages)
     yield "```"
+
+
+def _command_of(path: Path) -> str:
+    """What makes a page, as the page says."""
+    return path.read_text().split("Made by `", 1)[1].split("`", 1)[0]
 
 
 def _claims_of(path: Path) -> list[str]:

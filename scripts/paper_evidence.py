@@ -2,6 +2,8 @@
 
 scripts/paper efficient_memory_management FOLDER...    Tables 1 and 2 of Pisarchyk and Lee
 scripts/paper serenity FOLDER...                       SERENITY's figures and Table 2
+scripts/paper iterative_graph_optimization FOLDER...   Tables II to VI and Figure 9 of Zhong et al.
+scripts/paper cascading_rfc FOLDER...                  Arm's RFC: its example, MobileNet and VGG-16
 scripts/paper index                                    docs/evidence/index.md from the pages
 
 FOLDER is where `scripts/zoo` builds the networks. What runs here as printed is for this comparison: none of it is a
@@ -18,22 +20,36 @@ from typing import Any
 import click
 from bench_networks import named
 from kept_parts import KeptParts
-from paper_cells import Cell, OrderUse, cell_models, measured, order_problem
+from paper_cascading import measured as striped
+from paper_cascading import reruns as cascading_reruns
+from paper_cascading import tables as cascading_tables
+from paper_cells import Cell, cell_models, measured, order_problem, over_time, rewritten
 from paper_claims import index, page, paper_named
+from paper_graphs import files_in
+from paper_ilp import measured as ilp_measured
+from paper_ilp import stages
+from paper_ilp_page import reruns as ilp_reruns
+from paper_ilp_page import tables as ilp_tables
 from paper_offsets import planned_networks
 from paper_offsets import reruns as offset_reruns
 from paper_offsets import tables as offset_tables
-from paper_serenity import levels, random_orders
+from paper_serenity import LEVELS, REWRITTEN, levels, random_orders
 from paper_serenity import reruns as serenity_reruns
 from paper_serenity import tables as serenity_tables
+from paper_serenity_why import experiments
 
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.model import Model
+from tflite_memopt.schedule.serenity.as_printed import StepLimit
 
 _SOURCES = click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 _FOLDER = click.option(
     "--folder", default="docs/evidence", show_default=True, type=click.Path(file_okay=False, path_type=Path)
+)
+_PARTS = click.option(
+    "--parts", type=click.Path(file_okay=False, path_type=Path), help="Keep what is done here, and go on."
 )
 
 
@@ -56,36 +72,64 @@ def efficient_memory_management(sources: tuple[Path, ...], folder: Path) -> None
 @cli.command("serenity")
 @_SOURCES
 @_FOLDER
+@_PARTS
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each cell and method.")
-@click.option("--step-seconds", default=1.0, show_default=True, help="The paper's T: seconds for a search step.")
-@click.option("--parts", type=click.Path(file_okay=False, path_type=Path), help="Keep what is done here, and go on.")
+@click.option("--step-signatures", default=10_000, show_default=True, help="The paper's T, counted in signatures.")
 def serenity(
-    sources: tuple[Path, ...], folder: Path, time_limit: float, step_seconds: float, parts: Path | None
+    sources: tuple[Path, ...], folder: Path, parts: Path | None, time_limit: float, step_signatures: int
 ) -> None:
     """Orders of the cells of five networks, among SOURCES (files, or folders of .tflite)."""
-    limit, kept = SearchLimit(time_limit), KeptParts(parts)
+    limit, kept, step = SearchLimit(time_limit), KeptParts(parts), StepLimit(signatures=step_signatures)
     models = dict(cell_models(sources))
-    cells = []
-    for name, model in models.items():
-        raw = kept.part(name.replace(" ", "_"), partial(_measured_cell, name, model, limit, step_seconds))
-        cells.append(Cell(raw["name"], raw["operators"], *(_use(raw[who]) for who in ("own", "printed", "ours"))))
-    files = {file.stem: file for path in sources for file in (path.glob("*.tflite") if path.is_dir() else [path])}
-    table2 = levels(order_problem(read_model(files["swiftnet"].read_bytes())), limit, step_seconds)
+    cells = [
+        Cell.from_json(kept.part(name.replace(" ", "_"), partial(_measured_cell, name, model, limit, step)))
+        for name, model in models.items()
+    ]
+    whole = read_model(files_in(sources)["swiftnet"].read_bytes())
+    drop_dead_tensors(whole)
+    table2 = levels(order_problem(whole), limit, step, LEVELS)
+    table2 |= levels(order_problem(rewritten(whole)), limit, step, REWRITTEN)
     drawn = random_orders(order_problem(models["swiftnet A"]))
-    options = f"--time-limit {time_limit:g} --step-seconds {step_seconds:g}"
-    command = f"scripts/paper serenity {' '.join(map(named, sources))} {options}"
+    why = experiments([order_problem(model) for name, model in models.items() if "randwire" in name], kept)
+    options = f"--time-limit {time_limit:g} --step-signatures {step_signatures}"
     lines = page(
-        paper_named("serenity"), command, serenity_reruns(cells, drawn, table2), list(serenity_tables(cells, table2))
+        paper_named("serenity"),
+        f"scripts/paper serenity {' '.join(map(named, sources))} {options}",
+        serenity_reruns(cells, drawn, table2, why),
+        list(serenity_tables(cells, over_time(models["swiftnet A"], step), table2, why)),
     )
     _write(folder, "serenity", list(lines))
 
 
-def _measured_cell(name: str, model: Model, limit: SearchLimit, step_seconds: float) -> dict[str, Any]:
-    return asdict(measured(name, model, limit, step_seconds))
+def _measured_cell(name: str, model: Model, limit: SearchLimit, step: StepLimit) -> dict[str, Any]:
+    return asdict(measured(name, model, limit, step))
 
 
-def _use(raw: dict[str, Any]) -> OrderUse:
-    return OrderUse(**raw | {"traffic": tuple(raw["traffic"])})
+@cli.command("iterative_graph_optimization")
+@_SOURCES
+@_FOLDER
+@_PARTS
+@click.option("--work", default=0.1, show_default=True, help="What each integer program may spend; 1 is some 10 s.")
+def iterative_graph_optimization(sources: tuple[Path, ...], folder: Path, parts: Path | None, work: float) -> None:
+    """Tables II to VI and Figure 9 on the paper's nine networks, among SOURCES (files, or folders of .tflite)."""
+    name = "iterative_graph_optimization"
+    found = ilp_measured(sources, SearchLimit(work=work), KeptParts(parts))
+    forms = [stages(form) for form in ("vertex", "pairs", "gathered")]
+    command = f"scripts/paper {name} {' '.join(map(named, sources))} --work {work:g}"
+    lines = page(paper_named(name), command, ilp_reruns(found), list(ilp_tables(found, forms)))
+    _write(folder, name, list(lines))
+
+
+@cli.command("cascading_rfc")
+@_SOURCES
+@_FOLDER
+@_PARTS
+def cascading_rfc(sources: tuple[Path, ...], folder: Path, parts: Path | None) -> None:
+    """The example, MobileNet and VGG-16, among SOURCES (files, or folders of .tflite)."""
+    found = striped(sources, KeptParts(parts))
+    command = f"scripts/paper cascading_rfc {' '.join(map(named, sources))}"
+    lines = page(paper_named("cascading_rfc"), command, list(cascading_reruns(found)), list(cascading_tables(found)))
+    _write(folder, "cascading_rfc", list(lines))
 
 
 @cli.command("index")

@@ -16,6 +16,9 @@ from tflite_memopt.plan.exact.strategy import fit
 from tflite_memopt.plan.methods import solve_within
 from tflite_memopt.plan.problem import FitResult, Item, PlanProblem, arena_bytes
 
+ABLATION_TURNS = 500_000_000
+"""Turns of the tree's loops that a run without one of the techniques may take."""
+
 
 def read_problem(path: Path) -> PlanProblem:
     """Rows of ``id,lower,upper,size`` after a header; lives are half-open and any offset is allowed."""
@@ -25,7 +28,7 @@ def read_problem(path: Path) -> PlanProblem:
 
 def without(technique: str) -> TreeSettings:
     """The default settings without one technique; ``orderings`` leaves the first of them."""
-    settings = TreeSettings(work_limit=2_000_000_000, work_per_pair=1_000_000)
+    settings = TreeSettings(work_limit=ABLATION_TURNS, work_per_pair=1_000_000)
     return {
         "": settings,
         "decomposes": replace(settings, decomposes=False),

@@ -42,7 +42,7 @@ def ram_of(
 
     ``model``: a .tflite as bytes or as a path, a Keras model, or a graph without weights: a
     :class:`~tflite_memopt.oracle.description.GraphSketch` or the dictionary that describes one. ``effort``: ``stock``
-    as it stands, ``bound``, ``order``, ``plan`` or ``stripes``: see ``GUARANTEES`` in
+    as it stands, ``bound``, ``order``, ``plan``, ``stripes`` or ``search``: see ``GUARANTEES`` in
     :mod:`tflite_memopt.oracle.levels`, whose ``RamOracle`` is the same for many models. ``optimized``: after
     :func:`tflite_memopt.optimize` with everything that it does, without the proof. A Keras model is converted to
     ``precision``; random inputs give the ranges of integers, which decide no sizes. Raises UsageError when TensorFlow
@@ -52,7 +52,7 @@ def ram_of(
     if not optimized:
         return RamOracle.on(target, kernels).ram(candidate, effort)
     if not isinstance(candidate, (bytes, str, os.PathLike)):
-        raise UsageError("optimized=True needs a file: a graph without weights has effort='stripes'")
+        raise UsageError("optimized=True needs a file: a graph without weights has effort='search'")
     memory = optimize(candidate, Options(target=target, kernels=kernels, verify=False)).report.after
     return Ram(memory.required_for_target, "optimized", memory.arena_bytes, memory.macs)
 

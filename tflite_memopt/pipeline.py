@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .analysis.macs import model_macs
 from .cascade.search import Cascaded, cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
+from .graph.interrupted_search import InterruptedSearch
 from .io import offline_plan, plan_label
 from .io.files import load
 from .io.reader import read_model
@@ -19,10 +21,12 @@ from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
+from .ir.npu import NPU_HAS_ADDRESSES, has_npu
 from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
+from .memory.cost import cost_of
 from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
 from .memory.label import attach_plan
@@ -36,8 +40,10 @@ from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
+from .rewrite.after_stripes import after_stripes
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
-from .rewrite.stage import Rewritten, rewrite
+from .rewrite.stage import Rewritten, rewrite, site_use
+from .rewrite.tiles import TILES, find_tiles
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -53,10 +59,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Stages:
-    """What changes the graph: the searches of this package, or what another one has found for the same model."""
+    """What changes the graph: the searches of this package, or what another one has found for the same model.
+
+    ``has_tiles``: whether channels in tiles are looked for once there are stripes.
+    """
 
     rewrite: Callable[[Model, KernelProfile, Options, Progress], Rewritten]
     cascade: Callable[[Model, KernelProfile, Options, Progress], Cascaded]
+    has_tiles: bool = False
 
 
 def optimize(
@@ -88,7 +98,7 @@ def optimize(
 
     is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
     before = original.libraries if is_right else None
-    interruption, stages = Interruption(options.keep_best, progress), stages or Stages(rewrite, cascade)
+    interruption, stages = Interruption(options.keep_best, progress), stages or Stages(rewrite, cascade, True)
     run = _Setting(shaped_file.data, profile, stages, clock, progress, interruption, looked_at, [])
     shaped, written, proof = _best_proved(run, options, before)
 
@@ -97,7 +107,14 @@ def optimize(
     refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
     outcome = RunOutcome(shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds())
     report = build_report(original, shaped.model, outcome, profile, options)
-    return Result(written, replace(report, warnings=(*run.notes, *report.warnings)))
+    npu = () if not has_npu(model) else (_npu_note(options),)
+    return Result(written, replace(report, warnings=(*run.notes, *npu, *report.warnings)))
+
+
+def _npu_note(options: Options) -> str:
+    """What is said of a file of which an NPU runs a part."""
+    unproved = "" if options.verify else "; nothing is proved, since it runs on the chip alone: try it there"
+    return f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unproved}"
 
 
 def _best_proved(
@@ -183,6 +200,12 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         cascaded, options = interruption.during(
             "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
         )
+        plain = rewritten
+        if run.stages.has_tiles and options.rewrite:
+            (rewritten, cascaded), options = interruption.during(
+                "the search for tiles", options, lambda each: _with_tiles(run, plain, cascaded, each, before)
+            )
+            unplanned = unplanned if rewritten is plain else write_model(rewritten.model)
         model = cascaded.model
         check_model(model)
 
@@ -208,6 +231,74 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
     # A rewrite must not lead to an operator that a kernel library computes wrongly.
     is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(read_model(run.data), profile))
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
+
+
+_ROUNDS = 4
+"""How often more channels are made in tiles, at most: each time tiles have moved the peak."""
+_Needs = Mapping[str, LibraryNeed] | None
+
+
+def _with_tiles(
+    run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
+) -> tuple[Rewritten, Cascaded]:
+    """The same two, or both with channels in tiles where that lowers the cost of the model in stripes.
+
+    Raises InterruptedSearch at Ctrl-C.
+    """
+    best = rewritten, cascaded
+    try:
+        for _ in range(_ROUNDS if options.rewrite else 0):
+            found = _with_more_tiles(run, *best, options, before)
+            if found is None:
+                break
+            best = found
+        return best[0], _with_fewer_operators(run, *best, options, before)
+    except KeyboardInterrupt as stopped:
+        raise InterruptedSearch(lambda: best) from stopped
+
+
+def _with_fewer_operators(
+    run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
+) -> Cascaded:
+    """The model in stripes, with what the rules for it save, within the limit on computation."""
+    most = int(model_macs(rewritten.model) * (1 + options.max_extra_macs)) if options.rewrite else 0
+    found = after_stripes(cascaded.model, run.profile, options, most)
+    if found is None or not _fits_every_library(found[0], before, run.profile, options):
+        return cascaded
+    return replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1]))
+
+
+def _with_more_tiles(
+    run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
+) -> tuple[Rewritten, Cascaded] | None:
+    """Both with tiles where the model in stripes peaks; None where that costs more, or makes a library need more."""
+    profile = run.profile
+    cost = cost_of(cascaded.model, profile, options, options.time_limit)
+    if options.budget is not None and cost.need <= options.budget:
+        return None
+    run.progress("looking for channels to make in tiles")
+    for tiles in TILES:
+        found = find_tiles(rewritten.model, cascaded.model, profile, options, tiles)
+        if not found.sites or found.cost.need >= cost.need:
+            return None  # What is left around the tiles needs as much as the model in stripes does now.
+        other = run.stages.cascade(found.model, profile, options, run.progress)
+        then = cost_of(other.model, profile, options, options.time_limit)
+        if not then < cost:
+            return None
+        if _fits_every_library(other.model, before, profile, options):
+            # What one of several saves is not measured.
+            saved = cost.need - then.need if len(found.sites) == 1 else 0
+            uses = (replace(site_use(site), saved_bytes=saved) for site in found.sites)
+            return replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)), other
+    return None
+
+
+def _fits_every_library(model: Model, before: _Needs, profile: KernelProfile, options: Options) -> bool:
+    """Whether there is a place for all tensors that makes no library need more than ``before``."""
+    if before is None:
+        return True
+    found = arrange(model, profile, options)
+    return placement_for_every_library(model, found, before, profile, options) is not None
 
 
 def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Proof]:
@@ -268,4 +359,4 @@ def compare(
 ) -> Comparison:
     """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
     data, name = load(source)
-    return compare_methods(read_model(data), name, schedulers, planners, options, progress)
+    return compare_methods(read_planned(data), name, schedulers, planners, options, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests import models
@@ -20,9 +21,9 @@ OPTIONS = Options(verify=False, cascade=False)
 SMALL = ("mobile_chain", "branches", "dense_model", "irregular_model")
 
 
-def write_models(folder: Path) -> None:
+def write_models(folder: Path, names: Sequence[str] = SMALL) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in SMALL:
+    for name in names:
         (folder / f"{name}.tflite").write_bytes(write_model(models.ALL[name]()))
 
 

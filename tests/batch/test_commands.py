@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from tests.interrupts import heed_interrupts
 from tflite_memopt.batch.store import COMPARED, TIMED, open_store
 from tflite_memopt.cli import cli
+from tflite_memopt.cli.batch import terminated_like_interrupted
 from tflite_memopt.errors import UsageError
 
 from .runs import SMALL, statuses, write_fates, write_many, write_models
@@ -87,7 +88,7 @@ def test_results_are_neither_mixed_nor_lost(done: Path, tmp_path: Path) -> None:
     assert again.exit_code == 2
     assert "--resume goes on" in again.output
     resumed = invoke("batch", models, "-o", done, "--jobs", "1", "--no-verify", "--effort", "quick", "--resume")
-    assert "0 models: nothing to do; 5 were done before" in resumed.stdout
+    assert "0 models: nothing to do; 5 more: done before" in resumed.stdout
     assert invoke("batch", models, "-o", done, "--resume", "--force").exit_code == 2
     assert invoke("batch", models, "-o", tmp_path, "--retry-failed").exit_code == 2
     assert isinstance(invoke("batch", models / "nothing*", "-o", tmp_path / "other").exception, UsageError)
@@ -125,6 +126,13 @@ def test_ctrl_c_ends_cleanly_and_a_second_run_goes_on(tmp_path: Path) -> None:
     assert f"{len(names) - len(kept)} models: {len(names) - len(kept)} done" in second.stdout
     assert statuses(tmp_path / "out") == dict.fromkeys(names, "done")
     assert done_so_far(tmp_path / "out").items() >= kept.items()
+
+
+def test_termination_is_an_interruption() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), terminated_like_interrupted():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def done_so_far(folder: Path) -> dict[str, str]:

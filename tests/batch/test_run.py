@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.models import dense_model
 from tflite_memopt.batch import worker
 from tflite_memopt.batch.engines import Engine, WorkersLostError
 from tflite_memopt.batch.find import find_models
 from tflite_memopt.batch.job import WorkerLimits
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.errors import UsageError
+from tflite_memopt.io.writer import write_model
 
 from .runs import SMALL, compared, events, run, statuses, write_fates, write_models
 
@@ -22,7 +24,7 @@ from .runs import SMALL, compared, events, run, statuses, write_fates, write_mod
 class Fragile(Engine):
     """An engine of which a worker dies whenever it comes to a certain model."""
 
-    def map(self, function: Callable[[Any], Any], jobs: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: Callable[[Any], Any], jobs: Iterable[Any]) -> Generator[Any]:
         for job in jobs:
             if job.model == b"always":
                 raise WorkersLostError("a worker was killed")
@@ -45,12 +47,12 @@ def test_rows_are_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
 
 
 def test_what_happens_to_one_model_costs_only_that_model(tmp_path: Path) -> None:
-    write_models(tmp_path / "in")
+    write_models(tmp_path / "in", ["dense_model"])  # a quick one: the limit is that of all models
     write_fates(tmp_path / "in", "segv", "kill", "exit", "sleep", "memory", "refuse")
     state = run(tmp_path / "in", tmp_path / "out", jobs=2, limits=WorkerLimits(6.0, 400 << 20))
     found = statuses(tmp_path / "out")
     assert found == {
-        **dict.fromkeys(SMALL, "done"),
+        "dense_model": "done",
         **dict.fromkeys(("segv", "kill", "exit"), "crashed"),
         "sleep": "timeout",
         "memory": "memory",
@@ -89,9 +91,9 @@ def test_what_takes_too_much_beside_others_runs_alone_at_the_end(
 ) -> None:
     write_fates(tmp_path / "in", "memory", "refuse")
     monkeypatch.setattr(worker, "physical_bytes", lambda: 1000 << 20)
-    run(tmp_path / "in", tmp_path / "out", limits=WorkerLimits(4.0, shares=2), engine=Engine(1))
-    # Alone it has 800 MiB, which is enough: it is its time that then ends it.
-    assert statuses(tmp_path / "out") == {"memory": "timeout", "refuse": "refused"}
+    run(tmp_path / "in", tmp_path / "out", limits=WorkerLimits(60.0, shares=2), engine=Engine(1))
+    # Alone it has 800 MiB, which is enough to come to its end.
+    assert statuses(tmp_path / "out") == {"memory": "refused", "refuse": "refused"}
     assert events(tmp_path / "out") == [
         "memory.tflite: it took more than 400 MiB of memory; it gets a machine of its own at the end"
     ]
@@ -104,6 +106,18 @@ def test_a_second_run_does_only_what_is_new(tmp_path: Path) -> None:
     (tmp_path / "in" / "again.tflite").write_bytes(b"refuse")
     assert run(tmp_path / "in", tmp_path / "out").total == 1
     assert statuses(tmp_path / "out") == {"refuse": "refused", "fault": "failed", "again": "refused"}
+
+
+def test_files_of_one_content_have_the_result_under_the_name_of_each(tmp_path: Path) -> None:
+    data = write_model(dense_model())
+    for name in ("b.tflite", "sub/a.tflite"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(data)
+    assert run(tmp_path / "in", tmp_path / "out").total == 1
+    (tmp_path / "in" / "a.tflite").write_bytes(data)
+    assert run(tmp_path / "in", tmp_path / "out").total == 0
+    names = ("a.tflite", "b.tflite", "sub/a.tflite")
+    assert len({(tmp_path / "out" / "models" / name).read_bytes() for name in names}) == 1
 
 
 def test_models_are_named_from_the_folder_that_holds_all(tmp_path: Path) -> None:

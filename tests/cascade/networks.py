@@ -35,6 +35,10 @@ _OPERATORS = (
     "tanh",
     "matmul",
     "mirror",
+    "mean",
+    "reshape",
+    "prelu",
+    "select",
 )
 
 
@@ -76,6 +80,10 @@ class Network:
             "tanh": self.tanh,
             "matmul": self.matmul,
             "mirror": self.mirror,
+            "mean": self.mean,
+            "reshape": self.reshape,
+            "prelu": self.prelu,
+            "select": self.select,
         }
         return make[kind](x)
 
@@ -217,7 +225,29 @@ class Network:
         if self.dtype is not DType.FLOAT32:
             return self.hard_swish(x)
         y = self._output("tanh", x.shape)
-        self.b.operator(self.rng.choice(("TANH", "LOGISTIC", "HARD_SWISH")), (x,), (y,))
+        kinds = {"L2_NORMALIZATION": "L2NormOptions", "SOFTMAX": "SoftmaxOptions", "LOG_SOFTMAX": None}
+        name = self.rng.choice(("TANH", "LOGISTIC", "HARD_SWISH", *kinds))
+        self.b.operator(name, (x,), (y,), kinds.get(name), **({"beta": 1.0} if name == "SOFTMAX" else {}))
+        return y
+
+    def prelu(self, x: Tensor) -> Tensor:
+        """With a slope for each channel, the same for all pixels."""
+        if self.dtype is DType.INT16:
+            return self.quantize(x)
+        y = self._output("prelu", x.shape)
+        scale = None if self.dtype is DType.FLOAT32 else per_tensor(0.01, 3)
+        slopes = self.b.constant(f"{y.name}/slopes", self._values((1, 1, x.shape[3]), np.int8), scale)
+        self.b.operator("PRELU", (x, slopes), (y,))
+        return y
+
+    def select(self, x: Tensor) -> Tensor:
+        """The larger of two tensors, by a comparison."""
+        if self.dtype is DType.INT16:
+            return self.quantize(x)
+        other, y = self.scale(x), self._output("selected", x.shape)
+        is_larger = self.b.tensor(f"{y.name}/larger", x.shape, DType.BOOL)
+        self.b.operator(self.rng.choice(("GREATER", "LESS_EQUAL")), (x, other), (is_larger,))
+        self.b.operator("SELECT_V2", (is_larger, x, other), (y,), "SelectV2Options")
         return y
 
     def hard_swish(self, x: Tensor) -> Tensor:
@@ -245,6 +275,28 @@ class Network:
         y = self._output("mirrored", np.asarray(x.shape) + amounts.sum(axis=1))
         paddings = self.b.constant(f"{y.name}/paddings", amounts)
         self.b.operator("MIRROR_PAD", (x, paddings), (y,), "MirrorPadOptions", mode=self.rng.choice((0, 1)))
+        return y
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Over columns, channels or both."""
+        axes = self.rng.choice(((2,), (3,), (-1,), (2, 3)))
+        kept = [1 if axis in {each % 4 for each in axes} else size for axis, size in enumerate(x.shape)]
+        kind = self.rng.choice(("MEAN", "SUM", "REDUCE_MAX"))
+        if self.dtype is DType.INT16 and kind != "MEAN":
+            return self.quantize(x)  # TFLM has no such kernel
+        y = self._output("mean", kept)
+        said = self.b.constant(f"{y.name}/axes", np.asarray(axes, np.int32))
+        self.b.operator(kind, (x, said), (y,), "ReducerOptions", keepDims=True)
+        return y
+
+    def reshape(self, x: Tensor) -> Tensor:
+        """Columns become channels or the other way round."""
+        _, height, width, depth = x.shape
+        shape = self.rng.choice(((1, height, 1, width * depth), (1, height, width * depth, 1)))
+        y = self._output("reshaped", shape)
+        said = np.asarray(shape, np.int32)
+        operand = self.b.constant(f"{y.name}/shape", said)
+        self.b.operator("RESHAPE", (x, operand), (y,), "ReshapeOptions", newShape=said)
         return y
 
     def _output(self, kind: str, shape: Sequence[int]) -> Tensor:

@@ -109,17 +109,21 @@ def _operator(
     return b.operator(name, inputs, [b.tensor("y", output, DType.FLOAT32)], "AddOptions" if fields else None, **fields)
 
 
-def _constant_slot(name: str, values: np.ndarray) -> Operator:
+def _constant_slot(name: str, values: np.ndarray, output: tuple[int, ...] = (1, 8, 8, 4)) -> Operator:
     b = ModelBuilder()
     x = b.input("x", (1, 8, 8, 4), DType.FLOAT32)
-    return b.operator(name, (x, b.constant("c", values)), [b.tensor("y", (1, 8, 8, 4), DType.FLOAT32)])
+    return b.operator(name, (x, b.constant("c", values)), [b.tensor("y", output, DType.FLOAT32)])
 
 
 IMAGE = (1, 8, 8, 4)
 REFUSED: dict[str, tuple[Callable[[], Operator], str]] = {
     "batch": (lambda: _operator("RELU", (2, 8, 8, 4), output=(2, 8, 8, 4)), "batch 1"),
     "rank": (lambda: _operator("RELU", (8, 4), output=(8, 4)), "batch 1"),
-    "kind": (lambda: _operator("RESHAPE", IMAGE), "RESHAPE is not computed row by row"),
+    "kind": (lambda: _operator("TRANSPOSE", IMAGE), "TRANSPOSE is not computed row by row"),
+    "a shape in the options": (lambda: _operator("RESHAPE", IMAGE), "no constant operand"),
+    "other rows": (lambda: _constant_slot("RESHAPE", np.asarray((1, 4, 16, 4), np.int32), (1, 4, 16, 4)), "keep rows"),
+    "rows taken together": (lambda: _constant_slot("MEAN", np.asarray((1, 2), np.int32)), "takes rows together"),
+    "axes computed": (lambda: _operator("SUM", IMAGE, (1,)), "its axes are computed"),
     "rows joined": (lambda: _operator("CONCATENATION", (1, 4, 8, 4), (1, 4, 8, 4), axis=1), "along their rows"),
     "rows joined from the end": (lambda: _operator("CONCATENATION", (1, 4, 8, 4), axis=-3), "along their rows"),
     "weights computed": (lambda: _operator("CONV_2D", IMAGE, (4, 3, 3, 4), (4,)), "weights are computed"),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.cascade.upright import upright
 from tflite_memopt.equivalence.correspondence import Link
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
+from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
@@ -83,9 +88,11 @@ def test_the_same_values_from_the_same_bytes(dtype: DType, first: dict[str, Any]
     assert stood is not None
     check_model(stood)
     assert write_model(model) == before
-    for old, new in zip(model.main.tensors, stood.main.tensors, strict=False):
-        turned = len(old.shape) == 4 and old.shape[1] == 1 < old.shape[2]
-        assert new.shape == ((old.shape[0], old.shape[2], 1, old.shape[3]) if turned else old.shape)
+    stood_up = {tensor.name: tensor.shape for tensor in stood.main.tensors}
+    for old in model.main.tensors:
+        if old.name in stood_up and not old.is_constant and old not in (*model.main.inputs, *model.main.outputs):
+            assert stood_up[old.name] == (1, old.shape[-2], 1, old.shape[-1])
+    assert len(stood.main.operators) < len(model.main.operators)
     verdicts = verify(before, write_model(stood), OPTIONS)
     assert {name: verdict.equal for name, verdict in verdicts.items()} == dict.fromkeys(verdicts, True)
 
@@ -102,19 +109,138 @@ def test_stripes_along_a_sequence_are_found_and_proved(dtype: DType) -> None:
     assert any(each.shape[1] > 1 == each.shape[2] for each in written if len(each.shape) == 4 and not each.is_constant)
 
 
-def test_what_another_operator_reads_stays_as_it_lies() -> None:
+def test_what_another_operator_reads_is_reshaped_for_it() -> None:
     s = Sequences(32, 4)
     y = s.conv(s.lie(s.x), 4, 3)
     mean = s.b.tensor("mean", (1, 1, 1, 4))
     axis = s.b.constant("axes", np.asarray([2], np.int32))
     s.b.operator("MEAN", (y, axis), (mean,), "ReducerOptions", keepDims=True)
-    assert upright(s.b.finish(mean)) is None
+    stood = upright(s.b.finish(mean))
+    assert stood is not None
+    assert [each.name for each in stood.main.operators] == ["EXPAND_DIMS", "CONV_2D", "RESHAPE", "MEAN"]
+    assert [each.outputs[0].shape for each in stood.main.operators[1:3]] == [(1, 32, 1, 4), (1, 1, 32, 4)]
 
 
-def test_an_image_of_one_row_that_the_graph_takes_stays_as_it_lies() -> None:
+def test_what_the_graph_takes_and_returns_stays_as_it_lies() -> None:
     b = ModelBuilder()
-    assert upright(b.finish(b.conv(b.input("x", (1, 1, 32, 4)), 4, kernel=1))) is None
-    assert upright(b.finish(b.conv(b.input("image", (1, 8, 8, 4)), 4, kernel=3))) is None
+    stood = upright(b.finish(b.conv(b.input("x", (1, 1, 32, 4)), 4, kernel=1)))
+    assert stood is not None
+    assert [each.name for each in stood.main.operators] == ["RESHAPE", "CONV_2D", "RESHAPE"]
+    assert [tensor.shape for tensor in (*stood.main.inputs, *stood.main.outputs)] == [(1, 1, 32, 4)] * 2
+    other = ModelBuilder()
+    assert upright(other.finish(other.conv(other.input("image", (1, 8, 8, 4)), 4, kernel=3))) is None
+
+
+def test_a_pinned_tensor_stays() -> None:
+    s = Sequences(32, 4)
+    y = s.conv(s.lie(s.flat(s.conv(s.lie(s.x), 4, 3))), 4, 3)
+    model = s.b.finish(s.flat(y))
+    (pinned,) = [each.outputs[0] for each in model.main.operators if each.name == "SQUEEZE"][:1]
+    for kept in ((), (pinned.name,)):
+        stood = upright(model, kept)
+        assert stood is not None
+        assert [tensor.shape for tensor in stood.main.tensors if tensor.name == pinned.name] == [pinned.shape] * len(
+            kept
+        )
+
+
+def test_shape_signatures_of_what_was_turned_go() -> None:
+    s = Sequences(32, 4)
+    y = s.conv(s.lie(s.x), 4, 3)
+    y.extras = {"shapeSignature": np.asarray((-1, 1, 32, 4), np.int32), "hasRank": True}
+    stood = upright(s.b.finish(s.flat(y)))
+    assert stood is not None
+    assert [tensor.extras for tensor in stood.main.tensors if tensor.name == y.name] == [{"hasRank": True}]
+
+
+class Drawn:
+    """A network over sequences of two, three and four dimensions, drawn at random."""
+
+    def __init__(self, seed: int, dtype: DType) -> None:
+        self.pick, self.dtype = random.Random(seed), dtype
+        self.s = Sequences(self.pick.randint(6, 12), self.pick.randint(1, 3), dtype)
+        self.b = self.s.b
+
+    def grow(self, layers: int) -> Model:
+        """A chain of layers; at times the last one is read by an operator that does not turn."""
+        made = [self.s.x]
+        for _ in range(layers):
+            x = made[-1] if self.pick.random() < 0.8 else self.pick.choice(made)
+            if x.shape[-2] > 3:
+                made.append(self.layer(x))
+        y = self.s.conv(self.reshape(made[-1], 4), 2, 3)
+        return self.b.finish(self.mean(y) if self.pick.random() < 0.5 else y, *made[1:2])
+
+    def layer(self, x: Tensor) -> Tensor:
+        kinds = (self.conv, self.pad, self.add, self.relu, self.concat, self.dense, self.mean, self.reshape)
+        return self.pick.choice(kinds)(x)
+
+    def make(self, name: str, inputs: Sequence[Tensor], shape: Sequence[int], kind: str = "", **fields: Any) -> Tensor:
+        y = self.b.tensor(f"{name}{len(self.b.graph.tensors)}", tuple(shape), self.dtype)
+        self.b.operator(name, inputs, (y,), kind or None, **fields)
+        return y
+
+    def reshape(self, x: Tensor, rank: int = 0) -> Tensor:
+        rank = rank or self.pick.choice((2, 3, 4))
+        shape = (1,) * (rank - 2) + x.shape[-2:]
+        said = self.b.constant(f"shape{len(self.b.graph.tensors)}", np.asarray(shape, np.int32))
+        return x if shape == x.shape else self.make("RESHAPE", (x, said), shape, "ReshapeOptions", newShape=shape)
+
+    def conv(self, x: Tensor) -> Tensor:
+        return self.s.conv(self.reshape(x, 4), self.pick.randint(1, 4), 3, self.pick.choice((1, 2)))
+
+    def pad(self, x: Tensor) -> Tensor:
+        amounts = np.zeros((len(x.shape), 2), np.int32)
+        amounts[-2] = self.pick.randint(0, 3), self.pick.randint(0, 2)
+        amounts[-1] = self.pick.choice(((0, 0), (1, 0)))
+        said = self.b.constant(f"paddings{len(self.b.graph.tensors)}", amounts)
+        return self.make("PAD", (x, said), np.asarray(x.shape) + amounts.sum(axis=1), "PadOptions")
+
+    def add(self, x: Tensor) -> Tensor:
+        shape = self.pick.choice((x.shape[-1:], (1,) * (len(x.shape) - 1) + x.shape[-1:], x.shape))
+        if shape == x.shape:
+            return self.make("ADD", (x, x), shape, "AddOptions")
+        values = np.ones(shape, np.float32 if self.dtype is F32 else np.int8)
+        scale = None if self.dtype is F32 else per_tensor(0.05, 0)
+        return self.make(
+            "ADD", (x, self.b.constant(f"c{len(self.b.graph.tensors)}", values, scale)), x.shape, "AddOptions"
+        )
+
+    def relu(self, x: Tensor) -> Tensor:
+        return self.make("RELU", (x,), x.shape)
+
+    def concat(self, x: Tensor) -> Tensor:
+        axis = self.pick.choice((-1, len(x.shape) - 1, len(x.shape) - 2))
+        shape = list(x.shape)
+        shape[axis] *= 2
+        return self.make("CONCATENATION", (x, x), shape, "ConcatenationOptions", axis=axis)
+
+    def dense(self, x: Tensor) -> Tensor:
+        count = self.pick.randint(1, 4)
+        values = np.ones((count, x.shape[-1]), np.float32 if self.dtype is F32 else np.int8)
+        scale = None if self.dtype is F32 else per_tensor(0.05, 0)
+        weights = self.b.constant(f"w{len(self.b.graph.tensors)}", values, scale)
+        options = {"keepNumDims": len(x.shape) > 2 or self.pick.random() < 0.5}
+        inputs = (x, weights, None)
+        return self.make("FULLY_CONNECTED", inputs, (*x.shape[:-1], count), "FullyConnectedOptions", **options)  # type: ignore[arg-type]
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Over the channels, which turns; or over the sequence, which does not, and ends it."""
+        rank = len(x.shape)
+        axis = self.pick.choice((-1, rank - 1))
+        said = self.b.constant(f"axes{len(self.b.graph.tensors)}", np.asarray([axis], np.int32))
+        mean = self.make("MEAN", (x, said), (*x.shape[:-1], 1), "ReducerOptions", keepDims=True)
+        return self.make("SUB", (x, mean), x.shape, "SubOptions")
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), dtype=st.sampled_from((I8, F32)), layers=st.integers(1, 7))
+def test_any_sequence_stood_up_computes_the_same(seed: int, dtype: DType, layers: int) -> None:
+    model = Drawn(seed, dtype).grow(layers)
+    stood = upright(model)
+    assert stood is not None
+    check_model(stood)
+    assert_equal(model, stood)
 
 
 def test_a_piece_of_a_sequence_that_was_stood_up_is_compared() -> None:

@@ -22,7 +22,7 @@ from tflite_memopt.memory.arrange import place
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.oracle.description import GraphSketch, OperatorSketch, TensorSketch, sketch_of
-from tflite_memopt.oracle.levels import PLAN, STRIPES, RamEffort, RamOracle
+from tflite_memopt.oracle.levels import PLAN, SEARCH, RamEffort, RamOracle
 from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.random_orders import random_order
 
@@ -48,10 +48,10 @@ def test_plan_is_what_optimize_promises(seed: int, target: str | None, width: in
     assert oracle.ram(data, "bound") <= found
 
 
-def test_stripes_are_what_optimize_promises() -> None:
+def test_a_search_is_what_optimize_promises() -> None:
     model = mobile_chain()
-    found = RamOracle.on("cortex-m4").ram(sketch_of(model), "stripes")
-    assert found == promised(write_model(model), "cortex-m4", **STRIPES)
+    found = RamOracle.on("cortex-m4").ram(sketch_of(model), "search")
+    assert found == promised(write_model(model), "cortex-m4", **SEARCH)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(TARGETS))

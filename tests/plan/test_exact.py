@@ -20,7 +20,7 @@ from tflite_memopt.plan.methods import solve, solve_within
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
 LIMIT = SearchLimit(time_limit=600.0)
-THOROUGH = TreeSettings(work_limit=10**9, work_per_pair=10**8)
+THOROUGH = TreeSettings(work_limit=10**9, work_per_pair=10**8, pairs_limit=10**9)
 """Small problems are always solved to the end."""
 KINDS = {"mixed": ((1, 2, 4), 1), "bytes": ((1,), 1), "aligned": ((1,), 16), "coarse": ((4,), 2)}
 """Alignments, and what sizes, distances and alignments are multiples of."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.exact.group import ItemGroup, group_of
-from tflite_memopt.plan.exact.questions import BestOfGroup, CapacityQuestions
+from tflite_memopt.plan.exact.questions import STEPS, BestOfGroup, CapacityQuestions, Steps
 from tflite_memopt.plan.exact.run import SearchRun
 from tflite_memopt.plan.exact.tree import FOUND, LIMIT, NONE
 from tflite_memopt.plan.problem import Item, PlanProblem
@@ -24,6 +24,8 @@ class ScriptedSearch:
     asked: list[tuple[int, int]] = field(default_factory=list)
     rules: tuple[str, ...] = ("only",)
     refutes_at_once: bool = False
+    growth: int = 2
+    later_steps: Steps = STEPS
 
     @property
     def group(self) -> ItemGroup:

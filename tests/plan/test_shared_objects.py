@@ -15,6 +15,7 @@ from tflite_memopt.plan.problem import Item
 from tflite_memopt.plan.shared_objects.bounds import positional_maxima
 from tflite_memopt.plan.shared_objects.check import check_objects
 from tflite_memopt.plan.shared_objects.methods import BEST_OF, STRATEGIES, solve, to_json
+from tflite_memopt.plan.shared_objects.min_cost_flow import MOST_ITEMS
 from tflite_memopt.plan.shared_objects.problem import object_sizes
 
 Items = tuple[Item, ...]
@@ -118,6 +119,14 @@ def test_the_checker_refuses(objects: tuple[int, ...], word: str) -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(UsageError, match="min_cost_flow"):
         solve(CHAIN, "nothing")
+
+
+def test_above_its_size_min_cost_flow_says_that_greedy_ran() -> None:
+    items = tuple(Item(8 + n % 7, n, n + 2) for n in range(MOST_ITEMS + 1))
+    found = solve(items, "min_cost_flow")
+    assert found.objects == STRATEGIES["greedy"](items)
+    assert found.method == "min_cost_flow (as greedy: more than 2,000 items)"
+    assert solve(CHAIN, "min_cost_flow").method == "min_cost_flow"
 
 
 def test_the_export_is_what_was_found() -> None:

@@ -91,7 +91,7 @@ def output_quantization(branch: Branch, name: str, dtype: DType, x: Tensor) -> d
 def binary(branch: Branch) -> None:
     name, dtype = BINARY[branch.number % len(BINARY)]
     x = branch.concat(dtype)
-    kinds = CONSTANTS if name in ORDERED else (*CONSTANTS, itself, same_parts, vector, one_channel)
+    kinds = CONSTANTS if name in ORDERED else (*CONSTANTS, itself, same_parts, vector, one_channel, convolved)
     other = branch.random.choice(kinds)(branch, x, name)
     swapped = name not in ORDERED and branch.random.random() < 0.5
     shape = np.broadcast_shapes(x.shape, other.shape)
@@ -157,6 +157,25 @@ def vector(branch: Branch, x: Tensor, name: str) -> Tensor:
     return branch.input(shape, x.dtype, **quantization_of(x))
 
 
+def convolved(branch: Branch, x: Tensor, name: str) -> Tensor:
+    """An image that a convolution writes for the operator alone."""
+    if x.dtype not in (F32, I8):
+        return vector(branch, x, name)
+    rng = np.random.default_rng(branch.random.getrandbits(32))
+    image = branch.input((*x.shape[:3], 2), x.dtype, **branch.quantization(x.dtype))
+    shape = (x.shape[3], 1, 1, 2)
+    bias = rng.integers(-90, 90, x.shape[3])
+    if x.dtype is F32:
+        constants = [branch.constant(each.astype(np.float32)) for each in (rng.normal(size=shape), bias)]
+    else:
+        scales = per_channel(rng.uniform(0.001, 0.01, x.shape[3]).astype(np.float32), 0)
+        weights = branch.constant(rng.integers(-127, 128, shape).astype(np.int8), scales)
+        constants = [weights, branch.constant(bias.astype(np.int32))]
+    made = branch.tensor(x.shape, x.dtype, **quantization_of(x))
+    branch.builder.operator("CONV_2D", (image, *constants), (made,), "Conv2DOptions", strideH=1, strideW=1)
+    return made
+
+
 def one_channel(branch: Branch, x: Tensor, name: str) -> Tensor:
     return branch.input((*x.shape[:3], 1), x.dtype, **quantization_of(x))
 
@@ -202,6 +221,18 @@ def per_channel_constant(b: ModelBuilder) -> Tensor:
 
 def unlike_parts(b: ModelBuilder) -> Tensor:
     return b.concat([b.input(f"u{count}", (1, 4, 4, count)) for count in (1, 4)])
+
+
+def test_a_convolution_that_others_need_is_left_whole() -> None:
+    for is_pinned in (True, False):
+        b = ModelBuilder()
+        made = b.conv(b.input("image", (1, 4, 4, 2)), 5)
+        joined = b.concat([b.input(f"x{count}", (1, 4, 4, count)) for count in (2, 3)])
+        model = b.finish(b.add(joined, made), *(() if is_pinned else (made,)))
+        driver = Driver(model, pinned=("conv0",) if is_pinned else ())
+        driver.apply_everywhere((SPLIT_ELEMENTWISE,))
+        reasons = [refused.reason for refused in driver.refused.values()]
+        assert reasons == ["its operand 'conv0' can neither be cut along the channels nor shared"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..ir.model import Graph, Operator
+from ..ir.npu import npu_operators
 
 # Variables and hash tables live outside the graph; called subgraphs may touch them; random operators advance
 # a state; what a custom operator does is unknown.
@@ -38,8 +39,12 @@ def has_side_effects(operator: Operator) -> bool:
 
 
 def side_effect_order(graph: Graph) -> list[tuple[int, int]]:
-    """Pairs (before, after) of operator positions: the effectful operators in a chain, as they stand."""
-    positions = [i for i, operator in enumerate(graph.operators) if has_side_effects(operator)]
+    """Pairs (before, after) of operator positions: the effectful operators in a chain, as they stand.
+
+    With an operator of an NPU all of them: its compiler knows which bytes are free while it runs, for this order alone.
+    """
+    keeps_all = bool(npu_operators(graph))
+    positions = [i for i, operator in enumerate(graph.operators) if keeps_all or has_side_effects(operator)]
     return list(pairwise(positions))
 
 

@@ -6,7 +6,8 @@ import importlib
 import itertools
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ class Engine:
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
 
-    def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+    def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
         """The answers, in any order. Raises WorkersLostError; what was answered before stands."""
         try:
             yield from self._answers(function, jobs)
@@ -60,9 +61,17 @@ class Engine:
     def _lost(self) -> tuple[type[Exception], ...]:
         return (TerminatedWorkerError,)
 
-    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
         run = joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")
-        yield from run(joblib.delayed(function)(job) for job in jobs)
+        answers = run(joblib.delayed(function)(job) for job in jobs)
+        try:
+            # Not "yield from": that would close the answers before the warning is turned off.
+            for answer in answers:  # noqa: UP028
+                yield answer
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib warns of work that is given up; after Ctrl-C that is meant
+                answers.close()
 
 
 class DaskEngine(Engine):
@@ -86,7 +95,7 @@ class DaskEngine(Engine):
     def _lost(self) -> tuple[type[Exception], ...]:
         return (self._lost_by,)
 
-    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
         try:
             with joblib.parallel_config("dask", client=self._client, wait_for_workers_timeout=_PATIENCE):
                 yield from super()._answers(function, jobs)
@@ -111,7 +120,7 @@ class RayEngine(Engine):
     def _lost(self) -> tuple[type[Exception], ...]:
         return (self._ray.exceptions.RayError,)
 
-    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Iterator[Answer]:
+    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
         size = _SLICE * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         left = iter(jobs)
         while part := list(itertools.islice(left, size)):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from ..io.files import write_files
 from .engines import Engine, WorkersLostError
 from .find import FoundModel
-from .job import BatchJob, BatchSetting, ModelOutcome
+from .job import DONE, BatchJob, BatchSetting, ModelOutcome
 from .store import ResultStore
 from .worker import end_own_process, run_job
 
@@ -73,6 +74,7 @@ class _Running:
         distinct = {model.content: model for model in reversed(plan.models) if model.content not in plan.skipped}
         self._left = dict(sorted(distinct.items(), key=lambda item: (-item[1].nbytes, item[1].name)))
         self._crowded: list[FoundModel] = []
+        self._done: set[str] = set()
         self._state = BatchState(len(self._left))
 
     def run(self) -> BatchState:
@@ -82,6 +84,7 @@ class _Running:
         limits = self._plan.setting.limits
         alone = replace(self._plan.setting, limits=replace(limits, shares=1))
         self._one_by_one(self._crowded, alone)
+        self._copy_to_equals()
         return self._state
 
     def _all_at_once(self) -> None:
@@ -89,8 +92,9 @@ class _Running:
         while self._left and tries:
             before = len(self._left)
             try:
-                for outcome in self._map(list(self._left.values()), self._plan.setting):
-                    self._keep(outcome, is_crowded=self._can_have_more)
+                with closing(self._map(list(self._left.values()), self._plan.setting)) as outcomes:
+                    for outcome in outcomes:
+                        self._keep(outcome, is_crowded=self._can_have_more)
             except WorkersLostError as error:
                 tries = tries - 1 if len(self._left) == before else _TRIES
                 self._say(f"a worker died, {len(self._left)} models go to others: {error}")
@@ -105,7 +109,7 @@ class _Running:
         except WorkersLostError as error:
             return ModelOutcome("lost", f"its workers died again and again: {error}", model.content)
 
-    def _map(self, models: Iterable[FoundModel], setting: BatchSetting) -> Iterator[ModelOutcome]:
+    def _map(self, models: Iterable[FoundModel], setting: BatchSetting) -> Generator[ModelOutcome]:
         return self._engine.map(partial(run_job, setting=setting), map(self._job, models))
 
     @property
@@ -135,13 +139,32 @@ class _Running:
             return
         model = model or next(each for each in self._plan.models if each.content == outcome.content)
         if outcome.model is not None and self._plan.keeps_models:
-            target = self._target(model)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_files({target: outcome.model})
+            _write({self._target(model): outcome.model})
+        if outcome.status == DONE:
+            self._done.add(outcome.content)
         if self._store.record(self._options, model.name, outcome):
             self._state.counts[outcome.status] += 1
             self._watch(self._state, model.name, outcome)
 
+    def _copy_to_equals(self) -> None:
+        """Files of one content have one result, under the path of each; the first by name was worked on."""
+        if not self._plan.keeps_models:
+            return
+        targets: dict[str, list[Path]] = {}
+        for model in self._plan.models:
+            if model.content in self._plan.skipped or model.content in self._done:
+                targets.setdefault(model.content, []).append(self._target(model))
+        for each in targets.values():
+            made = next((target for target in each if target.exists()), None)
+            if made is not None and len(each) > 1:
+                _write(dict.fromkeys((target for target in each if target != made), made.read_bytes()))
+
     def _say(self, what: str) -> None:
         self._store.note(what)
         self._watch(self._state, what, None)
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_files(files)

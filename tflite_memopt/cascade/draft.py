@@ -14,14 +14,11 @@ from ..graph.search_limit import SearchLimit
 from ..memory.cost import Cost
 from ..plan.bounds import max_breadth
 from ..plan.hill_climb.strategy import Climber
-from ..plan.methods import BEST, solve, turns_of
+from ..plan.methods import BEST, have_stalled, solve, turns_of
 from ..plan.problem import PlanProblem, arena_bytes
 
 TURNS_IN_BOTH = 4
 """Before so many turns there is only the order in which the stripes are written; after them only the better one."""
-
-TURNS_WITHOUT_GAIN = 6
-"""After so many in a row no more are taken."""
 
 
 @dataclass
@@ -47,10 +44,7 @@ class DraftedOrder:
 
     def _is_done(self) -> bool:
         """Whether the bound is reached, or the last turns have brought nothing."""
-        if not self.heads:
-            return False
-        has_stalled = len(self.heads) > TURNS_WITHOUT_GAIN and self.heads[-1] == self.heads[-1 - TURNS_WITHOUT_GAIN]
-        return has_stalled or self.heads[-1] <= self.bound
+        return bool(self.heads) and (have_stalled(self.heads) or self.heads[-1] <= self.bound)
 
     def _turn(self, limit: SearchLimit) -> int:
         if self.planner != BEST:

@@ -15,6 +15,7 @@ from ..graph.search_limit import SearchLimit
 from ..ir.change import RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model
+from ..ir.npu import has_npu
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, needed_bytes
@@ -43,13 +44,14 @@ class FrontLimit:
 class StripeRecipe:
     """Regions to run in stripes, after putting a model's operators into an order; the same for every equal model.
 
-    ``is_upright``: with its sequences along rows.
+    ``is_upright``: with its sequences along rows, but for tensors of the names in ``kept``.
     """
 
     order: tuple[int, ...]
     is_upright: bool
     regions: Chosen
     uses: tuple[RewriteUse, ...]
+    kept: tuple[str, ...] = ()
 
     @property
     def has_loops(self) -> bool:
@@ -58,7 +60,7 @@ class StripeRecipe:
 
     def applied(self, model: Model) -> Cascaded:
         """A copy of the model in stripes. Raises InfeasibleError where it is not the model that was searched."""
-        copied = _arranged(model, self.order, self.is_upright)
+        copied = _arranged(model, self.order, self.is_upright, self.kept)
         return Cascaded(stripe(copied, self.regions), self.uses, ())
 
 
@@ -81,17 +83,18 @@ class FrontSearch:
         memory = placement.memory
         self._options = options
         self._unstriped = Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
-        self._grid = grid_of(options)
+        self._grid = () if has_npu(model) else grid_of(options)
         self._stop = EmergencyStop(options.time_limit * len(self._grid))
-        own = _arranged(model, placement.order, False)
+        self._kept = tuple(name for name, _ in options.pins)
+        own = _arranged(model, placement.order, False, self._kept)
         self._searches: list[StripeSearch] = []
         self._forms = [(placement.order, False)]
         if self._unstriped.head > io_lower_bound(own):
-            self._forms += [] if upright(own) is None else [(placement.order, True)]
+            self._forms += [] if upright(own, self._kept) is None else [(placement.order, True)]
             others = self._other_orders(own, profile)
             self._forms += [(tuple(placement.order[step] for step in order), False) for order in others]
             for form in self._forms:
-                arranged = _arranged(model, *form)
+                arranged = _arranged(model, *form, self._kept)
                 self._searches.append(StripeSearch(arranged, profile, options, self._stop, self._unstriped))
 
     @property
@@ -122,7 +125,7 @@ class FrontSearch:
         if self._options.scheduler == _AS_IS:
             return []
         limit = SearchLimit(self._options.time_limit, self._options.seed)
-        return promising_orders(own, profile, limit, [name for name, _ in self._options.pins])
+        return promising_orders(own, profile, limit, self._kept)
 
     def _cost(self, found: tuple[int, Chosen]) -> Cost:
         return self._searches[found[0]].judge.cost(found[1])
@@ -136,14 +139,14 @@ class FrontSearch:
 
     def _recipe(self, at: int, chosen: Chosen) -> StripeRecipe:
         model = self._searches[at].model
-        return StripeRecipe(*self._forms[at], chosen, tuple(use_of(model, each) for each in chosen))
+        return StripeRecipe(*self._forms[at], chosen, tuple(use_of(model, each) for each in chosen), self._kept)
 
 
-def _arranged(model: Model, order: tuple[int, ...], is_upright: bool) -> Model:
+def _arranged(model: Model, order: tuple[int, ...], is_upright: bool, kept: tuple[str, ...]) -> Model:
     """A copy with its operators in this order, and with its sequences along rows where that is wanted."""
     copied = copy_model(model)
     copied.main.reorder(order)
-    return (upright(copied) if is_upright else None) or copied
+    return (upright(copied, kept) if is_upright else None) or copied
 
 
 def _just_below(limit: FrontLimit, among: dict[FrontLimit, tuple[int, Chosen]]) -> Iterator[FrontLimit]:

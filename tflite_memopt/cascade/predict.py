@@ -70,12 +70,20 @@ def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
 class OptionFinder:
     """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
-    A tensor with a ``pinned`` name stays whole: no region has it inside. ``looked_at`` counts the ways to cut a region
-    that were worked out.
+    A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits``: steps at which regions may end;
+    None: any. ``looked_at`` counts the ways to cut a region that were worked out.
     """
 
-    def __init__(self, model: Model, profile: KernelProfile, aim: Aim, pinned: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        model: Model,
+        profile: KernelProfile,
+        aim: Aim,
+        pinned: Collection[str] = (),
+        exits: Collection[int] | None = None,
+    ) -> None:
         self._model, self._pinned = model, pinned
+        self._exits = range(len(model.main.operators)) if exits is None else sorted(exits)
         self._twins, self._terms = Twins(profile), arena_terms(model, profile)
         problem = schedule_problem(model.main, memory_layout(model, profile))
         self._needs = least_needs(model, profile)
@@ -111,7 +119,7 @@ class OptionFinder:
     def _of_mode(self, mode: Mode | LoopMode, known: int) -> dict[StripedRegion, Option]:
         if mode not in self._found:
             self._found[mode] = {}
-            for exit_ in range(len(self._model.main.operators)):
+            for exit_ in self._exits:
                 first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
                 if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
                     continue

@@ -30,12 +30,14 @@ from ..ir.model import Operator, Tensor
 _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 POOLS = frozenset({"AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
 ELEMENTWISE = frozenset(
-    {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "HARD_SWISH"}
-    | {"L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGICAL_NOT", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL"}
-    | {"NEG", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SOFTMAX", "SQRT"}
-    | {"SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
+    {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EQUAL", "EXP", "FLOOR", "FLOOR_DIV"}
+    | {"FLOOR_MOD", "GREATER", "GREATER_EQUAL", "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LESS", "LESS_EQUAL"}
+    | {"LOG", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL"}
+    | {"NEG", "NOT_EQUAL", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SELECT_V2", "SIN"}
+    | {"SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
 )
 """An output pixel depends on the inputs' pixels at the same place; in some of these operators on all their channels."""
+REDUCTIONS = frozenset({"MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"})
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,28 @@ def _multiplied(operator: Operator) -> RowByRow | str:
     return RowByRow(rows, columns, (0, 1), is_window=False)
 
 
+def _reduced(operator: Operator) -> RowByRow | str:
+    """MEAN and the like over columns, channels or both, which stay as dimensions of 1."""
+    source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
+    if source is None or source.is_constant or not is_image(source) or axes is None:
+        return "its input is not an NHWC tensor with batch 1, or its axes are computed"
+    if not operator.option("keepDims", False) or not {int(axis) % 4 for axis in axes} <= {2, 3}:
+        return "it takes rows together"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False)
+
+
+def _reshaped(operator: Operator) -> RowByRow | str:
+    """RESHAPE that keeps rows, such as channels that become the heads of an attention."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source) or source.shape[1] != output.shape[1]:
+        return "it does not keep rows"
+    if len(operator.inputs) < 2 or integers(operator.inputs[1]) is None:
+        return "its shape is no constant operand"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(1))
+
+
 def _folded(operator: Operator) -> RowByRow | str:
     """SPACE_TO_DEPTH: rows become channels."""
     source, output = operator.inputs[0], operator.outputs[0]
@@ -331,6 +355,7 @@ def _enlarged(
 _WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(_WINDOWED, _windowed),
+    **dict.fromkeys(REDUCTIONS, _reduced),
     "BATCH_MATMUL": _multiplied,
     "CONCATENATION": _joined,
     "DEPTH_TO_SPACE": _unfolded,
@@ -338,6 +363,7 @@ _WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     "MIRROR_PAD": _mirrored,
     "PAD": _padded,
     "PADV2": _padded,
+    "RESHAPE": _reshaped,
     "RESIZE_BILINEAR": _interpolated,
     "RESIZE_NEAREST_NEIGHBOR": _repeated,
     "SPACE_TO_DEPTH": _folded,

@@ -16,6 +16,7 @@ from ..ir.change import OUT_OF_TIME, Refusal, RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
+from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, needed_bytes
@@ -29,6 +30,7 @@ from .striped_region import StripedRegion
 from .upright import upright
 
 _RULE = "cascade"
+_UPRIGHT = "upright"
 _AS_IS = "as_is"
 _SAID = 10
 """Selections that were not taken, of which the report says why."""
@@ -52,6 +54,8 @@ def cascade(model: Model, profile: KernelProfile, options: Options, progress: Pr
     """
     if not options.cascade or not model.main.operators:
         return Cascaded(model, (), ())
+    if has_npu(model):
+        return Cascaded(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
     cascading = _Cascading(model, profile, options, progress)
     try:
         return cascading.run()
@@ -64,10 +68,13 @@ class _Cascading:
         self._profile, self._options, self._progress = profile, options, progress
         self._stop = EmergencyStop(options.time_limit)
         # Regions are intervals of steps: first of the order that the model would have without stripes.
-        placement = arrange(model, profile, options).placement
-        model.main.reorder(placement.order)
-        memory = placement.memory
-        self._unstriped = Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+        self._given, self._given_cost = model, self._ordered(model)
+        self._unstriped = self._given_cost
+        self._standing = upright(model, [name for name, _ in options.pins])
+        if self._standing is not None:
+            cost = self._ordered(self._standing)
+            if cost <= self._unstriped:  # it can be cut in more ways, so that the other form is not looked at
+                model, self._standing, self._unstriped = self._standing, None, cost
         self._own = StripeSearch(model, profile, options, self._stop, self._unstriped)
         self._searches = [self._own]
 
@@ -75,12 +82,11 @@ class _Cascading:
         """Search the model's own order, and others in which more regions are intervals."""
         model = self._own.model
         if self._unstriped.head <= io_lower_bound(model) or self._own.is_enough(self._unstriped):
-            return Cascaded(model, (), ())
+            return self._uncut(())
         searches = self._searches
         best = self._best_in(self._own, (self._own, ()))
-        standing = upright(model)
-        if standing is not None:
-            searches.append(StripeSearch(standing, self._profile, self._options, self._stop, self._unstriped))
+        if self._standing is not None:
+            searches.append(StripeSearch(self._standing, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
         for order in self._orders():
             if best[0].is_enough(best[0].judge.cost(best[1])):
@@ -90,11 +96,11 @@ class _Cascading:
             searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
         if not any(each.has_options for each in searches):
-            return Cascaded(model, (), (self._no_region(),))
+            return self._uncut((self._no_region(),))
         search, chosen = best
         refused = (*self._summary(searches, search, chosen), *_refusals(search, chosen))
         if not chosen:
-            return Cascaded(model, (), refused)
+            return self._uncut(refused)
         return Cascaded(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
 
     def best_so_far(self) -> Cascaded:
@@ -103,9 +109,24 @@ class _Cascading:
         (_, chosen), number = min(found)
         search = self._searches[number]
         if not chosen:
-            return Cascaded(self._own.model, (), ())
+            return self._uncut(())
         uses = tuple(use_of(search.model, each) for each in chosen)
         return Cascaded(search.judge.striped(chosen), uses, (Refusal(_RULE, "the search", "interrupted"),))
+
+    def _ordered(self, model: Model) -> Cost:
+        """Put the model in the order that it would have without stripes; what it costs then."""
+        placement = arrange(model, self._profile, self._options).placement
+        model.main.reorder(placement.order)
+        memory = placement.memory
+        return Cost(needed_bytes(memory, self._options), memory.arena_bytes, memory.macs, memory.operators)
+
+    def _uncut(self, refused: tuple[Refusal, ...]) -> Cascaded:
+        """The model without stripes, its sequences standing where that alone costs less: it leaves reshapes out."""
+        model, saved = self._own.model, self._given_cost.need - self._unstriped.need
+        if model is self._given or self._unstriped == self._given_cost:
+            return Cascaded(self._given, (), refused)
+        uses = RewriteUse(_UPRIGHT, tuple(map(label, _sequences_in(model))), "exact", saved)
+        return Cascaded(model, (uses,), refused)
 
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
@@ -155,6 +176,12 @@ class _Cascading:
         alone = region_of(model.main, [operator])
         reason = alone if isinstance(alone, str) else "no region with it needs less in stripes, within the limits"
         return Refusal(_RULE, label(operator), reason)
+
+
+def _sequences_in(model: Model) -> list[Operator]:
+    """The operators whose output is a sequence that stands."""
+    shapes = ((operator, operator.outputs[0].shape) for operator in model.main.operators if operator.outputs)
+    return [operator for operator, shape in shapes if len(shape) == 4 and shape[:3:2] == (1, 1) and shape[1] > 1]
 
 
 def use_of(model: Model, each: StripedRegion, saved: int = 0) -> RewriteUse:

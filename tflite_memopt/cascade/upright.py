@@ -1,158 +1,151 @@
-"""Sequences that lie along the columns of an image of one row, stood up so that they lie along its rows.
+"""Sequences stood up, so that they lie along the rows of an image: stripes are cut along rows.
 
-Keras converts a convolution of one dimension so:
+Keras converts a convolution of one dimension so, and leaves what is between two of them in three dimensions:
 
-    x (1, L, C) -- EXPAND_DIMS -- (1, 1, L, C) -- CONV_2D of 1 x k -- (1, 1, L', D) -- RESHAPE -- (1, L', D)
+    x (1, L, C) -- EXPAND_DIMS -- (1, 1, L, C) -- CONV_2D of 1 x k -- (1, 1, L', D) -- RESHAPE -- PAD (1, L'', D)
 
-Stripes are cut along rows, of which there is one. Stood up, tensors are (1, L, 1, C) and filters k x 1: the same bytes
-in the same order, so that nothing is moved and every sum is added in the order that it had.
+    stood up:   (1, L, 1, C) -- CONV_2D of k x 1 -- (1, L', 1, D) -- PAD -- (1, L'', 1, D)
+
+Filters become k x 1. These are the same bytes in the same order, so that nothing is moved and every sum is added in
+the order that it had. Reshapes between two sequences that stand are left out. Where another operator reads or writes a
+sequence, and where the graph takes or returns it, a RESHAPE stands between the two forms; it copies onto itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass
 
-import numpy as np
-
-from ..ir.constants import integers
 from ..ir.copying import copy_model
+from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
-from .receptive_field import ELEMENTWISE, POOLS
+from ..ir.origin import Origin
+from ..ir.quantization import quantized_alike
+from .turning import COMPUTING, RESHAPES, can_turn, is_sequence, shape_is_said, standing, turn_operands, write_reshape
 
-_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-_SWAPPED = (("strideH", "strideW"), ("dilationHFactor", "dilationWFactor"), ("filterHeight", "filterWidth"))
+_SIGNATURE = "shapeSignature"
 
 
-def upright(model: Model) -> Model | None:
-    """A copy of the model with its sequences along rows; None where it has none that can be stood up."""
+def upright(model: Model, kept: Collection[str] = ()) -> Model | None:
+    """A copy of the model with its sequences along rows; None where it computes nothing along one.
+
+    Tensors named in ``kept`` keep their shape.
+    """
     copied = copy_model(model)
-    graph = copied.main
-    lying = _turnable(graph)
-    if not any(_is_window(each) and each.outputs[0] in lying for each in graph.operators):
+    found = _sequences(copied.main, kept)
+    if not any(operator.name in COMPUTING for operator in found.turning):
         return None
-    for operator in list(graph.operators):
-        if _touches(operator, lying):
-            _turn_operands(copied, operator, lying)
-    filters = {id(each.inputs[1]): each.inputs[1] for each in graph.operators if _reads_filter(each, lying)}
-    for tensor in (*lying, *filters.values()):
-        if tensor is not None:
-            tensor.shape = _turned(tensor.shape)
+    _Turn(copied, found, kept).run()
+    drop_dead_tensors(copied)
     return copied
 
 
-def _turnable(graph: Graph) -> set[Tensor]:
-    """Tensors of one row that every operator at them can take along columns; those at other operators drop out."""
-    interface = {*graph.inputs, *graph.outputs}
-    lying = {
-        tensor
-        for tensor in graph.tensors
-        if len(tensor.shape) == 4
-        and tensor.shape[:2] == (1, 1)
-        and not (tensor.is_constant or tensor.is_variable or tensor in interface)
-    }
+@dataclass(frozen=True)
+class _Sequences:
+    """Operators that can take their sequences standing, in the order of running, and these sequences."""
+
+    turning: tuple[Operator, ...]
+    tensors: frozenset[Tensor]
+
+
+def _sequences(graph: Graph, kept: Collection[str]) -> _Sequences:
+    """The largest set of operators all of whose operands can be turned, and what reshapes alone pass on of these."""
+    tensors = frozenset(tensor for tensor in graph.tensors if is_sequence(tensor))
     while True:
-        stuck = {
-            tensor
-            for operator in graph.operators
-            if _touches(operator, lying) and not _can_turn(operator, lying)
-            for tensor in (*operator.present_inputs(), *operator.outputs)
+        turning = tuple(operator for operator in graph.operators if can_turn(operator, tensors))
+        touched = {tensor for each in turning for tensor in (*each.present_inputs(), *each.outputs)}
+        if tensors <= touched:
+            return _Sequences(turning, tensors | _passed_on(graph, tensors, kept))
+        tensors &= touched
+
+
+def _passed_on(graph: Graph, tensors: Collection[Tensor], kept: Collection[str]) -> frozenset[Tensor]:
+    """The same sequences in another shape, which reshapes make and nothing but reshapes reads."""
+    found: set[Tensor] = set()
+    for operator in filter(shape_is_said, graph.operators):
+        source, output = operator.inputs[0], operator.outputs[0]
+        is_inner = output not in graph.outputs and output.name not in kept
+        if source is None or not (source in tensors or source in found) or not is_sequence(output):
+            continue
+        if is_inner and standing(source.shape) == standing(output.shape):
+            found.update([output] if all(shape_is_said(use.operator) for use in output.uses) else [])
+    return frozenset(found)
+
+
+class _Turn:
+    """Turns the sequences of a graph. ``stands``: the standing form of each, which is itself where all can take it."""
+
+    def __init__(self, model: Model, found: _Sequences, kept: Collection[str]) -> None:
+        self._graph, self._found = model.main, found
+        self._turning = set(found.turning)
+        self._edit = Editor(model, model.main, 0)
+        interface = {*self._graph.inputs, *self._graph.outputs}
+        self._stands = {
+            tensor: self._twin(tensor) if self._is_at_a_border(tensor, interface, kept) else tensor
+            for tensor in self._graph.tensors
+            if tensor in found.tensors
         }
-        if not lying & stuck:
-            return lying
-        lying -= stuck
+
+    def run(self) -> None:
+        """Operators first: what they are told depends on the shapes as they were."""
+        graph = self._graph
+        for operator in self._found.turning:
+            turn_operands(self._edit, operator)
+        filters = {tensor: None for each in self._found.turning if (tensor := _filter_of(each)) is not None}
+        for tensor in filters:
+            tensor.shape = standing(tensor.shape)
+        for tensor, stands in self._stands.items():
+            if stands is tensor:
+                tensor.shape = standing(tensor.shape)
+                tensor.extras = {name: value for name, value in tensor.extras.items() if name != _SIGNATURE}
+            else:
+                self._at_the_border(tensor, stands)
+        for operator in [each for each in graph.operators if each.name in RESHAPES]:
+            self._reshape(operator)
+
+    def _is_at_a_border(self, tensor: Tensor, interface: Collection[Tensor], kept: Collection[str]) -> bool:
+        """Whether something else than turning operators and reshapes needs it as it lies."""
+        others = [use.operator for use in tensor.uses]
+        others += [] if tensor.producer is None else [tensor.producer]
+        is_needed = any(each not in self._turning and not shape_is_said(each) for each in others)
+        return is_needed or tensor in interface or tensor.name in kept
+
+    def _twin(self, tensor: Tensor) -> Tensor:
+        """The standing form beside one that stays; it holds the same values."""
+        shape = standing(tensor.shape)
+        origin = tensor.origin or Origin(tensor.name, (0,) * len(shape))
+        return self._edit.activation(f"{tensor.name}/standing", shape, tensor, origin=origin)
+
+    def _at_the_border(self, tensor: Tensor, twin: Tensor) -> None:
+        """Turning operators take the twin; one RESHAPE makes it of the tensor, or the tensor of it."""
+        graph, producer = self._graph, tensor.producer
+        for use in [use for use in tensor.uses if use.operator in self._turning]:
+            graph.set_input(use.operator, use.slot, twin)
+        if producer is not None and producer in self._turning:
+            at = graph.operators.index(producer)
+            graph.remove_operator(producer)
+            producer.outputs = (twin,)
+            graph.add_operator(producer, at)
+            write_reshape(self._edit, at + 1, twin, tensor)
+        else:
+            first = min(graph.operators.index(use.operator) for use in twin.uses)
+            write_reshape(self._edit, first, tensor, twin)
+
+    def _reshape(self, operator: Operator) -> None:
+        """A reshape between two standing sequences of one shape is left out; others are told the shapes that are."""
+        source, output = operator.inputs[0], operator.outputs[0]
+        ends = {tensor for tensor in (source, output) if self._stands.get(tensor) is tensor}  # type: ignore[arg-type]
+        if source is None or not ends or not shape_is_said(operator):
+            return
+        at = self._graph.operators.index(operator)
+        self._graph.remove_operator(operator)
+        is_copy = source.shape == output.shape and not source.is_variable
+        if is_copy and output in ends and quantized_alike(source.quantization, output.quantization):
+            self._graph.replace_uses(output, source)
+        else:
+            write_reshape(self._edit, at, source, output, operator)
 
 
-def _touches(operator: Operator, lying: set[Tensor]) -> bool:
-    return any(tensor in lying for tensor in (*operator.present_inputs(), *operator.outputs))
-
-
-def _can_turn(operator: Operator, lying: set[Tensor]) -> bool:
-    if len(operator.outputs) != 1:
-        return False
-    if _is_window(operator):
-        return _window_turns(operator, lying)
-    check = _CHECKS.get(operator.name)
-    if check is not None:
-        return check(operator, lying)
-    return operator.name in ELEMENTWISE and all(
-        tensor in lying or (tensor.is_constant and all(size == 1 for size in tensor.shape[:-1]))
-        for tensor in (*operator.present_inputs(), *operator.outputs)
-    )
-
-
-def _is_window(operator: Operator) -> bool:
-    return operator.name in _CONVOLUTIONS or operator.name in POOLS
-
-
-def _window_turns(operator: Operator, lying: set[Tensor]) -> bool:
-    """A window of one row. Its filter is turned too, so that no other operator may read it."""
-    if operator.inputs[0] not in lying or operator.outputs[0] not in lying:
-        return False
-    if operator.name in POOLS:
-        return bool(operator.option("filterHeight", 1) == 1)
-    filters = operator.inputs[1]
-    return (
-        filters is not None
-        and filters.is_constant
-        and len(filters.shape) == 4
-        and filters.shape[1] == 1
-        and all(use.slot == 1 and use.operator.name in _CONVOLUTIONS for use in filters.uses)
-        and all(use.operator.inputs[0] in lying and use.operator.outputs[0] in lying for use in filters.uses)
-    )
-
-
-def _reshape_turns(operator: Operator, lying: set[Tensor]) -> bool:
-    return all(tensor.is_constant for tensor in list(operator.present_inputs())[1:])
-
-
-def _expand_turns(operator: Operator, lying: set[Tensor]) -> bool:
-    axis = integers(operator.inputs[1])
-    return operator.outputs[0] in lying and axis is not None and axis.reshape(-1).tolist() in ([1], [-3])
-
-
-def _squeeze_turns(operator: Operator, lying: set[Tensor]) -> bool:
-    axes = operator.option("squeezeDims")
-    return axes is not None and list(axes) in ([1], [-3])
-
-
-_CHECKS: Mapping[str, Callable[[Operator, set[Tensor]], bool]] = {
-    "EXPAND_DIMS": _expand_turns,
-    "RESHAPE": _reshape_turns,
-    "SQUEEZE": _squeeze_turns,
-}
-
-
-def _reads_filter(operator: Operator, lying: set[Tensor]) -> bool:
-    return operator.name in _CONVOLUTIONS and operator.outputs[0] in lying
-
-
-def _turn_operands(model: Model, operator: Operator, lying: set[Tensor]) -> None:
-    """What an operator is told about rows and columns, said of columns and rows."""
-    graph, output = model.main, operator.outputs[0]
-    edit = Editor(model, graph, graph.operators.index(operator))
-    if _is_window(operator):
-        fields = {} if operator.options is None else operator.options.fields
-        swapped = {a: fields[b] for pair in _SWAPPED for a, b in (pair, pair[::-1]) if b in fields}
-        _set_options(operator, swapped)
-    elif operator.name == "EXPAND_DIMS":
-        graph.set_input(operator, 1, edit.constant(f"{output.name}/axis", np.asarray(2, np.int32)))
-    elif operator.name == "SQUEEZE":
-        _set_options(operator, {"squeezeDims": np.asarray([2], np.int32)})
-    elif operator.name == "RESHAPE" and output in lying:
-        shape = np.asarray(_turned(output.shape), np.int32)
-        if len(operator.inputs) > 1:
-            graph.set_input(operator, 1, edit.constant(f"{output.name}/shape", shape))
-        if operator.option("newShape") is not None:
-            _set_options(operator, {"newShape": shape})
-
-
-def _set_options(operator: Operator, fields: dict[str, Any]) -> None:
-    if operator.options is not None:
-        operator.options = replace(operator.options, fields={**operator.options.fields, **fields})
-
-
-def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (shape[0], shape[2], shape[1], shape[3])
+def _filter_of(operator: Operator) -> Tensor | None:
+    return operator.inputs[1] if operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D") else None

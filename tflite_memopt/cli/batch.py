@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,12 +115,25 @@ def batch(
         done = store.has(store.keep_options(setting.options), and_failures=not retry_failed)
         plan = BatchPlan(models, frozenset(done), folder, setting, is_shared, not no_models)
         try:
-            with open_engine(jobs, cluster) as engine, _progress(quiet) as watch:
+            with terminated_like_interrupted(), open_engine(jobs, cluster) as engine, _progress(quiet) as watch:
                 state = run_batch(plan, engine, store, watch)
         except KeyboardInterrupt:
             click.echo(f"tflite-memopt: interrupted; go on with: --resume -o {folder}", err=True)
             sys.exit(INTERRUPTED)
     _conclude(state, len(models), folder)
+
+
+@contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM, which a cluster's scheduler sends when time is up, ends workers and leaves results like Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _prepare(folder: Path, resume: bool, force: bool) -> bool:
@@ -141,7 +156,7 @@ def _prepare(folder: Path, resume: bool, force: bool) -> bool:
 
 def _conclude(state: BatchState, models: int, folder: Path) -> None:
     said = ", ".join(f"{count:,} {status}" for status, count in state.counts.most_common())
-    skipped = f"; {models - state.total:,} were done before or are equal to another" if models > state.total else ""
+    skipped = f"; {models - state.total:,} more: done before, or equal to another" if models > state.total else ""
     click.echo(f"{state.total:,} models: {said or 'nothing to do'}{skipped}. See: tflite-memopt report {folder}")
     if state.counts["done"] < state.total:
         sys.exit(NOT_EQUAL)

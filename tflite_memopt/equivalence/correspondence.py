@@ -113,12 +113,13 @@ def _fits(link: Link, whole: Tensor, piece: Tensor) -> bool:
 
 
 def _as_cut(whole: tuple[int, ...], piece: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a whole when pieces of it are cut: one row whose pieces have one column is a sequence stood up.
+    """The shape of a whole when pieces of it are cut: a sequence whose pieces have one column was stood up.
 
-    Its bytes keep their order (``cascade/upright.py``).
+    Its bytes keep their order (``cascade/turning.py``).
     """
-    is_stood_up = len(whole) == len(piece) == 4 and whole[1] == 1 < whole[2] and piece[2] == 1
-    return (whole[0], whole[2], whole[1], whole[3]) if is_stood_up else whole
+    ones, length = whole[:-2], whole[-2:-1]
+    is_sequence = len(whole) in (2, 3, 4) and set(ones) <= {1} and length > (1,)
+    return (1, *length, 1, *whole[-1:]) if is_sequence and len(piece) == 4 and piece[2] == 1 else whole
 
 
 def _by_name(tensors: Iterable[Tensor]) -> dict[str, tuple[int, Tensor]]:

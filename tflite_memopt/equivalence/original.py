@@ -10,6 +10,7 @@ from ..graph.alignment import aligned
 from ..ir.dtype import DType
 from ..ir.head import in_head
 from ..ir.model import Model
+from ..ir.npu import is_work_memory
 from ..options import Options
 from .adapter import LARGEST_ARENA, OPTIMISED_KERNELS, REFERENCE, RunJob
 from .compare import first_output_difference
@@ -23,6 +24,7 @@ from .pool import Interpreters
 from .runner import ModelRunner, Run
 from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .trace import Trace, computed_tensors, trace_of
+from .unloaded import explained
 
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
@@ -203,7 +205,9 @@ class _Look:
 
     def _refusal(self, run: Run) -> str:
         reason = run.missing or run.error or "TFLM gave no reason"
-        return f"{_NO_UINT8}; it says: {reason}" if run.missing is None and _is_uint8(self.model) else reason
+        if run.missing is not None:
+            return reason
+        return f"{_NO_UINT8}; it says: {reason}" if _is_uint8(self.model) else explained(self.model, reason)
 
 
 def run_exposed(
@@ -249,4 +253,5 @@ def within_the_arena(arena_bytes: int, attempt: Callable[[int], Trace | Run]) ->
 
 
 def _is_uint8(model: Model) -> bool:
-    return any(in_head(tensor) and tensor.dtype is DType.UINT8 for tensor in model.main.tensors)
+    computed = (tensor for tensor in model.main.tensors if in_head(tensor) and not is_work_memory(tensor))
+    return any(tensor.dtype is DType.UINT8 for tensor in computed)

@@ -216,7 +216,10 @@ def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgem
             raise FailedProofError(f"not equal on {runtime}: {verdict.reason}", subject)
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
-        raise EquivalenceError(f"equality cannot be proved, no interpreter runs the original model ({reasons})")
+        raise EquivalenceError(
+            f"equality cannot be proved, no interpreter runs the original model ({reasons}); "
+            "--no-verify writes the result unproved"
+        )
     if RUNNER in verdicts and not verdicts[RUNNER].equal:
         raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
     basis = _basis(original, judgements, original.coverage)

@@ -132,6 +132,7 @@ CUSTOM: Mapping[str, str] = {
     "SignalWindow": "AddWindow",
     "TFLM_DECODE": "AddDecode",
     "TFLite_Detection_PostProcess": "AddDetectionPostprocess",
+    "ethos-u": "AddEthosU",
 }
 """By the name of the custom operator in the file; TFLM has these itself."""
 

@@ -9,6 +9,7 @@ from ..errors import ModelFormatError, UnsupportedModelError
 from .control_flow import UNSUPPORTED_CALLERS, called_subgraphs
 from .dtype import DType
 from .model import Graph, Model, Operator, Tensor, Use
+from .npu import is_work_memory
 
 MAX_TENSOR_BYTES = 2**31 - 1
 """TFLM's planner counts in signed 32-bit integers (greedy_memory_planner.h)."""
@@ -107,6 +108,8 @@ def _check_order(graph: Graph, index: int) -> None:
             if tensor.is_constant or tensor.is_variable or tensor.nbytes == 0 or id(tensor) in inputs:
                 continue
             here = describe(index, number, operator)
+            if tensor.producer is None and is_work_memory(tensor):
+                continue
             if tensor.producer is None:
                 raise ModelFormatError(f"{here}: it reads tensor '{tensor.name}', which nothing writes")
             if position[id(tensor.producer)] >= number:

@@ -86,6 +86,7 @@ class Tensor:
 
     ``is_placeholder``: a variable that stands for a loop's result before the loop. Nobody reads what it holds at first,
     so that it needs no bytes of its own and is planned with the result. Files do not say it.
+    ``fixed_offset``: where an NPU's commands have it in the head, in bytes; the file's plan says it, and it must stay.
     ``origin``: for the proof, and in no file: whose values a tensor has that the original does not know by its name.
     """
 
@@ -96,6 +97,7 @@ class Tensor:
     quantization: Quantization | None = None
     is_variable: bool = False
     is_placeholder: bool = False
+    fixed_offset: int | None = None
     extras: Extras = field(default_factory=dict)
     origin: Origin | None = None
     producer: Operator | None = field(default=None, init=False, repr=False)

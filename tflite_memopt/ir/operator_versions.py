@@ -16,6 +16,7 @@ _BY_TYPE: Mapping[str, Mapping[DType, int]] = {
     "CONCATENATION": {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4},
     "PAD": {DType.INT8: 2, DType.INT16: 3},
     "PADV2": {DType.INT8: 2, DType.INT16: 3},
+    "RESIZE_NEAREST_NEIGHBOR": {DType.INT8: 2, DType.INT16: 4},
     "SLICE": {DType.INT8: 2, DType.INT16: 4, DType.UINT32: 6},
     "SPLIT": {DType.INT8: 2, DType.INT32: 3, DType.INT16: 4},
     "SPLIT_V": {DType.INT8: 2},

@@ -10,7 +10,7 @@ arena_allocator/single_arena_buffer_allocator.cc (commit 90b983c2b3f1, 2026-08-2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
@@ -61,8 +61,33 @@ class ArenaUse:
     exact: bool
 
 
+@dataclass(frozen=True)
+class ArenaBesideHead:
+    """What ``AllocateTensors`` takes beside the planned head, in bytes; ``tail``, ``temporaries`` as in ``ArenaUse``.
+
+    ``before_plan``: the arena that it needs until the plan is in force, whatever the head is then.
+    """
+
+    tail: int
+    temporaries: int
+    before_plan: int
+    exact: bool
+
+    def with_head(self, head: int) -> ArenaUse:
+        """The arena with a planned head of so many bytes."""
+        required = aligned(max(self.before_plan, head + self.tail))
+        return ArenaUse(head, self.tail, self.temporaries, required, self.exact)
+
+
 def arena_use(model: Model, head: int, requests: RequestRule, abi: Abi, order: Sequence[int] | None = None) -> ArenaUse:
-    """Replay ``AllocateTensors`` for a model whose planned head is ``head`` bytes.
+    """The arena of a model whose planned head is ``head`` bytes; the rest as for :func:`arena_beside_head`."""
+    return arena_beside_head(model, requests, abi, order).with_head(head)
+
+
+def arena_beside_head(
+    model: Model, requests: RequestRule, abi: Abi, order: Sequence[int] | None = None
+) -> ArenaBesideHead:
+    """Replay ``AllocateTensors`` for a model, whatever its planned head.
 
     ``requests`` is the kernel profile's table; ``abi`` the target's layout of structures.
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand. The tail
@@ -74,11 +99,10 @@ def arena_use(model: Model, head: int, requests: RequestRule, abi: Abi, order: S
     replay.prepare()
     replay.plan()
     arena = replay.arena
-    temporaries = arena.head_peak
-    arena.set_head(head)
+    temporaries, before_plan = arena.head_peak, arena.peak
     replay.interface_tensors()
     exact = all(each.known for each in asked.values())
-    return ArenaUse(head, arena.tail, temporaries, aligned(arena.peak), exact)
+    return ArenaBesideHead(arena.tail, temporaries, before_plan, exact)
 
 
 @dataclass(frozen=True)
@@ -114,13 +138,15 @@ class _Arena:
         self.tail = aligned(self.tail + size, alignment)
         self._note()
 
-    def temporarily(self, size: int, alignment: int) -> None:
-        self.temporary = aligned(self.temporary, alignment) + size
+    def temporarily(self, *structures: tuple[int, int]) -> None:
+        """Structures of (size, alignment), one above the other."""
+        for size, alignment in structures:
+            self.temporary = aligned(self.temporary, alignment) + size
         self._note()
 
     def offer_the_rest(self, used: int) -> None:
         """``GetAvailableMemory``: all that is left, aligned at both ends, of which ``used`` bytes are then needed."""
-        self.temporarily(used, ARENA_ALIGNMENT)
+        self.temporarily((used, ARENA_ALIGNMENT))
         self.peak = max(self.peak, self.temporary + aligned(self.tail))
 
     def set_head(self, size: int) -> None:
@@ -168,7 +194,7 @@ class _Replay:
         for operator in self._operators():
             asked = self.asked[operator]
             for tensor in asked.temporaries:
-                self._tensor(tensor, self.arena.temporarily)
+                self.arena.temporarily(*self._tensor(tensor))
             for size in asked.prepare:
                 self.arena.persistent(size)
             self.scratch_count += len(asked.scratch)
@@ -179,8 +205,8 @@ class _Replay:
         tensors = [tensor for graph in self.model.graphs for tensor in graph.tensors]
         if self.scratch_count:
             self._structure(SCRATCH_HANDLE, self.scratch_count)
-        self.arena.temporarily(self.pointer * len(self.model.graphs), self.pointer)
-        self.arena.temporarily(ALLOCATION_INFO.on(self.abi) * (len(tensors) + self.scratch_count), self.pointer)
+        self.arena.temporarily((self.pointer * len(self.model.graphs), self.pointer))
+        self.arena.temporarily((ALLOCATION_INFO.on(self.abi) * (len(tensors) + self.scratch_count), self.pointer))
         for tensor in tensors:
             if tensor.is_variable and not in_head(tensor):
                 self.arena.persistent(tensor.nbytes)
@@ -192,7 +218,8 @@ class _Replay:
         for tensors in (self.model.main.inputs, self.model.main.outputs):
             self.arena.persistent(self.pointer * len(tensors))
             for tensor in tensors:
-                self._tensor(tensor, self.arena.persistent)
+                for size, alignment in self._tensor(tensor):
+                    self.arena.persistent(size, alignment)
 
     def _operators(self) -> Iterable[Operator]:
         yield from self.main
@@ -213,9 +240,10 @@ class _Replay:
             self.arena.persistent(RESOURCE_VARIABLES.on(self.abi))
             self.arena.persistent(RESOURCE_VARIABLE.on(self.abi) * len(names))
 
-    def _tensor(self, tensor: Tensor, allocate: Callable[[int, int], None]) -> None:
-        allocate(TENSOR.on(self.abi), self.pointer)
-        quantization = tensor.quantization
-        if quantization is not None and quantization.scale.size and quantization.zero_point.size:
-            allocate(AFFINE_QUANTIZATION.on(self.abi), self.pointer)
-            allocate(_INT * (1 + quantization.scale.size), _INT)
+    def _tensor(self, tensor: Tensor) -> tuple[tuple[int, int], ...]:
+        """The structures of a tensor's TfLiteTensor: (size, alignment)."""
+        quantization, own = tensor.quantization, (TENSOR.on(self.abi), self.pointer)
+        if quantization is None or not quantization.scale.size or not quantization.zero_point.size:
+            return (own,)
+        scales = _INT * (1 + quantization.scale.size)
+        return own, (AFFINE_QUANTIZATION.on(self.abi), self.pointer), (scales, _INT)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..analysis.lifetimes import Lifetime, Timeline, compute_timeline
+from ..analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
 from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
@@ -16,7 +16,7 @@ from ..plan.problem import Item, PlanProblem
 from .loops import LoopLayout, loop_layout
 from .pins import Pins, pinned_offsets
 from .plannable import unplannable_tensors
-from .relations import relations_of, reuses_of
+from .relations import relations_of, reuses_of, shared_by_npu
 
 _ABI_OF_SCRATCH = ILP32
 """Scratch is counted in elements, not in pointers: its size is the same on every target."""
@@ -47,7 +47,8 @@ class MemoryLayout:
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
         reuses = {**self.reuses, **self.loops.reuses}
         own = relations_of(reuses, self.timeline, numbers, (*self.returned, *self.loops.returned))
-        return PlanProblem(self.items, tuple(dict.fromkeys((*own, *self.loops.relations(numbers)))))
+        fixed = shared_by_npu(self.tensors, self.items)
+        return PlanProblem(self.items, tuple(dict.fromkeys((*own, *self.loops.relations(numbers), *fixed))))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -66,7 +67,7 @@ def memory_layout(
     timeline = compute_timeline(model, order)
     places = pinned_offsets(timeline.tensors, unplannable_tensors(model) if pins else (), pins)
     items = [
-        Item(aligned(t.nbytes), _first_need(t, life, timeline), life.end, offset=places.get(t))
+        Item(aligned(t.nbytes), _first_need(t, life, timeline), life.end, offset=places.get(t, t.fixed_offset))
         for t, life in timeline.tensors.items()
     ]
     scratch: dict[Operator, int] = {}
@@ -84,8 +85,11 @@ def memory_layout(
 
 
 def _first_need(tensor: Tensor, life: Lifetime, timeline: Timeline) -> int:
-    """From when on a tensor needs its bytes. TFLM says of a placeholder: from the start; nobody reads it so early."""
-    if not tensor.is_placeholder:
+    """From when on a tensor needs its bytes. TFLM says of a placeholder: from the start; nobody reads it so early.
+
+    The same of the memory that an NPU works in.
+    """
+    if not tensor.is_placeholder and (life.start != UNBORN or tensor.fixed_offset is None):
         return life.start
     return min((timeline.spans[use.operator].start for use in tensor.uses), default=life.start)
 

@@ -32,6 +32,8 @@ def pinned_offsets(tensors: Collection[Tensor], unplannable: Collection[Tensor],
             )
         if offset < 0 or offset % ARENA_ALIGNMENT:
             raise UsageError(f"pin '{name}={offset}': the offset must be a multiple of {ARENA_ALIGNMENT} bytes")
+        if tensor.fixed_offset not in (None, offset):
+            raise UsageError(f"pin '{name}={offset}': an NPU's commands have the tensor at {tensor.fixed_offset}")
         if places.get(tensor, offset) != offset:
             raise UsageError(f"pin '{name}={offset}': the tensor is pinned at {places[tensor]} too")
         places[tensor] = offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.npu_places import mark_npu_places
 from ..analysis.placeholders import mark_placeholders
 from ..io import offline_plan
 from ..io.reader import read_model
@@ -13,9 +14,12 @@ def read_planned(data: bytes) -> Model:
     """The model of a file, checked, with the variables marked that its plan lets a loop's result grow in.
 
     Whoever reads a file to plan it anew needs these marks: without them such a variable has a first value to keep.
-    Raises ModelFormatError for a bad file.
+    What an NPU's commands have addresses of is fixed where the plan has it. Raises ModelFormatError for a bad file,
+    UnsupportedModelError where the NPU's places are not said.
     """
     model = read_model(data)
     check_model(model)  # loops are followed next: their subgraphs must be there
-    mark_placeholders(model, offline_plan.decode(model) or {})
+    planned = offline_plan.decode(model) or {}
+    mark_placeholders(model, planned)
+    mark_npu_places(model, planned)
     return model

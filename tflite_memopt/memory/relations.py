@@ -6,7 +6,7 @@ storage hold the same bytes wherever they overlap, so they may do so whether or 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ..analysis.lifetimes import Timeline
@@ -15,7 +15,7 @@ from ..graph.interval import intersect
 from ..ir.model import Graph, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations.model import KernelReuse
-from ..plan.problem import Relation
+from ..plan.problem import Item, Relation
 from .storages import storages
 
 
@@ -70,6 +70,17 @@ def _overwrites_the_dead(operator: Operator, reuse: KernelReuse, timeline: Timel
     if span is None or reuse.input is reuse.output:
         return False
     return timeline.tensors[reuse.input].end == span.end and timeline.tensors[reuse.output].start == span.start
+
+
+def shared_by_npu(tensors: Sequence[Tensor], items: Sequence[Item]) -> Iterator[Relation]:
+    """What an NPU's compiler has put onto one another: it knows which bytes the NPU touches, and when."""
+    fixed = [number for number, tensor in enumerate(tensors) if tensor.fixed_offset is not None]
+    for first, second in combinations(fixed, 2):
+        a, b = items[first], items[second]
+        assert a.offset is not None
+        assert b.offset is not None
+        if a.offset < b.offset + b.size and b.offset < a.offset + a.size and intersect(a, b):
+            yield Relation(first, second, a.offset - b.offset, exact=True)
 
 
 def saved_bytes(reuse: KernelReuse) -> int:

@@ -55,11 +55,15 @@ def atoms_in(graph: Graph, layout: MemoryLayout) -> Atoms:
 
 
 def _own_tensors(graph: Graph, layout: MemoryLayout) -> list[Tensor]:
-    """The tensors that take bytes in this graph: of a loop's subgraph, none that lies on one of the main graph."""
+    """The tensors that take bytes in this graph: of a loop's subgraph, none that lies on one of the main graph.
+
+    And none that an NPU's commands have addresses of: their place is given, and so is the order.
+    """
     carried = {tensor for each in layout.loops.carried for tensor in each.tensors}
     is_inside = any(graph in (loop.condition, loop.body) for loop in layout.loops.loops)
     elsewhere = carried.difference(_resting_in(graph, layout)) if is_inside else set()
-    found = [t for t in graph.tensors if in_head(t) and not t.is_placeholder and t not in elsewhere]
+    taken = [t for t in graph.tensors if in_head(t) and t not in elsewhere]
+    found = [t for t in taken if not t.is_placeholder and t.fixed_offset is None]
     if not layout.loops.loops:
         return found
     # By birth: bytes that a result takes over from an image are filled by the image's maker.

@@ -16,24 +16,25 @@ import numpy as np
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..kernels import arena
 from .description import Dimension, GraphSketch, OperatorSketch, Sizes, TensorSketch
-from .facts import FactTable, OperatorFacts, distinct
+from .facts import FactTable, OperatorFacts, facts_of, names_of
 
 
 @dataclass(frozen=True)
-class LeastNeed:
-    """An entry for each candidate: bytes of the arena and of its head at least, and multiply-accumulates."""
+class FamilyNeed:
+    """An entry for each candidate: bytes of the arena and of its head, and multiply-accumulates."""
 
     required: Sizes
     head: Sizes
     macs: Sizes
 
 
-def least_need(sketch: GraphSketch, table: FactTable) -> LeastNeed:
+def least_need(sketch: GraphSketch, table: FactTable) -> FamilyNeed:
     """The bound of every candidate. Raises UsageError when the arrays of the family have different lengths."""
     return _Bound(sketch, table).run()
 
 
-def _up(sizes: Dimension) -> Dimension:
+def up(sizes: Dimension) -> Dimension:
+    """Rounded up to TFLM's alignment."""
     return -(-sizes // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
 
@@ -42,43 +43,34 @@ class _Bound:
 
     def __init__(self, sketch: GraphSketch, table: FactTable) -> None:
         self._sketch, self._table, self._count = sketch, table, sketch.candidates
-        self._bytes = {name: _nbytes(each) for name, each in sketch.tensors.items() if _is_in_head(each)}
-        self._facts = [self._facts_of(operator) for operator in sketch.operators]
+        self._bytes = {name: arena_bytes(each) for name, each in sketch.tensors.items() if is_in_head(each)}
+        self._facts = [facts_of(sketch, operator, table) for operator in sketch.operators]
         self._in_views = {
-            _names(operator)[slot]
+            names_of(operator)[slot]
             for operator, (facts, _) in zip(sketch.operators, self._facts, strict=True)
             for each in facts
             for slot in each.views
         }
 
-    def run(self) -> LeastNeed:
+    def run(self) -> FamilyNeed:
         head = _largest(self._together(self._sketch.inputs), self._together(self._sketch.outputs))
         tail: Dimension = 0
         requests: Dimension = 0
         macs: Dimension = 0
         for operator, (facts, kind) in zip(self._sketch.operators, self._facts, strict=True):
             head = _largest(head, self._step(operator, facts, kind))
-            tail = tail + _spread([each.tail for each in facts], kind)
-            requests = requests + _spread([each.requests for each in facts], kind)
-            macs = macs + _spread([each.macs for each in facts], kind)
+            tail = tail + spread([each.tail for each in facts], kind)
+            requests = requests + spread([each.requests for each in facts], kind)
+            macs = macs + spread([each.macs for each in facts], kind)
         figures = (self._required(head, tail, requests), head, macs)
-        return LeastNeed(*(np.broadcast_to(np.asarray(each, np.int64), (self._count,)) for each in figures))
-
-    def _facts_of(self, operator: OperatorSketch) -> tuple[list[OperatorFacts], Sizes | None]:
-        """The facts of all kinds of this operator, and the kind of each candidate where there are several."""
-        tensors = [None if name is None else self._sketch.tensors[name] for name in _names(operator)]
-        varying = [d for each in tensors if each is not None for d in each.shape if isinstance(d, np.ndarray)]
-        if not varying:
-            return self._table.of(operator, tensors), None
-        kinds, kind = distinct(varying)
-        return self._table.of(operator, tensors, kinds), kind
+        return FamilyNeed(*(np.broadcast_to(np.asarray(each, np.int64), (self._count,)) for each in figures))
 
     def _step(self, operator: OperatorSketch, facts: Sequence[OperatorFacts], kind: Sizes | None) -> Dimension:
         """Bytes while an operator runs: of all its tensors less what they share, or of its inputs or outputs alone."""
-        names = _names(operator)
-        less = self._together(names) - _spread([_shared(names, each) for each in facts], kind)
+        names = names_of(operator)
+        less = self._together(names) - spread([_shared(names, each) for each in facts], kind)
         ends = _largest(self._together(operator.inputs), self._together(operator.outputs))
-        return _largest(ends, less) + _spread([each.scratch for each in facts], kind)
+        return _largest(ends, less) + spread([each.scratch for each in facts], kind)
 
     def _together(self, names: Sequence[str | None]) -> Dimension:
         """Bytes of tensors that are alive at once. Of those that may be ranges of one another, the largest counts."""
@@ -104,11 +96,12 @@ class _Bound:
         interface = (arena.POINTER.on(abi) + arena.TENSOR.on(abi)) * ends
         tables = arena.ALLOCATION_INFO.on(abi) * (len(sketch.tensors) + requests)
         tables = tables + arena.PLANNED_BUFFER.on(abi) * (len(self._bytes) + requests)
-        return _up(_largest(head + interface, tables) + kept)
+        return up(_largest(head + interface, tables) + kept)
 
 
-def _nbytes(tensor: TensorSketch) -> Dimension:
-    return _up(prod(tensor.shape, start=tensor.dtype.arena_bytes))
+def arena_bytes(tensor: TensorSketch) -> Dimension:
+    """Bytes that a tensor takes in the arena."""
+    return up(prod(tensor.shape, start=tensor.dtype.arena_bytes))
 
 
 def _largest(one: Dimension, other: Dimension) -> Dimension:
@@ -118,7 +111,7 @@ def _largest(one: Dimension, other: Dimension) -> Dimension:
     return found
 
 
-def _spread(values: Sequence[int], kind: Sizes | None) -> Dimension:
+def spread(values: Sequence[int], kind: Sizes | None) -> Dimension:
     """The value of each candidate's kind; one for all where there are no kinds."""
     if kind is None or len(set(values)) == 1:
         return values[0]
@@ -130,10 +123,6 @@ def _shared(names: Sequence[str | None], facts: OperatorFacts) -> int:
     return sum({(names[first], names[second]): nbytes for first, second, nbytes in facts.shared}.values())
 
 
-def _is_in_head(tensor: TensorSketch) -> bool:
+def is_in_head(tensor: TensorSketch) -> bool:
     """Handles of resources live in the kernel's own data."""
     return not tensor.is_constant and tensor.type != "resource"
-
-
-def _names(operator: OperatorSketch) -> tuple[str | None, ...]:
-    return (*operator.inputs, *operator.outputs)

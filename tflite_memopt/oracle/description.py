@@ -21,6 +21,8 @@ Dimension = int | Sizes
 _TYPES = {each.label: each for each in DType}
 _MOST_VALUES = 64
 """Of constants that say what an operator does, such as where a slice begins."""
+_MOST_MERGED = 64
+"""Bytes of constants that the stage of stripes merges where they are equal."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class GraphSketch:
     @property
     def candidates(self) -> int:
         """How many candidates the family has; 1 where no dimension is an array. Raises UsageError when they differ."""
-        counts = {each.size for each in self._dimensions() if isinstance(each, np.ndarray)}
+        counts = {each.size for each in self.varying()}
         if len(counts) > 1:
             raise UsageError(f"the family's arrays of dimensions have different lengths: {sorted(counts)}")
         return next(iter(counts), 1)
@@ -92,6 +94,18 @@ class GraphSketch:
         }
         return replace(self, tensors=picked)
 
+    def candidates_at(self, numbers: Sizes) -> GraphSketch:
+        """The family of some of the candidates."""
+        picked = {
+            name: replace(each, shape=tuple(_some(d, numbers) for d in each.shape), scales=_some(each.scales, numbers))
+            for name, each in self.tensors.items()
+        }
+        return replace(self, tensors=picked)
+
+    def varying(self) -> list[Sizes]:
+        """All dimensions and numbers of scales that are arrays."""
+        return [each for each in self._dimensions() if isinstance(each, np.ndarray)]
+
     def _dimensions(self) -> Iterator[Dimension]:
         for each in self.tensors.values():
             yield from (*each.shape, each.scales)
@@ -99,6 +113,10 @@ class GraphSketch:
 
 def _at(dimension: Dimension, number: int) -> int:
     return int(dimension[number]) if isinstance(dimension, np.ndarray) else dimension
+
+
+def _some(dimension: Dimension, numbers: Sizes) -> Dimension:
+    return dimension[numbers] if isinstance(dimension, np.ndarray) else dimension
 
 
 def sketch_from(fields: Mapping[str, Any]) -> GraphSketch:
@@ -150,11 +168,12 @@ def _sketched(tensor: Tensor) -> TensorSketch:
 
 
 def model_of(sketch: GraphSketch) -> Model:
-    """The sketch as a model. Its constants take no memory: they are one byte that is seen many times."""
+    """The sketch as a model. Its large constants take no memory: they are one byte that is seen many times."""
     empty = Buffer()
     graph = Graph("main")
     model = Model(3, None, [graph], [], [empty])
-    made = {name: graph.add_tensor(tensor_of(name, each, empty)) for name, each in sketch.tensors.items()}
+    numbered = enumerate(sketch.tensors.items())
+    made = {name: graph.add_tensor(tensor_of(name, each, empty, number)) for number, (name, each) in numbered}
     codes = {name: OpCode(name) for name in dict.fromkeys(each.name for each in sketch.operators)}
     model.opcodes.extend(codes.values())
     for each in sketch.operators:
@@ -180,18 +199,21 @@ def with_random_weights(sketch: GraphSketch, seed: int = 0) -> Model:
     return model
 
 
-def tensor_of(name: str, sketch: TensorSketch, empty: Buffer) -> Tensor:
-    """One tensor; ``empty`` is the buffer of all that are no constants."""
+def tensor_of(name: str, sketch: TensorSketch, empty: Buffer, number: int = 0) -> Tensor:
+    """One tensor; ``empty`` is the buffer of all that are no constants. ``number``: as for ``_data``."""
     shape, dtype = tuple(_at(d, 0) for d in sketch.shape), sketch.dtype
     tensor = Tensor(name, shape, dtype, empty, _quantization(_at(sketch.scales, 0), sketch.axis))
     if sketch.is_constant:
-        tensor.buffer = Buffer(_data(sketch, tensor.elements * dtype.packed_bits // 8))
+        tensor.buffer = Buffer(_data(sketch, tensor.elements * dtype.packed_bits // 8, number))
     return tensor
 
 
-def _data(sketch: TensorSketch, nbytes: int) -> npt.NDArray[np.uint8]:
-    if sketch.values is None:
+def _data(sketch: TensorSketch, nbytes: int, number: int) -> npt.NDArray[np.uint8]:
+    """Small ones differ by the tensor's ``number``: what is not known is not equal, so that no stage merges it."""
+    if sketch.values is None and nbytes > _MOST_MERGED:
         return np.broadcast_to(np.uint8(0), (nbytes,))
+    if sketch.values is None:
+        return np.resize(np.frombuffer(number.to_bytes(4, "little"), np.uint8), nbytes)
     return np.frombuffer(np.asarray(sketch.values, sketch.dtype.label).tobytes(), np.uint8)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,23 +13,38 @@ from ..graph.alignment import aligned
 from ..ir.model import Buffer, OpCode, Operator, OperatorOptions
 from ..kernels.profile import KernelProfile
 from ..memory.relations import saved_bytes
-from .description import OperatorSketch, Sizes, TensorSketch, tensor_of
+from .description import GraphSketch, OperatorSketch, Sizes, TensorSketch, tensor_of
+
+Permit = tuple[int, int, bool, bool]
 
 
 @dataclass(frozen=True)
 class OperatorFacts:
-    """Bytes, but for ``requests``, the number of scratch requests, and ``macs``. ``tail``: what stays in the arena.
+    """Bytes, but for ``macs``. ``tail``: what stays in the arena; ``scratches``: of each scratch request, aligned.
 
     ``shared``: pairs of slots, of an input and an output (counted after all inputs), and what the two have in common at
-    most. ``views``: slots of tensors that are ranges of others.
+    most. ``views``: slots of tensors that are ranges of others. ``permits``: (slot of an input, slot of an output,
+    whether it is a view, whether its distance is exact) and the distance, as in ``KernelReuse``. ``kept``: equal for
+    operators of which TFLM's allocator keeps the same in the tail.
     """
 
     tail: int
-    scratch: int
-    requests: int
+    scratches: tuple[int, ...]
     macs: int
     shared: tuple[tuple[int, int, int], ...]
     views: tuple[int, ...]
+    permits: Mapping[Permit, int]
+    kept: Hashable
+
+    @property
+    def scratch(self) -> int:
+        """Of all requests."""
+        return sum(self.scratches)
+
+    @property
+    def requests(self) -> int:
+        """How many there are."""
+        return len(self.scratches)
 
 
 @dataclass
@@ -74,7 +89,7 @@ def _of_kind(tensors: Sequence[TensorSketch | None], kind: Sequence[int]) -> lis
 
 def _slots(operator: OperatorSketch) -> tuple[int, ...]:
     """For each slot the first one that has the same tensor."""
-    names = (*operator.inputs, *operator.outputs)
+    names = names_of(operator)
     return tuple(map(names.index, names))
 
 
@@ -99,16 +114,33 @@ def _facts(sketch: OperatorSketch, tensors: Sequence[TensorSketch | None], profi
     asked = profile.requests(operator, profile.abi)
     slots = {id(tensor): slot for slot, tensor in reversed(list(enumerate(made)))}
     reuses = [(slots[id(each.input)], slots[id(each.output)], each) for each in profile.relations(operator)]
-    scratch = [aligned(size) for size in asked.scratch if size]
     return OperatorFacts(
         # The parser's structure may share a word with the next one; buffers are aligned one by one.
         tail=asked.params + sum(map(aligned, (*asked.init, *asked.prepare))),
-        scratch=sum(scratch),
-        requests=len(asked.scratch),
+        scratches=tuple(map(aligned, asked.scratch)),
         macs=operator_macs(operator),
         shared=tuple((first, second, saved_bytes(each)) for first, second, each in reuses if each.kind != "view"),
         views=tuple(sorted({slot for *pair, each in reuses if each.kind == "view" for slot in pair})),
+        permits={(first, second, each.kind == "view", each.exact): each.distance for first, second, each in reuses},
+        kept=(replace(asked, scratch=(), temporaries=()), tuple(slots[id(each)] for each in asked.temporaries)),
     )
+
+
+def facts_of(
+    sketch: GraphSketch, operator: OperatorSketch, table: FactTable
+) -> tuple[list[OperatorFacts], Sizes | None]:
+    """The facts of all kinds of an operator, and the kind of each candidate where there are several."""
+    tensors = [None if name is None else sketch.tensors[name] for name in names_of(operator)]
+    varying = [d for each in tensors if each is not None for d in each.shape if isinstance(d, np.ndarray)]
+    if not varying:
+        return table.of(operator, tensors), None
+    kinds, kind = distinct(varying)
+    return table.of(operator, tensors, kinds), kind
+
+
+def names_of(operator: OperatorSketch) -> tuple[str | None, ...]:
+    """Its tensors by name, inputs first."""
+    return (*operator.inputs, *operator.outputs)
 
 
 def distinct(dimensions: Sequence[Sizes]) -> tuple[list[list[int]], Sizes]:

@@ -25,25 +25,29 @@ from ..memory.libraries import LibraryNeed, needs_by_library
 from ..memory.reading import read_planned
 from ..memory.usage import memory_use
 from ..options import Options, without_one_step_after_another
-from .bound import LeastNeed, least_need
+from .bound import FamilyNeed, least_need
 from .description import GraphSketch, model_of, sketch_from, sketch_of
 from .facts import FactTable
+from .family import family_need
+from .planned import PlannedNeed, need_in, planned_need
+from .stripes import striped_need
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-RamEffort = Literal["stock", "bound", "order", "plan", "stripes"]
+RamEffort = Literal["stock", "bound", "order", "plan", "stripes", "search"]
 RAM_EFFORTS: tuple[RamEffort, ...] = get_args(RamEffort)
 GUARANTEES: Mapping[str, str] = {
     "stock": "exact: what TFLM reserves for the model as it stands",
     "bound": "lower bound: no order and no plan of these operators needs less; stripes and rewrites may",
     "order": "estimate: the largest working set of the best order that was found; gaps in a plan come on top",
     "plan": "exact: what optimize gives with rewrite=False and cascade=False",
-    "stripes": "exact: what optimize gives with the options of STRIPES",
+    "stripes": "upper bound: in stripes that are quickly found a plan of so many bytes exists; a search may find less",
+    "search": "exact: what optimize gives with the options of SEARCH",
     "optimized": "exact: what optimize gives",
 }
 PLAN: Mapping[str, Any] = {"rewrite": False, "cascade": False, "verify": False}
-STRIPES: Mapping[str, Any] = {
+SEARCH: Mapping[str, Any] = {
     "rewrite": False,
     "verify": False,
     "effort": "quick",
@@ -99,27 +103,40 @@ class RamOracle:
         if effort not in RAM_EFFORTS:
             raise UsageError(f"unknown effort '{effort}'; choose one of {', '.join(RAM_EFFORTS)}")
         if effort == "bound":
-            found = self.bounds(candidate)
-            return Ram(int(found.required[0]), effort, int(found.head[0]), int(found.macs[0]))
+            least = self.bounds(candidate)
+            return Ram(int(least.required[0]), effort, int(least.head[0]), int(least.macs[0]))
         model, profile = _model(candidate), self.options.profile
         if effort == "order":
             cost = estimate_of(model, profile, self.options)
             return Ram(cost.need, effort, cost.head, cost.macs)
         if effort == "stock":
-            memory = _as_it_stands(model, profile)
+            found = need_in(_as_it_stands(model, profile))
         elif effort == "plan":
-            memory = _optimized(model, replace(self.options, **PLAN), _remembering(profile))
+            found = _planned(model, replace(self.options, **PLAN), _remembering(profile))
+        elif effort == "stripes":
+            found = _striped(model, replace(self.options, **PLAN), _remembering(profile))
         else:
-            memory = _optimized(model, replace(self.options, **STRIPES), profile)
-        return Ram(memory.required_for_target, effort, memory.arena_bytes, memory.macs)
+            found = need_in(_optimized(model, replace(self.options, **SEARCH), profile))
+        return Ram(found.required, effort, found.head, found.macs)
 
-    def bounds(self, candidate: Candidate) -> LeastNeed:
+    def bounds(self, candidate: Candidate) -> FamilyNeed:
         """The lower bounds of a candidate or, of a family whose dimensions are arrays, of all its candidates."""
         if isinstance(candidate, GraphSketch):
             return least_need(candidate, self.table)
         if isinstance(candidate, Mapping):
             return least_need(sketch_from(candidate), self.table)
         return least_need(sketch_of(_model(candidate)), self.table)
+
+    def plans(self, family: GraphSketch | Mapping[str, Any]) -> FamilyNeed:
+        """What every candidate of a family needs in the best order and plan.
+
+        The smallest head that any order and any plan has, where the plan of another candidate shows it at once; as
+        ``ram(candidate, "plan")`` for all others. Raises UsageError when the family's arrays have different lengths.
+        """
+        sketch = sketch_from(family) if isinstance(family, Mapping) else family
+        options = replace(self.options, **PLAN)
+        profile = _remembering(self.options.profile)
+        return family_need(sketch, self.table, options, lambda one: _planned(model_of(one), options, profile))
 
 
 def _model(candidate: Candidate) -> Model:
@@ -143,6 +160,16 @@ def _remembering(profile: KernelProfile) -> KernelProfile:
     return replace(
         profile, requests=requests, relations=relations, libraries=tuple(map(_remembering, profile.libraries))
     )
+
+
+def _planned(model: Model, options: Options, profile: KernelProfile) -> PlannedNeed:
+    found = None if offline_plan.decode(model) else planned_need(model, profile, options)
+    return need_in(_optimized(model, options, profile)) if found is None else found
+
+
+def _striped(model: Model, options: Options, profile: KernelProfile) -> PlannedNeed:
+    unstriped = _planned(model, options, profile)
+    return striped_need(model, profile, options, unstriped).need
 
 
 def _optimized(model: Model, options: Options, profile: KernelProfile) -> MemoryUse:

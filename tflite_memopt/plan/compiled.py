@@ -41,5 +41,10 @@ def compiled_copy(name: str, path: str) -> Any:
     return module if is_current else None
 
 
+def zeros(lengths: Mapping[str, int], is_compiled: bool) -> dict[str, Any]:
+    """A table of so many zeros under each name, of the kind that the code takes: made once for every run."""
+    return {name: array("q", bytes(8 * length)) if is_compiled else [0] * length for name, length in lengths.items()}
+
+
 def _as_arrays(tables: Mapping[str, list[int]]) -> dict[str, Any]:
     return {name: array("q", values) for name, values in tables.items()}

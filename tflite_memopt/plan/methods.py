@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
@@ -42,6 +42,10 @@ IN_TURNS = "record_to_record"
 NAMES = (BEST, *STRATEGIES)
 _TURNS, _ITEMS_IN_TURNS = 24, 2400
 """At most so many turns of record-to-record travel, and so many items in all of them together."""
+_TURNS_WITHOUT_GAIN = 6
+"""After so many in a row no more are taken."""
+_ITEMS_OF_A_WHOLE_CLIMB = 1000
+"""With fewer items the hill climb gets that part of its work: where ``exact`` gives up, it seldom finds more."""
 
 
 def solve(
@@ -69,9 +73,9 @@ def solve(
             run.add(name)
         except InfeasibleError as error:
             run.dropped.append(f"{name}: {error}")
-    for turn in range(turns_of(problem)):
-        if not run.is_done() and turn < turns_of(problem) * run.limit.work:
-            run.add(IN_TURNS, turn)
+    sizes: list[int] = []
+    while len(sizes) < turns_of(problem) * run.limit.work and not run.is_done() and not have_stalled(sizes):
+        sizes.append(min((run.add(IN_TURNS, len(sizes)), *sizes[-1:])))
     return run.plan()
 
 
@@ -81,6 +85,11 @@ def turns_of(problem: PlanProblem) -> int:
     Its plans differ by several percent from seed to seed.
     """
     return max(1, min(_TURNS, _ITEMS_IN_TURNS // max(1, len(problem.items))))
+
+
+def have_stalled(sizes: Sequence[int]) -> bool:
+    """Whether the last turns have brought nothing; ``sizes`` are the smallest arenas after each turn."""
+    return len(sizes) > _TURNS_WITHOUT_GAIN and sizes[-1] == sizes[-1 - _TURNS_WITHOUT_GAIN]
 
 
 def solve_within(
@@ -133,10 +142,15 @@ class _Portfolio:
         check_bound(self.problem, self._certificate)
         self._bound = self._certificate.nbytes
 
-    def add(self, name: str, turn: int = 0) -> None:
-        """Run a strategy, with another seed in every turn. Raises InfeasibleError where its answer breaks a rule."""
+    def add(self, name: str, turn: int = 0) -> int:
+        """The bytes of a strategy's plan, with another seed in every turn.
+
+        Raises InfeasibleError where its answer breaks a rule.
+        """
         started = now()
-        left = replace(self.limit, seed=self.limit.seed + turn, time_limit=self._deadline.left())
+        left = replace(
+            self.limit, seed=self.limit.seed + turn, time_limit=self._deadline.left(), work=self._work_of(name)
+        )
         answer = self._runner(name)(self.problem, left)
         seconds = now() - started
         check_plan(self.problem, answer.offsets)
@@ -146,6 +160,7 @@ class _Portfolio:
         size = arena_bytes(self.problem, answer.offsets)
         if self._best is None or size < self._best.arena_bytes:
             self._best = Plan(answer.offsets, size, 0, False, name, seconds, self._certificate)
+        return size
 
     def is_done(self) -> bool:
         """Whether the best plan is proved smallest."""
@@ -168,6 +183,12 @@ class _Portfolio:
             dropped=tuple(self.dropped),
             stopped_by_clock=self._stopped_by_clock and best.arena_bytes > bound,
         )
+
+    def _work_of(self, name: str) -> float:
+        """The part of its own limit that a strategy may use; the first one asked for gets all."""
+        if name != "hill_climb" or self._best is None:
+            return self.limit.work
+        return self.limit.work * min(1.0, len(self.problem.items) / _ITEMS_OF_A_WHOLE_CLIMB)
 
     def _runner(self, name: str) -> OffsetStrategy:
         if name == IN_TURNS:

@@ -10,20 +10,21 @@ dimension.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..ir.channels import channels_of, is_per_channel, quantization_of_channels
+from ..ir.channels import is_per_channel
 from ..ir.constants import values
 from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.making import Array
-from ..ir.model import Operator, Quantization, Tensor
-from ..ir.origin import Origin, piece_of
+from ..ir.model import Operator, Tensor
+from ..ir.origin import piece_of
 from .concatenation import MAX_PARTS, ROLE, ChannelPart, channel_parts
+from .constant_pieces import ConstantPiece, constant_piece
+from .fan_out import FanOutOperand
 from .pattern import Match
 
 _JOINED_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
@@ -42,9 +43,9 @@ class GivenOperand:
 
 @dataclass(frozen=True)
 class ConstantOperand:
-    """New constants, one for each part: name, values, quantisation, and origin where it is a range of a tensor."""
+    """New constants, one for each part."""
 
-    constants: Sequence[tuple[str, Array, Quantization | None, Origin | None]]
+    constants: Sequence[ConstantPiece]
 
     def write(self, edit: Editor) -> Sequence[Tensor]:
         """The new tensors, one for each part."""
@@ -76,17 +77,21 @@ class SplitOperand:
         return made
 
 
-PartOperand = GivenOperand | ConstantOperand | SplitOperand
+PartOperand = GivenOperand | ConstantOperand | SplitOperand | FanOutOperand
 """What the operators of all parts read in place of one input."""
 
 
 @dataclass(frozen=True)
 class ChannelReader:
-    """An operator with one output that reads a concatenation along the channels: ``whole``, made of ``parts``."""
+    """An operator with one output that reads a concatenation along the channels: ``whole``, made of ``parts``.
+
+    ``must_stay`` says of a tensor that it is returned or pinned.
+    """
 
     operator: Operator
     whole: Tensor
     parts: Sequence[ChannelPart]
+    must_stay: Callable[[Tensor], bool]
 
     @property
     def output(self) -> Tensor:
@@ -121,15 +126,9 @@ class ChannelReader:
         whole = values(constant)
         if whole is None:
             return None
-        dimension = axis % max(1, len(constant.shape))
-        cuts = []
-        for part in self.parts:
-            start, count = self.output_channels(part)
-            quantization = quantization_of_channels(constant.quantization, dimension, start, count)
-            origin = piece_of(constant, dimension, start)
-            name = f"{constant.name}/part{part.index}"
-            cuts.append((name, channels_of(whole, start, count, axis), quantization, origin))
-        return ConstantOperand(cuts)
+        return ConstantOperand(
+            [constant_piece(constant, whole, axis, *self.output_channels(part), part.index) for part in self.parts]
+        )
 
     def split(self, *operands: PartOperand, **fields: Any) -> ChannelSplit:
         """The operator on every part, reading ``operands``, with these fields of its options changed."""
@@ -168,7 +167,7 @@ def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | 
     if any(is_per_channel(tensor.quantization) for tensor in (whole, outputs[0])):
         return "an activation is quantised per channel"
     reason = None if outputs[0].dtype is whole.dtype else _reason_against_joining(outputs[0])
-    return reason or ChannelReader(anchor, whole, parts)
+    return reason or ChannelReader(anchor, whole, parts, match.must_stay)
 
 
 def run_on_parts(split: ChannelSplit, edit: Editor) -> None:

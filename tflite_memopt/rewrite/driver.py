@@ -63,7 +63,7 @@ class Driver:
         if anchor not in graph.operators:
             return False
         for rule in rules:
-            match = match_at(rule.pattern, graph, anchor)
+            match = match_at(rule.pattern, graph, anchor, self._pinned)
             proposal = None if match is None else rule.propose(match)
             if match is None or proposal is None:
                 continue

@@ -24,11 +24,15 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Match:
-    """Operators of a graph that fit a pattern, by role; ``anchor`` is the last of them to run."""
+    """Operators of a graph that fit a pattern, by role; ``anchor`` is the last of them to run.
+
+    ``pinned``: names of tensors that must stay.
+    """
 
     graph: Graph
     anchor: Operator
     operators: Mapping[str, Operator]
+    pinned: Collection[str] = ()
 
     def __getitem__(self, role: str) -> Operator:
         return self.operators[role]
@@ -37,11 +41,15 @@ class Match:
         """Whether the tensor is an output of the graph."""
         return any(tensor is output for output in self.graph.outputs)
 
+    def must_stay(self, tensor: Tensor) -> bool:
+        """Whether the tensor is returned or pinned."""
+        return tensor.name in self.pinned or self.is_returned(tensor)
 
-def match_at(pattern: Pattern, graph: Graph, anchor: Operator) -> Match | None:
+
+def match_at(pattern: Pattern, graph: Graph, anchor: Operator, pinned: Collection[str] = ()) -> Match | None:
     """The match that ends in ``anchor``, if there is one."""
     found: dict[str, Operator] = {}
-    return Match(graph, anchor, found) if _fits(pattern, anchor, found) else None
+    return Match(graph, anchor, found, pinned) if _fits(pattern, anchor, found) else None
 
 
 def _fits(pattern: Pattern, operator: Operator, found: dict[str, Operator]) -> bool:

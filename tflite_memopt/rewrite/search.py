@@ -1,8 +1,10 @@
-"""Which concatenations to take apart: those that lower the real cost, and no others.
+"""Which concatenations to take apart, and what to make in tiles: what lowers the real cost, and no more.
 
 A *site* is a concatenation together with everything below it that the rules can then be applied to; it is taken apart
 as a whole or not at all, since one reader that still needs the whole tensor keeps it alive. There are two ways to do
-it: by the exact rules alone, or by all that are allowed, which go further down and do not always pay.
+it: by the exact rules alone, or by all that are allowed, which go further down and do not always pay. An operator that
+makes many channels is a site as well, once for each number of tiles (rules/channel_tiles.py): it is made a
+concatenation of tiles first, which then is taken apart.
 
 Several equal cells of a network bind together: taking one of them apart alone gains nothing. So the search starts from
 all sites, or, where that costs more than none, from all that do not raise the head each on its own; drops, half after
@@ -14,7 +16,7 @@ saves is then not measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..graph.clock import deadline_in
@@ -22,19 +24,24 @@ from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import OUT_OF_TIME, Exactness, Refusal
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
-from ..ir.model import Model
+from ..ir.model import Graph, Model, Operator
 from ..ir.names import label
 from ..memory.cost import Cost
 from .driver import Driver
 from .rule import AnyRule, Applied
+from .rules.channel_tiles import channel_tiles
 
 
 @dataclass(frozen=True, order=True)
 class Site:
-    """The concatenation at a position among the operators of the main graph, and the rules to use below it."""
+    """The operator at a position of the main graph, and the rules to use below it.
+
+    ``tiles``: into how many an operator is cut that makes many channels; 0 for a concatenation that is there.
+    """
 
     position: int
     is_exact: bool
+    tiles: int = 0
 
 
 Sites = frozenset[Site]
@@ -49,10 +56,12 @@ _EXACT: tuple[Exactness, ...] = ("exact",)
 class SiteUse:
     """A site that was taken apart: what was applied, and the bytes of the objective that go up without it.
 
-    ``saved_bytes`` is 0 where no cost was left to measure it.
+    ``operator`` is the name of the concatenation, or of what is made in tiles. ``saved_bytes`` is 0 where no cost was
+    left to measure it.
     """
 
-    concatenation: str
+    site: Site
+    operator: str
     applied: tuple[Applied, ...]
     saved_bytes: int
 
@@ -91,24 +100,58 @@ def search(
     Tensors with a ``pinned`` name stay. None and all sites are compared whatever the limit is. Raises
     InterruptedSearch at Ctrl-C.
     """
-    start = _Start(model, tuple(rules), tuple(allowed), tuple(pinned))
+    names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
+    start = Start(model, tuple(rules), tuple(allowed), tuple(pinned), names)
     return _SiteSearch(start, cost_of, limit).run()
 
 
 @dataclass(frozen=True)
-class _Start:
+class Start:
+    """What a search begins with: the operators that may be sites, by position and name, and the numbers of tiles."""
+
     model: Model
     rules: tuple[AnyRule, ...]
     allowed: tuple[Exactness, ...]
     pinned: tuple[str, ...]
+    names: Mapping[int, str]
+    tiles: tuple[int, ...] = (0,)
+
+    def taken_apart(self, sites: Iterable[Site], is_trial: bool = True) -> tuple[Model, dict[Site, Driver]]:
+        """A copy with these sites taken apart, last one first: what a concatenation feeds is in parts before it is.
+
+        It has no dead tensors, which TFLM would place in the arena.
+        """
+        copied = copy_model(self.model)
+        graph, operators = copied.main, list(copied.main.operators)
+        by_site = {}
+        for site in sorted(sites, reverse=True):
+            by_site[site] = Driver(copied, _EXACT if site.is_exact else self.allowed, self.pinned, is_trial)
+            if operators[site.position] in graph.operators:
+                _take_apart(by_site[site], self.rules, graph, operators[site.position], site.tiles)
+        drop_dead_tensors(copied)
+        return copied, by_site
+
+
+def _take_apart(driver: Driver, rules: Sequence[AnyRule], graph: Graph, operator: Operator, tiles: int) -> None:
+    if not tiles:
+        driver.apply_below(rules, graph, operator)
+        return
+    whole = operator.outputs[0]
+    if driver.apply_at((channel_tiles(tiles),), graph, operator) and whole.producer is not None:
+        driver.apply_below(rules, graph, whole.producer)
+
+
+def search_tiles(start: Start, cost_of: CostOf, limit: SiteLimit) -> TakenApart:
+    """As :func:`search`, for the operators that are made in tiles."""
+    return _SiteSearch(start, cost_of, limit).run()
 
 
 class _SiteSearch:
-    def __init__(self, start: _Start, cost_of: CostOf, limit: SiteLimit) -> None:
+    def __init__(self, start: Start, cost_of: CostOf, limit: SiteLimit) -> None:
         self._start_from, self._model, self._cost_of, self._limit = start, start.model, cost_of, limit
         self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
-        self._names = {at: label(op) for at, op in enumerate(start.model.main.operators) if op.name == "CONCATENATION"}
+        self._names = start.names
 
     def run(self) -> TakenApart:
         try:
@@ -120,8 +163,10 @@ class _SiteSearch:
         best: Sites = min(self._costs, key=self._costs.__getitem__, default=frozenset())
         if not best:
             return TakenApart(self._model, self._cost(best), (), ())
-        model, by_site = self._rewritten(best, is_trial=False)
-        uses = tuple(SiteUse(self._names[site.position], tuple(by_site[site].applied), 0) for site in sorted(best))
+        model, by_site = self._start_from.taken_apart(best, is_trial=False)
+        uses = tuple(
+            SiteUse(site, self._names[site.position], tuple(by_site[site].applied), 0) for site in sorted(best)
+        )
         return TakenApart(model, self._cost(best), uses, (Refusal("search", "CONCATENATION", "interrupted"),))
 
     def _run(self) -> TakenApart:
@@ -135,7 +180,7 @@ class _SiteSearch:
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
         if self._out_of_time:
             reasons.append(Refusal("search", "CONCATENATION", OUT_OF_TIME))
-        model = self._rewritten(best, is_trial=False)[0] if best else self._model
+        model = self._start_from.taken_apart(best, is_trial=False)[0] if best else self._model
         return TakenApart(model, cost, uses, tuple(reasons))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
@@ -143,33 +188,22 @@ class _SiteSearch:
 
         One way only where no rule applies that is not exact.
         """
-        exact, wide = (
-            self._rewritten(frozenset(Site(position, is_exact) for position in self._names))[1]
-            for is_exact in (True, False)
-        )
-        refused = {key: each for driver in wide.values() for key, each in driver.refused.items()}
-        sites = tuple(frozenset(site for site, driver in way.items() if driver.applied) for way in (exact, wide))
-        is_one_way = all(each.exactness == "exact" for driver in wide.values() for each in driver.applied)
-        return (sites[:1] if is_one_way else sites), refused.values()
-
-    def _rewritten(self, sites: Sites, is_trial: bool = True) -> tuple[Model, dict[Site, Driver]]:
-        """A copy with these sites taken apart, last one first: what a concatenation feeds is in parts before it is.
-
-        It has no dead tensors, which TFLM would place in the arena.
-        """
-        start, copied = self._start_from, copy_model(self._model)
-        graph, operators = copied.main, list(copied.main.operators)
-        by_site = {}
-        for site in sorted(sites, reverse=True):
-            by_site[site] = Driver(copied, _EXACT if site.is_exact else start.allowed, start.pinned, is_trial)
-            if operators[site.position] in graph.operators:
-                by_site[site].apply_below(start.rules, graph, operators[site.position])
-        drop_dead_tensors(copied)
-        return copied, by_site
+        ways: list[Sites] = []
+        refused: dict[tuple[str, str], Refusal] = {}
+        for tiles in self._start_from.tiles:
+            exact, wide = (
+                self._start_from.taken_apart(Site(position, is_exact, tiles) for position in self._names)[1]
+                for is_exact in (True, False)
+            )
+            refused |= {key: each for driver in wide.values() for key, each in driver.refused.items()}
+            found = [frozenset(site for site, driver in way.items() if _is_use(site, driver)) for way in (exact, wide)]
+            is_one_way = all(each.exactness == "exact" for driver in wide.values() for each in driver.applied)
+            ways += found[:1] if is_one_way else found
+        return tuple(ways), refused.values()
 
     def _cost(self, sites: Sites) -> Cost:
         if sites not in self._costs:
-            self._costs[sites] = self._cost_of(self._rewritten(sites)[0])
+            self._costs[sites] = self._cost_of(self._start_from.taken_apart(sites)[0])
         return self._costs[sites]
 
     def _start(self, every: Sequence[Sites]) -> Sites:
@@ -204,11 +238,11 @@ class _SiteSearch:
         return best
 
     def _use(self, site: Site, best: Sites, cost: Cost) -> SiteUse:
-        _, by_site = self._rewritten(best)
+        _, by_site = self._start_from.taken_apart(best)
         without = best - {site}
         is_known = without in self._costs or self._may_go_on()
         saved = self._cost(without).need - cost.need if is_known else 0
-        return SiteUse(self._names[site.position], tuple(by_site[site].applied), saved)
+        return SiteUse(site, self._names[site.position], tuple(by_site[site].applied), saved)
 
     def _may_go_on(self) -> bool:
         if len(self._costs) >= self._limit.costs:
@@ -220,6 +254,11 @@ class _SiteSearch:
         is_complete = len(self._costs) < self._limit.costs and not self._out_of_time
         reason = "taking it apart does not lower the memory to reserve"
         return Refusal("search", self._names[position], reason if is_complete else f"as far as was tried, {reason}")
+
+
+def _is_use(site: Site, driver: Driver) -> bool:
+    """Whether some rule takes the concatenation apart: tiles that are joined at once are of no use."""
+    return len(driver.applied) > (site.tiles > 0)
 
 
 def _windows(candidates: Sequence[Site]) -> Iterator[Sequence[Site]]:

@@ -10,6 +10,7 @@ from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
+from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.cost import cost_of, estimate_of
@@ -37,6 +38,8 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
 
     Raises InterruptedSearch at Ctrl-C in the search.
     """
+    if has_npu(model):
+        return Rewritten(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
@@ -48,7 +51,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     progress("looking for concatenations to take apart")
 
     def with_the_rest(found: TakenApart) -> Rewritten:
-        sites = tuple(_site_use(site) for site in found.sites)
+        sites = tuple(site_use(site) for site in found.sites)
         return Rewritten(found.model, (*uses, *sites), (*refused, *found.refused))
 
     try:
@@ -66,7 +69,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
         allowed(options),
         lambda each: estimate_of(each, profile, options),
         SiteLimit(_COSTS, options.time_limit),
-        _pinned(options),
+        pinned(options),
     )
 
 
@@ -78,7 +81,7 @@ def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options:
     if costs[1] < costs[0]:
         return found
     reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"
-    refused = (Refusal("search", site.concatenation, reason) for site in found.sites)
+    refused = (Refusal("search", site.operator, reason) for site in found.sites)
     return TakenApart(model, costs[0], (), (*found.refused, *refused))
 
 
@@ -96,12 +99,13 @@ def allowed(options: Options) -> tuple[Exactness, ...]:
     return EXACTNESS if options.allow_approximate else EXACTNESS[:2]
 
 
-def _pinned(options: Options) -> tuple[str, ...]:
+def pinned(options: Options) -> tuple[str, ...]:
+    """The names of tensors that rules must leave as they are."""
     return tuple(name for name, _ in options.pins)
 
 
 def _clean_up(model: Model, options: Options) -> Rewritten:
-    driver = Driver(model, pinned=_pinned(options))
+    driver = Driver(model, pinned=pinned(options))
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
     uses = tuple(RewriteUse(rule, tuple(each.operator for each in group), "exact", 0) for rule, group in by_rule)
@@ -111,7 +115,8 @@ def _clean_up(model: Model, options: Options) -> Rewritten:
     return Rewritten(model, uses, tuple(driver.refused.values()))
 
 
-def _site_use(site: SiteUse) -> RewriteUse:
+def site_use(site: SiteUse) -> RewriteUse:
+    """What reports say of a site."""
     rules = " + ".join(dict.fromkeys(each.rule for each in site.applied))
-    operators = (site.concatenation, *(each.operator for each in site.applied))
+    operators = (site.operator, *(each.operator for each in site.applied))
     return RewriteUse(rules, operators, loosest(each.exactness for each in site.applied), site.saved_bytes)

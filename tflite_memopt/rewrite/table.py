@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .rule import AnyRule
+from .rules.adjoint_matmul import ADJOINT_MATMUL
 from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
@@ -12,8 +13,10 @@ from .rules.identity import IDENTITY
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .rules.repeated_pixels import REPEATED_PIXELS
 from .rules.restored_dilation import RESTORED_DILATION
 from .rules.same_padding import SAME_PADDING
+from .rules.skipping_convolution import SKIPPING_CONVOLUTION
 from .rules.slice_of_padding import SLICE_OF_PADDING
 from .rules.split_channelwise import SPLIT_CHANNELWISE
 from .rules.split_depthwise import SPLIT_DEPTHWISE
@@ -33,6 +36,8 @@ CLEAN_UP: tuple[AnyRule, ...] = (
     *FOLDED_BIAS,
     SAME_PADDING,
     UNDONE_RESHAPES,
+    *ADJOINT_MATMUL,
+    *REPEATED_PIXELS,
     LEGAL_CONCATENATION,
 )
 """Always an improvement, or needed for TFLM to load the model: applied everywhere, before the search."""
@@ -46,3 +51,6 @@ SPLITS: tuple[AnyRule, ...] = (
     NESTED_CONCATENATION,
 )
 """Take a concatenation apart: applied where the cost falls."""
+
+AFTER_STRIPES: tuple[AnyRule, ...] = (SKIPPING_CONVOLUTION,)
+"""Take operators out at the price of products: tried on the model in stripes, and kept where that needs less."""

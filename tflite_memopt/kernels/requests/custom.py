@@ -1,4 +1,4 @@
-"""Custom operators outside the signal library: CIRCULAR_BUFFER, TFLM_DECODE, TFLite_Detection_PostProcess.
+"""Custom operators outside the signal library: CIRCULAR_BUFFER, TFLM_DECODE, TFLite_Detection_PostProcess, ethos-u.
 
 Source: tflite-micro commit 90b983c2b3f1, kernels circular_buffer.cc, decode.cc, decode_state*.cc and .h,
 detection_postprocess.cc.
@@ -17,6 +17,8 @@ from .slots import IN0, IN1, TERNARY, UNARY, Slot, held, needed
 
 _INT = _FLOAT = 4
 _POINTER = Size(4, 8)
+_ADDRESS = 8
+_ETHOS_U_DATA = Size(12, 12)  # OpData
 _DETECTION_DATA = Size(112, 112)  # OpData
 _BOX_COORDINATES = 4
 
@@ -53,6 +55,16 @@ def detection_postprocess(operator: Operator, abi: Abi) -> Requests:
             min(boxes, detections) * boxes * _INT,  # selected
         ),
         temporaries=held(operator, TERNARY[:-1]),
+    )
+
+
+def ethos_u(operator: Operator, abi: Abi) -> Requests:
+    """ethos-u: two arrays of the addresses and sizes of its tensors (micro/kernels/ethos_u/ethosu.cc)."""
+    count = len(list(operator.present_inputs())) + len(operator.outputs)
+    return Requests(
+        init=(_ETHOS_U_DATA.on(abi),),
+        scratch=(count * _ADDRESS, count * _POINTER.on(abi)),
+        temporaries=held(operator, (IN0,)),
     )
 
 

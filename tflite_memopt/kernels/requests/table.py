@@ -55,6 +55,7 @@ REFERENCE: Mapping[str, RequestRule] = {
     "SignalStacker": signal.stacker,
     "TFLM_DECODE": custom.decode,
     "TFLite_Detection_PostProcess": custom.detection_postprocess,
+    "ethos-u": custom.ethos_u,
     "TRANSPOSE_CONV": convolution.transpose_conv,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.unidirectional_sequence_lstm,
     "VAR_HANDLE": var_handle,

@@ -8,15 +8,25 @@ A conflict forbids a difference of two offsets one open interval ``(low, high)``
 ``least`` and a ``most`` offset. Where they leave one side of a disjunction only, that one is *decided*; what is decided
 raises and lowers the offsets, until nothing changes any more. A section fails when its items need more bytes than lie
 between the lowest ``least`` offset and the highest end. If then all items can lie at their ``least`` offsets, that is a
-plan. Otherwise two of them collide there: the node has one child for each side of their disjunction. Pairs on which
-earlier branches failed weigh more, and go first.
+plan. Otherwise two of them collide there: the node has one child for each side of their disjunction.
+
+Every conclusion carries its cause: the nodes whose decisions it follows from, as a set of bits. A failure therefore
+names the nodes to blame. A node that is not among them would fail again on its other side, and is left out
+(backjumping); the other side of one that is follows from the rest of them. Pairs that are to blame for failures weigh
+more, and go first.
+
+           node 0: a over b      the failure at node 2 rests on 0 and 2, both sides of 2 are tried,
+           node 1: c over d      so 0 alone makes it fail: node 1 is not turned,
+           node 2: e over f      node 0 is
 
 Nothing here depends on the order in which items are placed. So relations, which let an item lie around another one or
 make it rest on one above it, need no case of their own.
 
 Source: Roy and Sussmann, "Les problèmes d'ordonnancement avec contraintes disjonctives" (1964), for disjunctions as
 the branches of a search; Carlier and Pinson, "An algorithm for solving the job-shop problem" (1989), for deciding them
-by heads and tails; Boussemart et al., "Boosting systematic search by weighting constraints" (2004), for the weights.
+by heads and tails; Prosser, "Hybrid algorithms for the constraint satisfaction problem" (1993), for backjumping by
+conflict sets; Boussemart et al., "Boosting systematic search by weighting constraints" (2004), for the weights, which
+are given here to all pairs that a failure rests on, as in Moskewicz et al., "Chaff" (2001).
 """
 
 from __future__ import annotations
@@ -30,16 +40,18 @@ Ints = MutableSequence[int]
 NEVER = 1 << 60
 """Above all offsets."""
 
-_SCALE = 1 << 40
 _PARTS = 32
-"""Less room than such a part of the capacity makes little difference to a pair's score."""
+"""Less room than such a part of the capacity makes little difference between pairs."""
 
 # How a run ends.
 FOUND, NONE, LIMIT, FULL = 0, 1, 2, 3
 # Positions in ``PairState.registers``.
-CAPACITY, DEPTH, TRAIL, QUEUED, DIRTY, NODES, WORK, STAMP = 0, 1, 2, 3, 4, 5, 6, 7
+CAPACITY, DEPTH, TRAIL, QUEUED, DIRTY, NODES, WORK, STAMP, CAUSE = 0, 1, 2, 3, 4, 5, 6, 7, 8
+REGISTERS = 9
 # What an entry of the trail restores.
 _LEAST, _MOST, _DECIDED = 0, 1, 2
+# The last bit of a cause stands for all nodes at this depth and below.
+_DEEPEST = 62
 
 
 class PairData:
@@ -47,17 +59,18 @@ class PairData:
 
     Item i's conflicts are the entries ``[conflict_from[i], conflict_from[i + 1])``: ``offset[i] - offset[other]`` may
     not lie in the open interval ``(low, high)``. ``owner`` is i, and ``mate`` the same conflict seen from the other
-    item. ``fixed`` is the given offset, or -1.
+    item; those with items that come later begin at ``upper_from``. ``fixed`` is the given offset, or -1.
 
     A row is a section's bound: the items ``row_item`` from ``row_from`` on need ``row_need`` bytes together. Item i
     counts in the rows ``own_row`` from ``own_from[i]`` on. ``reserve`` entries of the trail are enough for a node.
-    ``rule`` chooses the pair that a node decides: see ``_score``.
+    ``rule`` chooses the pair that a node decides: see ``_collision``.
     """
 
     size: Ints
     alignment: Ints
     fixed: Ints
     conflict_from: Ints
+    upper_from: Ints
     conflict_owner: Ints
     conflict_other: Ints
     conflict_low: Ints
@@ -80,16 +93,20 @@ class PairState:
     """What changes, and is undone by the trail.
 
     ``decided`` is 1 for a conflict whose owner lies above the other item, -1 below, 0 as long as both may be.
+    ``least_cause``, ``most_cause`` and ``decided_cause`` have a bit for each depth whose node has to do with it.
     ``weight`` counts the failures of a conflict, is never undone, and is kept from one run to the next. Items in
     the ``queue`` and ``dirty`` rows have changed since they were looked at. The trail keeps what an item had before a
     node, once for each node: ``least_stamp`` and ``most_stamp`` are the last nodes that did. A frame has decided
     ``frame_conflict`` after ``frame_mark`` entries of the trail; its other side is ``frame_side``, or 0 when that was
-    tried.
+    tried. The register ``CAUSE`` is that of the last failure.
     """
 
     least: Ints
     most: Ints
+    least_cause: Ints
+    most_cause: Ints
     decided: Ints
+    decided_cause: Ints
     weight: Ints
     queue: Ints
     is_queued: Ints
@@ -100,6 +117,7 @@ class PairState:
     trail_kind: Ints
     trail_at: Ints
     trail_value: Ints
+    trail_cause: Ints
     frame_conflict: Ints
     frame_mark: Ints
     frame_side: Ints
@@ -120,6 +138,8 @@ def start_pairs(d: PairData, s: PairState, capacity: int) -> None:
         s.most[i] = (capacity - d.size[i]) // d.alignment[i] * d.alignment[i]
         if d.fixed[i] >= 0:
             s.most[i] = min(s.most[i], d.fixed[i])
+        s.least_cause[i] = 0
+        s.most_cause[i] = 0
         s.queue[i] = i
         s.is_queued[i] = 1
         s.least_stamp[i] = -1
@@ -169,61 +189,74 @@ def _branch(d: PairData, s: PairState, conflict: int) -> int:
     s.frame_mark[depth] = s.registers[TRAIL]
     s.frame_side[depth] = -side
     s.registers[DEPTH] = depth + 1
-    return _try_side(d, s, conflict, side)
+    return _try_side(d, s, conflict, side, 1 << min(depth, _DEEPEST))
 
 
 def _turn_back(d: PairData, s: PairState) -> int:
-    """Undo the deepest node whose other side is not tried, and try that: 0 when it fails, -1 when there is none."""
+    """Undo nodes up to one that the failure rests on and whose other side is not tried; try that.
+
+    0 when it fails, -1 when there is none.
+    """
     for k in range(s.registers[QUEUED]):
         s.is_queued[s.queue[k]] = 0
     s.registers[QUEUED] = 0
     for k in range(s.registers[DIRTY]):
         s.is_dirty[s.dirty[k]] = 0
     s.registers[DIRTY] = 0
+    cause = s.registers[CAUSE]
     while s.registers[DEPTH] > 0:
         depth = s.registers[DEPTH] - 1
-        _undo(d, s, s.frame_mark[depth])
+        bit = 1 << min(depth, _DEEPEST)
         side = s.frame_side[depth]
-        if side != 0:
-            s.frame_side[depth] = 0
-            return _try_side(d, s, s.frame_conflict[depth], side)
+        _undo(d, s, s.frame_mark[depth])
+        if (cause & bit) != 0:
+            _blame(d, s, s.frame_conflict[depth])
+            if side != 0:
+                s.frame_side[depth] = 0
+                # Below, the bit may stand for nodes above this one, too.
+                if depth <= _DEEPEST:
+                    cause -= bit
+                return _try_side(d, s, s.frame_conflict[depth], side, cause)
         s.registers[DEPTH] = depth
     return -1
 
 
-def _try_side(d: PairData, s: PairState, conflict: int, side: int) -> int:
+def _try_side(d: PairData, s: PairState, conflict: int, side: int, cause: int) -> int:
     s.registers[NODES] += 1
     s.registers[STAMP] += 1
-    _decide(d, s, conflict, side)
+    _decide(d, s, conflict, side, cause)
     if _apply(d, s, conflict) == 0:
         return 0
     return _propagate(d, s)
 
 
 def _collision(d: PairData, s: PairState) -> int:
-    """The pair to decide, of those that collide where all items lie at their least offsets; -1 when none does."""
-    least, other, low, high = s.least, d.conflict_other, d.conflict_low, d.conflict_high
-    found, best = -1, -NEVER
-    s.registers[WORK] += len(other) // 2
+    """The pair to decide, of those that collide where all items lie at their least offsets; -1 when none does.
+
+    Rule 0: the pair with the least room on its better side. Rule 1: the one with the most weight for its room.
+    """
+    slack = 1 if d.rule == 0 else s.registers[CAPACITY] // _PARTS + 1
+    found, most, best = -1, 0, 1
+    # Most of these turns end at once: they count for half.
+    s.registers[WORK] += len(d.conflict_other) // 4
     for i in range(len(d.size)):
-        for k in range(d.conflict_from[i], d.conflict_from[i + 1]):
-            o = other[k]
-            if i < o and low[k] < least[i] - least[o] < high[k]:
-                score = _score(d, s, k)
-                if score > best:
-                    found, best = k, score
+        for k in range(d.upper_from[i], d.conflict_from[i + 1]):
+            if d.conflict_low[k] < s.least[i] - s.least[d.conflict_other[k]] < d.conflict_high[k]:
+                weight = 1 if d.rule == 0 else s.weight[k]
+                s.registers[WORK] += 1
+                room = slack + _room(d, s, k)
+                # The larger one of weight / room and most / best.
+                if weight * best > most * room:
+                    found, most, best = k, weight, room
     return found
 
 
-def _score(d: PairData, s: PairState, conflict: int) -> int:
-    """Rule 0: the pair with the least room on its better side. Rule 1: with the most weight for its room."""
+def _room(d: PairData, s: PairState, conflict: int) -> int:
+    """Bytes by which the two may still move if the better side is taken."""
     i, o = d.conflict_owner[conflict], d.conflict_other[conflict]
     above = s.least[o] + d.conflict_high[conflict]
     below = s.least[i] - d.conflict_low[conflict]
-    room = max(s.most[i] - above, s.most[o] - below)
-    if d.rule == 0:
-        return -room
-    return _SCALE * s.weight[conflict] // (s.registers[CAPACITY] // _PARTS + room + 1)
+    return max(s.most[i] - above, s.most[o] - below)
 
 
 def _propagate(d: PairData, s: PairState) -> int:
@@ -246,70 +279,79 @@ def _propagate(d: PairData, s: PairState) -> int:
 
 def _push_neighbours(d: PairData, s: PairState, item: int) -> int:
     """Decide the item's pairs where one side is left, and move what has been decided; 0 when it no longer fits."""
-    least, most, other, decided = s.least, s.most, d.conflict_other, s.decided
     s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
     for k in range(d.conflict_from[item], d.conflict_from[item + 1]):
-        if decided[k] == 0:
-            o = other[k]
-            if least[item] - most[o] > d.conflict_low[k]:
-                _decide(d, s, k, 1)
-            elif most[item] - least[o] < d.conflict_high[k]:
-                _decide(d, s, k, -1)
-        if decided[k] != 0 and _apply(d, s, k) == 0:
+        if s.decided[k] == 0:
+            o = d.conflict_other[k]
+            if s.least[item] - s.most[o] > d.conflict_low[k]:
+                _decide(d, s, k, 1, s.least_cause[item] | s.most_cause[o])
+            elif s.most[item] - s.least[o] < d.conflict_high[k]:
+                _decide(d, s, k, -1, s.most_cause[item] | s.least_cause[o])
+        if s.decided[k] != 0 and _apply(d, s, k) == 0:
             return 0
     return 1
 
 
-def _decide(d: PairData, s: PairState, conflict: int, side: int) -> None:
-    _record(s, _DECIDED, conflict, 0)
+def _decide(d: PairData, s: PairState, conflict: int, side: int, cause: int) -> None:
+    mate = d.conflict_mate[conflict]
+    _record(s, _DECIDED, conflict, 0, 0)
     s.decided[conflict] = side
-    s.decided[d.conflict_mate[conflict]] = -side
+    s.decided[mate] = -side
+    s.decided_cause[conflict] = cause
+    s.decided_cause[mate] = cause
 
 
 def _apply(d: PairData, s: PairState, conflict: int) -> int:
     """Move both items of a decided pair to where it leaves them; 0 when one no longer fits."""
-    i, o = d.conflict_owner[conflict], d.conflict_other[conflict]
-    if s.decided[conflict] == 1:
-        high = d.conflict_high[conflict]
-        if _raise(d, s, i, s.least[o] + high) == 1 and _lower(d, s, o, s.most[i] - high) == 1:
-            return 1
-    else:
-        low = d.conflict_low[conflict]
-        if _raise(d, s, o, s.least[i] - low) == 1 and _lower(d, s, i, s.most[o] + low) == 1:
-            return 1
+    upper, lower, apart = d.conflict_owner[conflict], d.conflict_other[conflict], d.conflict_high[conflict]
+    if s.decided[conflict] == -1:
+        upper, lower, apart = lower, upper, -d.conflict_low[conflict]
+    cause = s.decided_cause[conflict]
+    is_open = _raise(d, s, upper, s.least[lower] + apart, cause | s.least_cause[lower])
+    if is_open == 1:
+        is_open = _lower(d, s, lower, s.most[upper] - apart, cause | s.most_cause[upper])
+    if is_open == 0:
+        _blame(d, s, conflict)
+    return is_open
+
+
+def _blame(d: PairData, s: PairState, conflict: int) -> None:
     s.weight[conflict] += 1
     s.weight[d.conflict_mate[conflict]] += 1
-    return 0
 
 
-def _raise(d: PairData, s: PairState, item: int, offset: int) -> int:
+def _raise(d: PairData, s: PairState, item: int, offset: int, cause: int) -> int:
     """An item lies at this offset or higher; 0 when it no longer fits."""
     if offset <= s.least[item]:
         return 1
     step = d.alignment[item]
     offset = -(-offset // step) * step
     if offset > s.most[item]:
+        s.registers[CAUSE] = cause | s.most_cause[item]
         return 0
     if s.least_stamp[item] != s.registers[STAMP]:
         s.least_stamp[item] = s.registers[STAMP]
-        _record(s, _LEAST, item, s.least[item])
+        _record(s, _LEAST, item, s.least[item], s.least_cause[item])
     s.least[item] = offset
+    s.least_cause[item] = cause
     _changed(d, s, item)
     return 1
 
 
-def _lower(d: PairData, s: PairState, item: int, offset: int) -> int:
+def _lower(d: PairData, s: PairState, item: int, offset: int, cause: int) -> int:
     """An item lies at this offset or lower; 0 when it no longer fits."""
     if offset >= s.most[item]:
         return 1
     step = d.alignment[item]
     offset = offset // step * step
     if offset < s.least[item]:
+        s.registers[CAUSE] = cause | s.least_cause[item]
         return 0
     if s.most_stamp[item] != s.registers[STAMP]:
         s.most_stamp[item] = s.registers[STAMP]
-        _record(s, _MOST, item, s.most[item])
+        _record(s, _MOST, item, s.most[item], s.most_cause[item])
     s.most[item] = offset
+    s.most_cause[item] = cause
     _changed(d, s, item)
     return 1
 
@@ -319,6 +361,7 @@ def _changed(d: PairData, s: PairState, item: int) -> None:
         s.is_queued[item] = 1
         s.queue[s.registers[QUEUED]] = item
         s.registers[QUEUED] += 1
+    s.registers[WORK] += d.own_from[item + 1] - d.own_from[item]
     for k in range(d.own_from[item], d.own_from[item + 1]):
         row = d.own_row[k]
         if s.is_dirty[row] == 0:
@@ -335,25 +378,35 @@ def _has_room(d: PairData, s: PairState, row: int) -> int:
         i = d.row_item[k]
         lowest = min(lowest, s.least[i])
         highest = max(highest, s.most[i] + d.size[i])
-    return 1 if highest - lowest >= d.row_need[row] else 0
+    if highest - lowest >= d.row_need[row]:
+        return 1
+    s.registers[CAUSE] = 0
+    for k in range(d.row_from[row], d.row_from[row + 1]):
+        i = d.row_item[k]
+        s.registers[CAUSE] |= s.least_cause[i] | s.most_cause[i]
+    return 0
 
 
-def _record(s: PairState, kind: int, at: int, value: int) -> None:
+def _record(s: PairState, kind: int, at: int, value: int, cause: int) -> None:
     top = s.registers[TRAIL]
     s.trail_kind[top] = kind
     s.trail_at[top] = at
     s.trail_value[top] = value
+    s.trail_cause[top] = cause
     s.registers[TRAIL] = top + 1
 
 
 def _undo(d: PairData, s: PairState, mark: int) -> None:
     """Back to the state of so many entries of the trail."""
+    s.registers[WORK] += s.registers[TRAIL] - mark
     for top in range(s.registers[TRAIL] - 1, mark - 1, -1):
         kind, at = s.trail_kind[top], s.trail_at[top]
         if kind == _LEAST:
             s.least[at] = s.trail_value[top]
+            s.least_cause[at] = s.trail_cause[top]
         elif kind == _MOST:
             s.most[at] = s.trail_value[top]
+            s.most_cause[at] = s.trail_cause[top]
         else:
             s.decided[at] = 0
             s.decided[d.conflict_mate[at]] = 0

@@ -94,7 +94,7 @@ def starts_of(lists: Sequence[Sequence[object]]) -> list[int]:
 
 
 def _conflicts(problem: PlanProblem, indices: Sequence[int]) -> list[list[Entry]]:
-    """Conflicts inside the group, rounded to what differences of aligned offsets can be."""
+    """Conflicts inside the group, by position, rounded to what differences of aligned offsets can be."""
     position = {index: k for k, index in enumerate(indices)}
     found: list[list[Entry]] = []
     for index in indices:
@@ -103,7 +103,7 @@ def _conflicts(problem: PlanProblem, indices: Sequence[int]) -> list[list[Entry]
             unit = gcd(problem.items[index].alignment, problem.items[other].alignment)
             rounded = [(low // unit * unit, aligned(high, unit)) for _, low, high in parts]
             own += [(position[other], low, high) for low, high in _merged(rounded) if high - low > unit]
-        found.append(own)
+        found.append(sorted(own))
     return found
 
 

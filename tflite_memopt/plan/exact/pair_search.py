@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from ...graph.search_limit import WorkAllowance
-from ..compiled import Tables, code_for
+from ..compiled import Tables, code_for, zeros
 from . import disjunctive
-from .disjunctive import NODES, WORK
+from .disjunctive import NODES, REGISTERS, WORK
 from .group import ItemGroup, starts_of
+from .questions import Steps
 from .run import SearchRun, run_in_chunks
 
 _RULES = ("room", "weight")
 """Which pair a node decides; their numbers are those of ``disjunctive``."""
+_SECOND_OPINION = 4
+"""Nodes for each item that ``room`` gets at most: what it does not answer soon, it hardly ever does."""
 
 
 class PairSearch:
@@ -18,6 +21,9 @@ class PairSearch:
 
     rules = ("weight", "room")
     refutes_at_once = True
+    growth = 8
+    """What one node more decides it often decides at every capacity: few questions, and long ones."""
+    later_steps: Steps = ((2, 1), (32, 1))
 
     def __init__(self, group: ItemGroup, compiles: bool = True) -> None:
         self.group = group
@@ -26,32 +32,33 @@ class PairSearch:
         self._conflicts, self._rows = len(tables["conflict_other"]), len(tables["row_need"])
         self._reserve = 2 * len(group.items) + self._conflicts + 1
         self._arrays = self._pack(tables)
-        self._weights = [1] * self._conflicts
+        self._is_compiled = self._code is not disjunctive
+        self._weights = self._pack({"weight": [1] * self._conflicts})
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
         code = self._code
+        if rule == "room":
+            nodes = min(nodes, _SECOND_OPINION * len(self.group.items))
         data = code.PairData(self._arrays | {"rule": _RULES.index(rule), "reserve": self._reserve})
-        state = code.PairState(self._pack(self._state_tables()))
+        state = code.PairState(zeros(self._state_lengths(), self._is_compiled) | self._weights)
         code.start_pairs(data, state, capacity)
-        found = run_in_chunks(
+        return run_in_chunks(
             lambda most, work: code.run_pairs(data, state, most, work),
             state,
             (NODES, WORK),
             len(self.group.items),
             nodes,
             allowance,
-            code is not disjunctive,
+            self._is_compiled,
         )
-        self._weights = list(state.weight)
-        return found
 
-    def _state_tables(self) -> Tables:
+    def _state_lengths(self) -> dict[str, int]:
         lengths = dict.fromkeys(disjunctive.PairState.__annotations__, len(self.group.items))
-        lengths |= {"decided": self._conflicts, "dirty": self._rows, "is_dirty": self._rows, "registers": 8}
+        lengths |= {"decided": self._conflicts, "decided_cause": self._conflicts, "registers": REGISTERS}
+        lengths |= {"dirty": self._rows, "is_dirty": self._rows}
         lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), self._conflicts + 1)
-        lengths |= dict.fromkeys(("trail_kind", "trail_at", "trail_value"), 2 * self._reserve)
-        return {name: [0] * length for name, length in lengths.items()} | {"weight": self._weights}
+        return lengths | dict.fromkeys(("trail_kind", "trail_at", "trail_value", "trail_cause"), 2 * self._reserve)
 
 
 def _tables(group: ItemGroup) -> Tables:
@@ -61,7 +68,10 @@ def _tables(group: ItemGroup) -> Tables:
     for row, inside in enumerate(group.section_items):
         for i in inside:
             rows[i].append(row)
-    return group.item_tables | {
+    tables = group.item_tables
+    earlier = [sum(other < i for other, _, _ in own) for i, own in enumerate(group.conflicts)]
+    return tables | {
+        "upper_from": [begin + count for begin, count in zip(tables["conflict_from"], earlier, strict=False)],
         "conflict_owner": [i for i, _, _, _ in entries],
         "conflict_mate": [place[other, i, -high, -low] for i, other, low, high in entries],
         "row_need": [section.nbytes for section in group.sections],

@@ -9,8 +9,11 @@ from ...graph.search_limit import WorkAllowance
 from .run import CapacitySearch, SearchRun
 from .tree import LIMIT, NONE
 
-_PARTS = (2, 4, 8, 16, 32)
-"""Below the best plan by such a part of what lies between it and the bound."""
+Steps = tuple[tuple[int, int], ...]
+"""(part, share): a question below the best plan by one such part of what lies between it and the bound, and the share
+of the nodes that it gets."""
+STEPS: Steps = ((2, 1), (4, 1), (8, 2), (16, 4), (32, 8))
+"""Half way, then nearer to the plan. The nearest get fewer nodes, so that the far ones are not kept waiting."""
 
 
 @dataclass
@@ -57,21 +60,21 @@ class CapacityQuestions:
             if self._ask(capacity, self.search.rules[:1], 1) != NONE:
                 high = min(capacity, best.top)
 
-    def lower_top(self, rules: Sequence[str], nodes: int) -> None:
+    def lower_top(self, rules: Sequence[str], nodes: int, steps: Steps = STEPS) -> None:
         """Ask half way between the bound and the best plan, as long as there is an answer; then nearer to the plan.
 
-        A plan may be easy to find a little below the best one where half the way is too far. The nearest questions
-        get fewer nodes, so that the far ones are not kept waiting; but always enough to place every item once.
+        A plan may be easy to find a little below the best one where half the way is too far. A question always gets
+        enough nodes to place every item once.
         """
         best, grain = self.best, self.search.group.grain
         fewest = 2 * len(self.search.group.items)
-        for part in _PARTS:
+        for part, share in steps:
             end = NONE
             while end != LIMIT and self.is_open():
                 capacity = (best.top - 1 - (best.top - 1 - best.bound) // part) // grain * grain
                 if capacity <= best.bound:
                     return
-                end = self._ask(capacity, rules, max(fewest, min(nodes, 4 * nodes // part)))
+                end = self._ask(capacity, rules, max(fewest, nodes // share))
 
     def _ask(self, capacity: int, rules: Sequence[str], nodes: int) -> int:
         """Every rule in turn, until one has an answer; how the last one ended."""

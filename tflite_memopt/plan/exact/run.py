@@ -44,6 +44,14 @@ class CapacitySearch(Protocol):
     def refutes_at_once(self) -> bool:
         """Whether a single node says much."""
 
+    @property
+    def growth(self) -> int:
+        """How many times as many nodes a round gets as the one before."""
+
+    @property
+    def later_steps(self) -> tuple[tuple[int, int], ...]:
+        """What ``CapacityQuestions.lower_top`` asks after the first round."""
+
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
 
@@ -74,6 +82,8 @@ def run_in_chunks(
 
 def _lengthen_trail(state: Any) -> None:
     """Twice as long."""
-    for name in ("trail_kind", "trail_at", "trail_value"):
-        old = getattr(state, name)
+    for name in ("trail_kind", "trail_at", "trail_value", "trail_cause"):
+        old = getattr(state, name, None)
+        if old is None:
+            continue
         setattr(state, name, old * 2 if isinstance(old, list) else array("q", [*old, *old]))

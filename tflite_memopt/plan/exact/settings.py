@@ -14,6 +14,7 @@ that the fullest of its sections still has to hold. Source: google/minimalloc, `
 class TreeSettings:
     """``work_limit`` bounds the turns of the tree's loops, so that the answer is the same on every machine; and so does
     ``work_per_pair``, times the number of items squared, since a small problem that is not solved soon is hard.
+    ``pairs_limit`` bounds those of the search over pairs: small problems may need as many as large ones.
 
     The switches turn the techniques off one by one: ``decomposes`` splits the search in time, ``ranks_anew`` orders
     each part by itself, ``canonical`` leaves out placements that rest on nothing, ``infers`` closes nodes by their
@@ -24,6 +25,7 @@ class TreeSettings:
 
     work_limit: int = 200_000_000
     work_per_pair: int = 8_000
+    pairs_limit: int = 250_000_000
     decomposes: bool = True
     ranks_anew: bool = True
     canonical: bool = True
@@ -32,6 +34,6 @@ class TreeSettings:
     halves: bool = True
     compiles: bool = True
 
-    def work_for(self, items: int) -> int:
+    def work_for(self, items: int, has_relations: bool) -> int:
         """Turns of the loops that a problem with so many items may take."""
-        return min(self.work_limit, self.work_per_pair * items * items)
+        return self.pairs_limit if has_relations else min(self.work_limit, self.work_per_pair * items * items)

@@ -18,7 +18,7 @@ from ..greedy_by_size import greedy_by_size
 from ..problem import Candidate, FitResult, PlanProblem
 from .group import group_of, time_groups
 from .pair_search import PairSearch
-from .questions import BestOfGroup, CapacityQuestions
+from .questions import STEPS, BestOfGroup, CapacityQuestions
 from .run import CapacitySearch
 from .settings import TreeSettings
 from .tree_search import TreeSearch
@@ -33,7 +33,7 @@ def improve(
     problem: PlanProblem, known: Sequence[int] | None, limit: SearchLimit, settings: TreeSettings = TreeSettings()
 ) -> Candidate:
     """The best plan that a search finds below ``known`` (offsets in bytes), or that one, and a proved bound."""
-    allowance = WorkAllowance(settings.work_for(len(problem.items)), limit)
+    allowance = WorkAllowance(settings.work_for(len(problem.items), bool(problem.relations)), limit)
     offsets = list(known if known is not None else greedy_by_size(problem, limit).offsets)
     bound = max_breadth(problem)
     nodes = 0
@@ -51,7 +51,7 @@ def improve(
 
 def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeSettings = TreeSettings()) -> FitResult:
     """Whether a plan of at most ``capacity`` bytes exists, as a deployment or a search with a cut-off asks."""
-    allowance = WorkAllowance(settings.work_for(len(problem.items)), limit)
+    allowance = WorkAllowance(settings.work_for(len(problem.items), bool(problem.relations)), limit)
     offsets = [item.offset or 0 for item in problem.items]
     if max_breadth(problem) > capacity:
         return FitResult(None, True, 0, False)
@@ -76,12 +76,12 @@ def _minimise(search: CapacitySearch, best: BestOfGroup, allowance: WorkAllowanc
     run = CapacityQuestions(search, best, allowance)
     if search.refutes_at_once:
         run.find_bound()
-    nodes = 2 * len(search.group.items)
+    nodes, steps = 2 * len(search.group.items), STEPS
     while run.is_open():
         run.raise_bound(search.rules, nodes)
         if settings.halves:
-            run.lower_top(search.rules, nodes)
-        nodes *= 2
+            run.lower_top(search.rules, nodes, steps)
+        nodes, steps = nodes * search.growth, search.later_steps
     return run.visited
 
 

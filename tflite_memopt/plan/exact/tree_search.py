@@ -8,10 +8,11 @@ from functools import cached_property
 from math import gcd, lcm
 
 from ...graph.search_limit import WorkAllowance
-from ..compiled import Tables, code_for
+from ..compiled import Tables, code_for, zeros
 from ..problem import Item
 from . import tree
 from .group import ItemGroup, starts_of
+from .questions import STEPS, Steps
 from .run import SearchRun, run_in_chunks
 from .settings import TreeSettings
 from .tree import NODES, WORK
@@ -34,14 +35,25 @@ class TreeSearch:
         """See ``settings.ORDERINGS``."""
         return self.settings.orderings
 
+    @property
+    def growth(self) -> int:
+        """Orderings differ much: short runs of each are worth their while."""
+        return 2
+
+    @property
+    def later_steps(self) -> Steps:
+        """As in the first round."""
+        return STEPS
+
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
         code, pack = code_for(tree, self.settings.compiles)
         tables, switches = self._tables | {"order": self._orders[rule]}, self._switches
         data = code.TreeData(pack(tables) | switches | {"by_load": int(rule.startswith("T"))})
-        state = code.TreeState(pack(_state_tables(len(tables["size"]), len(tables["row_load"]), switches["reserve"])))
-        code.start(data, state, capacity)
         is_compiled = code is not tree
+        lengths = _state_lengths(len(tables["size"]), len(tables["row_load"]), switches["reserve"])
+        state = code.TreeState(zeros(lengths, is_compiled))
+        code.start(data, state, capacity)
         return run_in_chunks(
             lambda most, work: code.run(data, state, most, work),
             state,
@@ -106,8 +118,8 @@ def _ranks(items: Sequence[Item], ordering: str) -> list[int]:
     return [ranks[key] for key in keys]
 
 
-def _state_tables(items: int, rows: int, reserve: int) -> Tables:
+def _state_lengths(items: int, rows: int, reserve: int) -> dict[str, int]:
     lengths = dict.fromkeys(tree.TreeState.__annotations__, items + 1)
     lengths |= {"left": rows, "dirty": rows, "is_dirty": rows, "crossing": rows, "parts": 4 * items + 8, "registers": 8}
     lengths |= dict.fromkeys(("trail_kind", "trail_at", "trail_value"), 4 * reserve)
-    return {name: [0] * length for name, length in lengths.items()}
+    return lengths

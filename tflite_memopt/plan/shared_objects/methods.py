@@ -13,7 +13,7 @@ from .greedy import greedy
 from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
 from .greedy_by_size_improved import greedy_by_size_improved
-from .min_cost_flow import min_cost_flow
+from .min_cost_flow import MOST_ITEMS, min_cost_flow
 from .problem import Assignment, Items, ObjectStrategy, object_sizes
 
 STRATEGIES: Mapping[str, ObjectStrategy] = {
@@ -30,7 +30,10 @@ NAMES = (BEST, *STRATEGIES)
 
 
 def solve(items: Items, method: str = BEST) -> Assignment:
-    """Assign objects by a named strategy; the result is checked. Raises UsageError for an unknown name."""
+    """Assign objects by a named strategy; the result is checked. Raises UsageError for an unknown name.
+
+    The result's ``method`` says so where min_cost_flow left the items to greedy.
+    """
     if method == BEST:
         return min((solve(items, name) for name in BEST_OF), key=lambda found: found.total_bytes)
     if method not in STRATEGIES:
@@ -40,7 +43,14 @@ def solve(items: Items, method: str = BEST) -> Assignment:
     seconds = now() - started
     check_objects(items, objects)
     sizes, bound = object_sizes(items, objects), sum(positional_maxima(items))
-    return Assignment(objects, sizes, sum(sizes), bound, sum(sizes) == bound, method, seconds)
+    return Assignment(objects, sizes, sum(sizes), bound, sum(sizes) == bound, _as_run(method, items), seconds)
+
+
+def _as_run(method: str, items: Items) -> str:
+    """The name of a strategy, and what ran in its place."""
+    if method == "min_cost_flow" and len(items) > MOST_ITEMS:
+        return f"{method} (as greedy: more than {MOST_ITEMS:,} items)"
+    return method
 
 
 def to_json(assignment: Assignment) -> str:

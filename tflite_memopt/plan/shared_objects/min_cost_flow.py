@@ -17,13 +17,13 @@ from .greedy import greedy
 from .problem import Items
 
 _NEVER = 2**60
-_MOST_ITEMS = 2000
+MOST_ITEMS = 2000
 """The table of costs is quadratic: 64 MB at this size."""
 
 
 def min_cost_flow(items: Items) -> tuple[int, ...]:
     """Objects of items. O(n^3) worst case, a row of n costs at a time vectorised; above 2,000 items as ``greedy``."""
-    if len(items) > _MOST_ITEMS:
+    if len(items) > MOST_ITEMS:
         return greedy(items)
     previous = _cheapest_predecessors(_costs(items))
     object_of: dict[int, int] = {}

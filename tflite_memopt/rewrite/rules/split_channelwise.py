@@ -32,6 +32,7 @@ from ..channelwise import (
     run_on_parts,
 )
 from ..concatenation import CONCATENATION, channel_parts
+from ..fan_out import FanOut, FanOutOperand, fan_out
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
@@ -84,7 +85,9 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
     - a constant with channels (``[C]``, ``[1, 1, 1, C]``, full size): cut;
     - another concatenation whose parts have the same channels: its parts;
     - a computed vector of one value a channel, as in squeeze-and-excitation: taken apart by SPLIT_V, which only has to
-      copy ``C`` values, or nothing where the parts are ranges of its bytes.
+      copy ``C`` values, or nothing where the parts are ranges of its bytes;
+    - an image of full size that a convolution writes for this operator alone: the convolution makes the channels of
+      each part, from weights of its own (``fan_out.py``).
     """
     if tensor is None or not tensor.shape or tensor.shape[-1] == 1:
         return reader.shared(tensor)
@@ -100,7 +103,14 @@ def _elementwise_operand(reader: ChannelReader, tensor: Tensor | None) -> PartOp
             return GivenOperand([part.tensor for part in others])
     if tensor.dtype in _SPLIT_TYPES and prod(tensor.shape[:-1]) == 1 and not tensor.is_variable:
         return SplitOperand(tensor, reader.parts)
-    return None
+    return _made_in_parts(reader, tensor)
+
+
+def _made_in_parts(reader: ChannelReader, tensor: Tensor) -> PartOperand | None:
+    made = None if tensor.producer is None else fan_out(tensor.producer)
+    if not isinstance(made, FanOut) or len(tensor.uses) > 1 or reader.must_stay(tensor):
+        return None
+    return FanOutOperand(made, [part.channels for part in reader.parts])
 
 
 def _pool(reader: ChannelReader) -> ChannelSplit | str:

@@ -18,6 +18,7 @@ from ...ir.dtype import DType
 from ...ir.model import Tensor
 from ..channelwise import ChannelReader, ChannelSplit, channel_reader, run_on_parts
 from ..concatenation import CONCATENATION
+from ..constant_pieces import is_cuttable
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
@@ -34,20 +35,11 @@ def _check(match: Match) -> ChannelSplit | str | None:
     constants = match.anchor.inputs[1:]
     if len(constants) > 2 or reader.output.dtype not in _TYPES:
         return "its inputs, its outputs or its type are not those of the kernels"
+    channels = reader.output.shape[-1]
     cut = [found for tensor in constants if (found := reader.cut(tensor, axis=0)) is not None]
-    if len(cut) < len(constants) or not all(tensor is None or _is_cuttable(tensor, reader) for tensor in constants):
+    if len(cut) < len(constants) or not all(tensor is None or is_cuttable(tensor, 0, channels) for tensor in constants):
         return "its weights or its bias are no constants, or are quantised in another way than by output channel"
     return _reason_against_groups(reader, weights) or reader.split(reader.data(), *cut)
-
-
-def _is_cuttable(tensor: Tensor, reader: ChannelReader) -> bool:
-    """Whether its first axis is that of the output channels, and its scales are along that axis."""
-    channels, quantization = reader.output.shape[-1], tensor.quantization
-    if tensor.extras.get("sparsity") is not None or tensor.shape[:1] != (channels,):
-        return False
-    if quantization is None or quantization.scale.size <= 1:
-        return True
-    return quantization.axis == 0 and quantization.scale.size == channels and not quantization.extras.get("details")
 
 
 def _reason_against_groups(reader: ChannelReader, weights: Tensor) -> str | None:

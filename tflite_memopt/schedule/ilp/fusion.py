@@ -48,7 +48,7 @@ def fuse(problem: ScheduleProblem, max_size: int = MAX_SIZE) -> FusedProblem:
         found = _fusable(fused.problem, max_size)
         if not found:
             return fused
-        fused = _apply(fused, found)
+        fused = merged(fused, found)
 
 
 def _fusable(problem: ScheduleProblem, max_size: int) -> list[InnerOrder]:
@@ -93,8 +93,8 @@ def _first_fusable(
     return None
 
 
-def _apply(fused: FusedProblem, found: Iterable[InnerOrder]) -> FusedProblem:
-    """The problem with each set as one step."""
+def merged(fused: FusedProblem, found: Iterable[InnerOrder]) -> FusedProblem:
+    """The problem with each of some disjoint sets as one step."""
     groups = {inner.order[0]: inner for inner in found}
     absorbed = {v for inner in groups.values() for v in inner.order[1:]}
     heads = [v for v in range(len(fused.members)) if v not in absorbed]

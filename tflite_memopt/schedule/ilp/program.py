@@ -14,7 +14,7 @@ data, and reuse of dying inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -105,6 +105,22 @@ class IntegerProgram:
     def variables(self) -> int:
         """How many x and T there are: the paper's V of Table IV (kept tensors and savings need none)."""
         return sum(columns.end - columns.start for columns in (*self.ran, *self.stored.values()))
+
+    def columns_of(self, order: Sequence[int]) -> Iterator[tuple[int, float]]:
+        """The x of an order; the solver completes the rest."""
+        for place, v in enumerate(order):
+            ran = self.ran[v]
+            for step in range(ran.start, ran.end):
+                yield ran.at(step), float(place <= step)
+
+    def order_of(self, values: Sequence[float]) -> tuple[int, ...]:
+        """The order that a solution stands for: each operator runs at the step where its x turns to 1."""
+
+        def place(v: int) -> int:
+            ran = self.ran[v]
+            return ran.end - sum(round(values[ran.at(step)]) for step in range(ran.start, ran.end))
+
+        return tuple(sorted(range(len(self.ran)), key=place))
 
 
 def formulate(problem: ScheduleProblem, pruning: bool) -> IntegerProgram:

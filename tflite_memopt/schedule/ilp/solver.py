@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
-from typing import Any
+from typing import Any, Protocol
 
 from ...graph.search_limit import WorkAllowance
 from ..bounds import schedule_lower_bound
 from ..check import peak_of
 from ..problem import ScheduleProblem
-from .program import PEAK, IntegerProgram
+from .program import PEAK, Constraints, IntegerProgram
 
 ROUNDING = 0.4
 """Units by which numerical error may lift the solver's bound; the true bound is a whole number of units."""
@@ -26,10 +26,51 @@ class ProgramSolution:
     nodes: int
 
 
+class Program(Protocol):
+    """What the solver needs of a program: integer columns first, ``PEAK`` the first of them, in units of bytes."""
+
+    @property
+    def unit(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def rows(self) -> Constraints: ...
+
+    @property
+    def variables(self) -> int: ...
+
+    def columns_of(self, order: Sequence[int]) -> Iterator[tuple[int, float]]: ...
+
+    def order_of(self, values: Sequence[float]) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """What HiGHS says: the order of its best solution, if it has one, a bound of the objective in bytes, and nodes."""
+
+    order: tuple[int, ...] | None
+    bound: int
+    nodes: int
+    finished: bool
+
+
 def solve_program(
     problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int], seed: int, allowance: WorkAllowance
 ) -> ProgramSolution:
-    """Minimise the peak, from the order ``start`` on, as long as the allowance lasts.
+    """Minimise the peak, from the order ``start`` on, as long as the allowance lasts: see :func:`run_program`."""
+    floor = schedule_lower_bound(problem)
+    found = run_program(program, start, (floor, peak_of(problem, start)), seed, allowance)
+    known = [tuple(start), *([found.order] if found.order else [])]
+    best = min(known, key=lambda order: peak_of(problem, order))
+    return ProgramSolution(best, max(found.bound, floor), found.nodes)
+
+
+def run_program(
+    program: Program, start: Sequence[int], within: tuple[float, float], seed: int, allowance: WorkAllowance
+) -> ProgramRun:
+    """Run HiGHS, with the peak ``within`` two numbers of bytes.
 
     The work is columns, times the linear programs after which the solver looks at its limits. Deterministic but for the
     emergency stop: one thread, a ``seed``.
@@ -42,18 +83,18 @@ def solve_program(
             event.interrupt()
 
     highs.cbMipInterrupt += look
-    highs.passModel(_linear_program(problem, program, start))
-    known = dict(_columns_of(program, start))
+    highs.passModel(_linear_program(program, within))
+    known = dict(program.columns_of(start))
     highs.setSolution(len(known), list(known), list(known.values()))
     highs.run()
-    if highs.modelStatusToString(highs.getModelStatus()) == "Time limit reached":
+    status = highs.modelStatusToString(highs.getModelStatus())
+    if status == "Time limit reached":
         allowance.stopped_by_clock = True
     info, values = highs.getInfo(), highs.getSolution().col_value
-    found = [tuple(start), *([_order_of(program, values)] if values else [])]
     bound = info.mip_dual_bound
     proved = ceil(bound - ROUNDING) * program.unit if isfinite(bound) else 0
-    best = min(found, key=lambda order: peak_of(problem, order))
-    return ProgramSolution(best, max(proved, schedule_lower_bound(problem)), max(info.mip_node_count, 0))
+    order = program.order_of(values) if values else None
+    return ProgramRun(order, proved, max(info.mip_node_count, 0), status == "Optimal")
 
 
 def _highs(seed: int, seconds: float) -> Any:
@@ -76,8 +117,8 @@ def _highs(seed: int, seconds: float) -> Any:
     return highs
 
 
-def _linear_program(problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int]) -> Any:
-    """The program in HiGHS' form; the peak lies between the bound without search and the peak of ``start``."""
+def _linear_program(program: Program, within: tuple[float, float]) -> Any:
+    """The program in HiGHS' form."""
     import highspy
     import numpy as np
 
@@ -85,11 +126,7 @@ def _linear_program(problem: ScheduleProblem, program: IntegerProgram, start: Se
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = program.columns, len(rows.lower)
     lower, upper, cost = np.zeros(program.columns), np.ones(program.columns), np.zeros(program.columns)
-    cost[PEAK], lower[PEAK], upper[PEAK] = (
-        1,
-        ceil(schedule_lower_bound(problem) / unit),
-        peak_of(problem, start) // unit,
-    )
+    cost[PEAK], lower[PEAK], upper[PEAK] = 1, np.ceil(within[0] / unit), np.floor(within[1] / unit)
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, lower, upper
     lp.row_lower_, lp.row_upper_ = np.array(rows.lower, dtype=float), np.array(rows.upper, dtype=float)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -100,21 +137,3 @@ def _linear_program(problem: ScheduleProblem, program: IntegerProgram, start: Se
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger] * whole + [kinds.kContinuous] * (program.columns - whole)
     return lp
-
-
-def _columns_of(program: IntegerProgram, order: Sequence[int]) -> Iterator[tuple[int, float]]:
-    """The x of an order; the solver completes the rest."""
-    for place, v in enumerate(order):
-        ran = program.ran[v]
-        for step in range(ran.start, ran.end):
-            yield ran.at(step), float(place <= step)
-
-
-def _order_of(program: IntegerProgram, values: Sequence[float]) -> tuple[int, ...]:
-    """The order that a solution stands for: each operator runs at the step where its x turns to 1."""
-
-    def place(v: int) -> int:
-        ran = program.ran[v]
-        return ran.end - sum(round(values[ran.at(step)]) for step in range(ran.start, ran.end))
-
-    return tuple(sorted(range(len(program.ran)), key=place))

@@ -1,0 +1,104 @@
+"""Files of which an NPU runs a part, in the form that Vela writes: what its commands have addresses of stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tflite_memopt import Options, analyze, optimize
+from tflite_memopt.errors import EquivalenceError, ModelFormatError, UnsupportedModelError, UsageError
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, OpCode, Operator
+from tflite_memopt.memory.reading import read_planned
+
+UNPROVED = Options(verify=False)
+WORK = 2048
+"""Bytes that the NPU works in."""
+OFFSETS = {"image": 4096, "kept": 1024, "given": 0, "work": 0, "fast": 0, "made": 512, "sum": 8192, "y": 16384}
+"""As a compiler might write them: what the CPU alone has lies higher than it needs to."""
+
+
+def vela(code: str = "ethos-u", leave_out: str = "") -> Model:
+    """Operators of the CPU around one of the NPU; ``kept`` is alive while that runs, within the memory it works in.
+
+    image -> ABS -> kept -> NEG -> given -> ethos-u(work, fast) -> made -> ADD(kept, made) -> sum -> NEG -> y
+    """
+    b = ModelBuilder()
+    image = b.input("image", (1, 8, 8, 8))
+    kept, given, made, total, y = (b.tensor(name, (1, 8, 8, 8)) for name in ("kept", "given", "made", "sum", "y"))
+    work, fast = (b.tensor(name, (WORK,), DType.UINT8) for name in ("work", "fast"))
+    b.operator("ABS", (image,), (kept,))
+    b.operator("NEG", (kept,), (given,))
+    opcode = OpCode("CUSTOM", 1, code)
+    b.model.opcodes.append(opcode)
+    weights = [b.constant(name, np.arange(64, dtype=np.uint8)) for name in ("commands", "flash")]
+    options = np.asarray((1, 4, 1), np.uint8)
+    b.graph.add_operator(Operator(opcode, (*weights, work, fast, given), (made,), custom_options=options))
+    b.operator("ADD", (kept, made), (total,), "AddOptions")
+    b.operator("NEG", (total,), (y,))
+    model = b.finish(y)
+    places = {tensor: OFFSETS[tensor.name] for tensor in b.graph.tensors if tensor.name in OFFSETS}
+    offline_plan.attach(model, {tensor: at for tensor, at in places.items() if tensor.name != leave_out})
+    return model
+
+
+def placed(data: bytes) -> dict[str, int]:
+    planned = offline_plan.decode(read_model(data))
+    assert planned is not None
+    return {tensor.name: offset for tensor, offset in planned.items()}
+
+
+def test_what_the_npu_touches_stays_and_the_rest_is_planned_around_it() -> None:
+    data = write_model(vela())
+    result = optimize(data, UNPROVED)
+    after = placed(result.model)
+    for name in ("kept", "given", "work", "fast", "made"):
+        assert after[name] == OFFSETS[name]
+    assert result.report.before.arena_bytes == OFFSETS["y"] + 512
+    # The kernel's two arrays lie above the NPU's memory, the CPU's tensors in it, before and after it is used.
+    assert result.report.after.arena_bytes == WORK + 48 + 32
+    assert any("addresses in the arena" in each and "nothing is proved" in each for each in result.report.warnings)
+    assert {each.rule for each in result.report.refused} == {"rewrites", "cascade"}
+
+
+def test_graph_and_order_stay() -> None:
+    data = write_model(vela())
+    before, after = (read_model(each).main.operators for each in (data, optimize(data, UNPROVED).model))
+    assert [each.outputs[0].name for each in after] == [each.outputs[0].name for each in before]
+
+
+def test_no_result_is_written_unproved_unless_that_is_asked_for() -> None:
+    with pytest.raises(EquivalenceError, match="--no-verify writes the result unproved"):
+        optimize(write_model(vela()), Options(samples=1))
+
+
+def test_a_tensor_that_the_plan_leaves_to_tflm_is_kept_clear() -> None:
+    result = optimize(write_model(vela(leave_out="kept")), UNPROVED)
+    assert placed(result.model)["kept"] >= WORK
+
+
+def test_an_operand_without_an_offset_is_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match=r"no offset for its tensor 'work'.*Vela"):
+        read_planned(write_model(vela(leave_out="work")))
+
+
+def test_other_custom_operators_read_what_something_writes() -> None:
+    with pytest.raises(ModelFormatError, match="reads tensor 'work', which nothing writes"):
+        read_planned(write_model(vela("other")))
+
+
+def test_a_pin_elsewhere_is_refused() -> None:
+    with pytest.raises(UsageError, match="an NPU's commands have the tensor at 512"):
+        optimize(write_model(vela()), Options(verify=False, pins=(("made", 0),)))
+    kept = optimize(write_model(vela()), Options(verify=False, pins=(("made", 512),)))
+    assert placed(kept.model)["made"] == 512
+
+
+def test_the_figures_of_the_file_as_it_stands() -> None:
+    found = analyze(write_model(vela()))
+    assert found.memory.arena_bytes == OFFSETS["y"] + 512
+    assert found.memory.required_is_exact

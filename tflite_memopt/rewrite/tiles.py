@@ -1,0 +1,121 @@
+"""Channels in tiles, where stripes have done what they can: what is tiled, and into how many tiles.
+
+Tiles pay where a wide tensor binds that rows cannot cut. That is known once there are stripes, so this looks at the
+model in stripes: operators whose tiles would do away with a tensor that is alive at its peak are candidates. The
+numbers of tiles are compared on the model without stripes, by the peak around the candidates alone: elsewhere stripes
+change it. Whoever asked cuts the result into stripes anew, and lets the planner decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ..analysis.macs import model_macs
+from ..graph.search_limit import SearchLimit
+from ..ir.model import Model, Operator
+from ..ir.names import label
+from ..kernels.arena import arena_use
+from ..kernels.profile import KernelProfile
+from ..memory.cost import Cost
+from ..memory.layout import memory_layout
+from ..memory.schedule_problem import schedule_problem
+from ..memory.usage import operator_count
+from ..options import Options
+from ..schedule.memory_graph import memory_graph
+from ..schedule.methods import solve as solve_schedule
+from .fan_out import fan_out
+from .search import Site, SiteLimit, Start, TakenApart, search_tiles
+from .stage import allowed, pinned
+from .table import SPLITS
+
+TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
+"""Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
+_COSTS = 80
+"""Costs that one search may ask for."""
+_WORK = 0.02
+"""Part of its limit that the search for one order may use: equal tiles have very many orders that cost the same."""
+
+
+def find_tiles(
+    model: Model, striped: Model, profile: KernelProfile, options: Options, tiles: tuple[int, ...]
+) -> TakenApart:
+    """``model`` with channels in tiles that do away with what is alive where ``striped``, made of it, peaks.
+
+    ``tiles``: the numbers of tiles to compare, the smallest first. No sites where nothing gains. Neither model is
+    changed. The cost of the result is that around the candidates alone. Raises InterruptedSearch at Ctrl-C.
+    """
+    start = Start(model, SPLITS, allowed(options), pinned(options), {}, tiles)
+    names, focus = _candidates(start, _alive_at_peak(striped, profile, options))
+
+    def cost(each: Model) -> Cost:
+        return _cost_around(focus, known, each, profile, options)
+
+    known = {label(operator) for operator in model.main.operators}
+    return search_tiles(replace(start, names=names), cost, SiteLimit(_COSTS if names else 0, options.time_limit))
+
+
+def _candidates(start: Start, peak: Collection[str]) -> tuple[Mapping[int, str], frozenset[str]]:
+    """Operators whose tiles do away with a tensor of the peak: their names, by position.
+
+    And the names of all operators that write or read what goes.
+    """
+    names: dict[int, str] = {}
+    focus: set[str] = set()
+    operators = start.model.main.operators
+    for position, operator in enumerate(operators):
+        gone = _gone(start, position) if _is_whole_fan_out(operator) else set()
+        if gone & set(peak):
+            names[position] = label(operator)
+            focus |= {label(each) for each in operators if label(each) in gone or _reads(each, gone)}
+    return names, frozenset(focus)
+
+
+def _is_whole_fan_out(operator: Operator) -> bool:
+    """Whether it may be made in tiles: not what is a tile or another piece already."""
+    return not isinstance(fan_out(operator), str) and operator.outputs[0].origin is None
+
+
+def _gone(start: Start, position: int) -> set[str]:
+    """The names of computed tensors that are no more when an operator's channels are in tiles, as far as rules go."""
+    ways = (start.taken_apart((Site(position, is_exact, start.tiles[0]),)) for is_exact in (True, False))
+    before = _computed(start.model)
+    return set().union(*(before - _computed(made) for made, _ in ways))
+
+
+def _computed(model: Model) -> set[str]:
+    return {tensor.name for operator in model.main.operators for tensor in operator.outputs}
+
+
+def _reads(operator: Operator, names: Collection[str]) -> bool:
+    return any(tensor.name in names for tensor in operator.present_inputs())
+
+
+def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> set[str]:
+    """The names of the tensors that are alive at a peak of the best order."""
+    needs = _needs(model, profile, options)
+    order = [model.main.operators.index(operator) for operator in needs]
+    timeline = memory_layout(model, profile, order=order).timeline
+    peaks = [timeline.spans[each].start for each, need in needs.items() if need == max(needs.values())]
+    return {
+        tensor.name for tensor, life in timeline.tensors.items() if any(life.start <= at < life.end for at in peaks)
+    }
+
+
+def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Operator, int]:
+    """What is alive at each operator, in bytes, in the best order, which is that of the operators here."""
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    limit = SearchLimit(options.time_limit, options.seed, _WORK)
+    order = solve_schedule(problem, options.scheduler, limit).order
+    needs = memory_graph(problem).needs_along(order)
+    return {model.main.operators[at]: need for at, need in zip(order, needs, strict=True)}
+
+
+def _cost_around(
+    focus: Collection[str], known: Collection[str], model: Model, profile: KernelProfile, options: Options
+) -> Cost:
+    """The cost if the operators of the focus, and those that are new, were all that there is to the peak."""
+    needs = _needs(model, profile, options).items()
+    peak = max((need for each, need in needs if label(each) in focus or label(each) not in known), default=0)
+    need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
+    return Cost(need, peak, model_macs(model), operator_count(model))
