@@ -10,7 +10,7 @@ from tests.models import dense_model
 from tflite_memopt import Options, optimize
 from tflite_memopt.cascade.judge import stripe
 from tflite_memopt.cascade.predict import Aim, OptionFinder
-from tflite_memopt.cascade.select import BaseNeed, SelectionLimits
+from tflite_memopt.cascade.selection import BaseNeed, SelectionLimits
 from tflite_memopt.cascade.striped_region import MODES
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
