@@ -21,6 +21,7 @@ from ..memory.schedule_problem import schedule_problem
 from ..memory.together import join
 from ..memory.usage import operator_count
 from ..options import Options
+from ..plan.problem import PlanProblem
 from ..schedule.methods import solve as solve_schedule
 from .draft import Draft, DraftedOrder
 from .stop import EmergencyStop
@@ -51,6 +52,8 @@ class StripeJudge:
         )
         self._limit = SearchLimit(options.time_limit, options.seed)
         self._drafts: dict[Chosen, Draft] = {}
+        # Different regions can come to the same problem, such as those without a halo in two modes.
+        self._orders: dict[PlanProblem, DraftedOrder] = {}
 
     @property
     def drafts(self) -> Collection[Chosen]:
@@ -125,7 +128,10 @@ class StripeJudge:
         return memory_layout(model, self._profile, self._options.pins, order)
 
     def _order(self, layout: MemoryLayout) -> DraftedOrder:
-        return DraftedOrder(join(layout.problem, layout.groups).problem, self._options.planner)
+        problem = join(layout.problem, layout.groups).problem
+        if problem not in self._orders:
+            self._orders[problem] = DraftedOrder(problem, self._options.planner)
+        return self._orders[problem]
 
     def striped(self, chosen: Chosen) -> Model:
         """A copy with these regions in stripes. Raises InfeasibleError where they cannot be."""

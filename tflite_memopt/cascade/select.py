@@ -35,7 +35,7 @@ def selections(
     below: int,
     counts_run_time: bool = False,
 ) -> tuple[Selection, ...]:
-    """The selections that no other one beats in bound, tail, temporaries and MACs.
+    """The selections that no other one beats in bound, tail, temporaries, MACs and work.
 
     ``counts_run_time``: nor in operators. ``needs[s]``: a lower bound on the head while step s runs as it
     stands. Only those whose objective can be less than ``below`` bytes, the smallest bound first; the selection without
@@ -96,16 +96,17 @@ def _labels(problem: _Problem) -> list[Selection]:
 def _floors(problem: _Problem) -> list[Floors]:
     """For each step what a selection of those before it may add without ever coming to a limit.
 
-    Operators and work matter near the limit alone, and temporaries where they may exceed the head.
+    Operators matter near the limit alone, and temporaries where they may exceed the head. Work that is limited matters
+    anywhere, as MACs do: of selections with the same bytes the one with less work is often planned better.
     """
     limits, base, options = problem.limits, problem.base, problem.options
     operators = [limits.operators - most for most in _most(problem, lambda option: option.operators)]
-    work = [limits.work - most for most in _most(problem, lambda option: option.work)]
+    work = 0 if sum(option.work for option in options) > limits.work else limits.work
     if problem.counts_run_time:
-        operators = [0] * len(work)
+        operators = [0] * len(operators)
     hidden = least_heads(problem.needs, options)[0] + base.interface - base.temporaries if base.counts_tail else 0
     temporaries = [hidden - most for most in _most(problem, _whole_temporaries)]
-    return [Floors(*each) for each in zip(temporaries, operators, work, strict=True)]
+    return [Floors(*each, work) for each in zip(temporaries, operators, strict=True)]
 
 
 def _whole_temporaries(option: Option) -> int:
