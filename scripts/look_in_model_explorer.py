@@ -34,12 +34,18 @@ def address(model: Path, node_data: list[Path]) -> str:
 def wait_until_served() -> None:
     """Raises TimeoutError where nobody answers."""
     for _ in range(_SECONDS_TO_START):
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{PORT}").close()
+        if _is_served():
             return
-        except urllib.error.URLError:
-            time.sleep(1)
+        time.sleep(1)
     raise TimeoutError("Model Explorer does not answer")
+
+
+def _is_served() -> bool:
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{PORT}").close()
+    except urllib.error.URLError:
+        return False
+    return True
 
 
 def shown(page_address: str, chromium: str | None) -> str:
