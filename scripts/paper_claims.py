@@ -28,7 +28,8 @@ class Paper:
 class Rerun:
     """One claim: what their method gave here, as printed in the paper; what our default gave; and whether it holds.
 
-    ``value`` is the rerun as a number, where the published value is one. ``reason``: why it does not hold.
+    ``value`` is the rerun as a number, where the published value is one. ``reason``: why it does not hold; none where
+    it is that of the claim before.
     """
 
     key: str
@@ -64,8 +65,9 @@ def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[s
         yield row(*cells, "yes" if each.holds else "no")
     yield ""
     for each in reruns:
-        if each.reason:
-            yield f"**{paper.claims[each.key]['claim']}.** {each.reason}\n"
+        reason = each.reason or ("" if each.holds else "The reason is that of the claim before.")
+        if reason:
+            yield f"**{paper.claims[each.key]['claim']}.** {reason}\n"
     yield from tables
 
 

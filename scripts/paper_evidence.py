@@ -12,6 +12,7 @@ default of the tool.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -26,8 +27,8 @@ from paper_cascading import tables as cascading_tables
 from paper_cells import Cell, cell_models, measured, order_problem, over_time, rewritten
 from paper_claims import index, page, paper_named
 from paper_graphs import files_in
+from paper_ilp import Stages, stages
 from paper_ilp import measured as ilp_measured
-from paper_ilp import stages
 from paper_ilp_page import reruns as ilp_reruns
 from paper_ilp_page import tables as ilp_tables
 from paper_offsets import planned_networks
@@ -36,7 +37,7 @@ from paper_offsets import tables as offset_tables
 from paper_serenity import LEVELS, REWRITTEN, levels, random_orders
 from paper_serenity import reruns as serenity_reruns
 from paper_serenity import tables as serenity_tables
-from paper_serenity_why import experiments
+from paper_serenity_why import FORMS, experiments
 
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
@@ -75,11 +76,19 @@ def efficient_memory_management(sources: tuple[Path, ...], folder: Path) -> None
 @_PARTS
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each cell and method.")
 @click.option("--step-signatures", default=10_000, show_default=True, help="The paper's T, counted in signatures.")
+@click.option(
+    "--step-seconds", default=math.inf, help="T as printed, too; machines may then disagree.  [default: none]"
+)
 def serenity(
-    sources: tuple[Path, ...], folder: Path, parts: Path | None, time_limit: float, step_signatures: int
+    sources: tuple[Path, ...],
+    folder: Path,
+    parts: Path | None,
+    time_limit: float,
+    step_signatures: int,
+    step_seconds: float,
 ) -> None:
     """Orders of the cells of five networks, among SOURCES (files, or folders of .tflite)."""
-    limit, kept, step = SearchLimit(time_limit), KeptParts(parts), StepLimit(signatures=step_signatures)
+    limit, kept, step = SearchLimit(time_limit), KeptParts(parts), StepLimit(step_seconds, step_signatures)
     models = dict(cell_models(sources))
     cells = [
         Cell.from_json(kept.part(name.replace(" ", "_"), partial(_measured_cell, name, model, limit, step)))
@@ -92,6 +101,7 @@ def serenity(
     drawn = random_orders(order_problem(models["swiftnet A"]))
     why = experiments([order_problem(model) for name, model in models.items() if "randwire" in name], kept)
     options = f"--time-limit {time_limit:g} --step-signatures {step_signatures}"
+    options += f" --step-seconds {step_seconds:g}" if step_seconds < math.inf else ""
     lines = page(
         paper_named("serenity"),
         f"scripts/paper serenity {' '.join(map(named, sources))} {options}",
@@ -113,11 +123,16 @@ def _measured_cell(name: str, model: Model, limit: SearchLimit, step: StepLimit)
 def iterative_graph_optimization(sources: tuple[Path, ...], folder: Path, parts: Path | None, work: float) -> None:
     """Tables II to VI and Figure 9 on the paper's nine networks, among SOURCES (files, or folders of .tflite)."""
     name = "iterative_graph_optimization"
-    found = ilp_measured(sources, SearchLimit(work=work), KeptParts(parts))
-    forms = [stages(form) for form in ("vertex", "pairs", "gathered")]
+    kept = KeptParts(parts)
+    found = ilp_measured(sources, SearchLimit(work=work), kept)
+    forms = [Stages(**kept.part(f"stages_{form}", partial(_stages, form))) for form in FORMS]
     command = f"scripts/paper {name} {' '.join(map(named, sources))} --work {work:g}"
     lines = page(paper_named(name), command, ilp_reruns(found), list(ilp_tables(found, forms)))
     _write(folder, name, list(lines))
+
+
+def _stages(form: str) -> dict[str, Any]:
+    return asdict(stages(form))
 
 
 @cli.command("cascading_rfc")

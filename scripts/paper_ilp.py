@@ -20,6 +20,7 @@ from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.schedule.check import peak_of
+from tflite_memopt.schedule.hmcos.hierarchy import build_hierarchy
 from tflite_memopt.schedule.ilp.as_printed.fusion import fuse_as_printed
 from tflite_memopt.schedule.ilp.as_printed.method import PrintedParts, ilp_as_printed
 from tflite_memopt.schedule.ilp.as_printed.walk import order_from_outputs
@@ -183,17 +184,31 @@ def _timed(run: Callable[[], T]) -> tuple[T, float]:
 
 
 @dataclass(frozen=True)
-class Found:
-    """All that is measured, by their name of the network; ``steps``, ``naive`` and ``swept`` are runs of Algorithm 2.
+class ExactRuns:
+    """Algorithm 2 with the least peak of a part in place of a program: of the part with the peak, as printed; of every
+    part; and as printed on the naive partition.
+    """
 
-    ``parts``: k. ``algorithm``: with rows as printed, and with this project's. ``swept``: by k.
+    printed: Solved
+    every: Solved
+    naive: Solved
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that is measured, by their name of the network; ``algorithm`` to ``swept`` are runs of Algorithm 2.
+
+    ``sequences``: of HMCOS's graph before any group, and the same before folding. ``algorithm``: with rows as printed,
+    and with this project's; ``parts``: its k. ``exact``: by k from 1 on. ``steps``: Table IV's. ``swept``: the two of
+    ``algorithm`` by k from 2 on.
     """
 
     peaks: Mapping[str, Peaks]
     scales: Mapping[str, Scale]
+    sequences: Mapping[str, Sequence[int]]
     parts: Mapping[str, int]
     algorithm: Mapping[str, tuple[Solved, Solved]]
-    naive: Mapping[str, Solved]
+    exact: Mapping[str, Sequence[ExactRuns]]
     steps: Mapping[str, Mapping[str, Solved]]
     origin: Mapping[str, int]
     swept: Mapping[str, Sequence[tuple[Solved, Solved]]]
@@ -206,34 +221,51 @@ def measured(sources: Sequence[Path], limit: SearchLimit, kept: KeptParts) -> Fo
     wide = SearchLimit(limit.time_limit, limit.seed)
 
     def run(name: str, parts: PrintedParts) -> Solved:
-        key = f"{name}_{parts.partitions}" + "".join(
-            f"_{value:d}" for value in (parts.fusion, parts.pruning, parts.by_bytes, parts.as_printed)
-        )
-        return Solved(**kept.part(key, lambda: asdict(solved(name, plain[name], limit, parts))))
+        key = f"{name}_{parts.partitions}" + "".join(f"_{value:d}" for value in _switches(parts))
+        spend = wide if parts.exact else limit
+        return Solved(**kept.part(key, lambda: asdict(solved(name, plain[name], spend, parts))))
 
     def both(name: str, parts: int) -> tuple[Solved, Solved]:
         return run(name, PrintedParts(parts)), run(name, PrintedParts(parts, as_printed=False))
+
+    def exact(name: str, k: int) -> ExactRuns:
+        part = PrintedParts(k, exact=True)
+        every, naive = replace(part, everywhere=True), replace(part, by_bytes=False)
+        return ExactRuns(run(name, part), run(name, every), run(name, naive))
 
     scales = {name: Scale(**kept.part(f"{name}_scale", partial(_scale, *graphs[name]))) for name in plain}
     chosen = {name: -(-each.printed // PART_SIZE) for name, each in scales.items()}
     return Found(
         {name: Peaks(**kept.part(f"{name}_peaks", partial(_peaks, name, plain[name], wide))) for name in plain},
         scales,
+        {name: kept.part(f"{name}_sequences", partial(_sequences, *pair)) for name, pair in graphs.items()},
         chosen,
         {name: both(name, parts) for name, parts in chosen.items()},
-        {name: run(name, PrintedParts(parts, by_bytes=False, as_printed=False)) for name, parts in chosen.items()},
+        {name: [exact(name, k) for k in range(1, LARGEST + 1)] for name in plain},
         {
             name: {step: run(name, replace(parts, partitions=k)) for step, parts in STEPS.items()}
             for name, k in ABLATED.items()
         },
         {name: origin_variables(plain[name]) for name in ABLATED},
-        {name: [both(name, parts) for parts in range(2, LARGEST + 1)] for name in SWEPT},
+        {name: [both(name, k) for k in range(2, LARGEST + 1)] for name in SWEPT},
+    )
+
+
+def _switches(parts: PrintedParts) -> tuple[bool, ...]:
+    """What tells two runs with the same k apart."""
+    return (
+        *(parts.fusion, parts.pruning, parts.by_bytes, parts.as_printed),
+        *([parts.everywhere] if parts.exact else []),
     )
 
 
 def _peaks(name: str, problem: ScheduleProblem, limit: SearchLimit) -> dict[str, Any]:
     click.echo(f"{name}: orders", err=True)
     return asdict(peaks(problem, limit))
+
+
+def _sequences(*problems: ScheduleProblem) -> list[int]:
+    return [len(build_hierarchy(memory_graph(problem)).sequences) for problem in problems]
 
 
 def _scale(problem: ScheduleProblem, unfolded: ScheduleProblem) -> dict[str, Any]:

@@ -152,6 +152,18 @@ def test_what_cannot_be_run_by_rows_is_refused_with_the_reason(case: str) -> Non
     assert reason in way
 
 
+def test_a_reshape_is_refused_where_another_operator_reads_its_input() -> None:
+    b = ModelBuilder()
+    x = b.input("x", IMAGE)
+    y = b.reshape(x, (1, 8, 4, 8))
+    assert y.producer is not None
+    assert isinstance(row_by_row(y.producer), RowByRow)
+    b.softmax(x)
+    way = row_by_row(y.producer)
+    assert isinstance(way, str)
+    assert "another operator reads its input" in way
+
+
 def test_a_constant_in_a_channel_concat_is_refused() -> None:
     b = ModelBuilder()
     x, c = b.input("x", IMAGE, DType.FLOAT32), b.constant("c", np.ones(IMAGE, np.float32))

@@ -139,5 +139,19 @@ def test_algorithm_2_gives_an_order_and_the_optimum_where_it_cuts_and_fuses_noth
     problem = plain(drawn)
     for parts in (PrintedParts(2), PrintedParts(3, by_bytes=False), PrintedParts(2, as_printed=False)):
         check_order(problem, ilp_as_printed(problem, SearchLimit(), parts).answer.order)
-    whole = ilp_as_printed(problem, SearchLimit(), PrintedParts(1, fusion=False))
-    assert peak_of(problem, whole.answer.order) == brute_force(problem)
+    for exact in (False, True):
+        whole = ilp_as_printed(problem, SearchLimit(), PrintedParts(1, fusion=False, exact=exact))
+        assert whole.finished
+        assert peak_of(problem, whole.answer.order) == brute_force(problem)
+    one, every = (PrintedParts(2, exact=True, everywhere=everywhere) for everywhere in (False, True))
+    assert _peak(problem, every) <= _peak(problem, one)
+
+
+def _peak(problem: ScheduleProblem, parts: PrintedParts) -> int:
+    return peak_of(problem, ilp_as_printed(problem, SearchLimit(), parts).answer.order)
+
+
+def test_a_program_that_is_too_large_is_not_run() -> None:
+    found = ilp_as_printed(RESIDUAL, SearchLimit(), PrintedParts(1, fusion=False, most_variables=3))
+    assert found.too_large
+    assert found.variables > (3,)

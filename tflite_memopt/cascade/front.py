@@ -23,7 +23,7 @@ from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen, stripe
 from .orders import promising_orders
-from .search import Cascaded, use_of
+from .search import Cascaded, standing_use, use_of
 from .stop import EmergencyStop
 from .upright import upright
 
@@ -106,6 +106,7 @@ class FrontSearch:
         """The best of each limit, as a recipe; of equal ones the first."""
         best: dict[FrontLimit, tuple[int, Chosen]] = {}
         said = set()
+        yield from self._standing()
         for number, limit in enumerate(self._grid if self._searches else ()):
             known = min((best[each] for each in _just_below(limit, best)), key=self._price, default=(0, ()))
             share = number / len(self._grid)
@@ -120,6 +121,12 @@ class FrontSearch:
             if known[1] and known not in said:
                 said.add(known)
                 yield limit, self._recipe(*known)
+
+    def _standing(self) -> Iterator[tuple[FrontLimit, StripeRecipe]]:
+        """The model with its sequences along rows and no stripes: reshapes are left out."""
+        for search, form in zip(self._searches, self._forms, strict=True):
+            if form[1] and self._grid:
+                yield self._grid[0], StripeRecipe(*form, (), (standing_use(search.model),), self._kept)
 
     def _other_orders(self, own: Model, profile: KernelProfile) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:

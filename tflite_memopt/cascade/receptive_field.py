@@ -265,6 +265,8 @@ def _reshaped(operator: Operator) -> RowByRow | str:
         return "it does not keep rows"
     if len(operator.inputs) < 2 or integers(operator.inputs[1]) is None:
         return "its shape is no constant operand"
+    if len(source.uses) > 1:
+        return "another operator reads its input, too: the two would be alive as one, which no table of rows counts"
     rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
     return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(1))
 

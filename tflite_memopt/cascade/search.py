@@ -125,8 +125,7 @@ class _Cascading:
         model, saved = self._own.model, self._given_cost.need - self._unstriped.need
         if model is self._given or self._unstriped == self._given_cost:
             return Cascaded(self._given, (), refused)
-        uses = RewriteUse(_UPRIGHT, tuple(map(label, _sequences_in(model))), "exact", saved)
-        return Cascaded(model, (uses,), refused)
+        return Cascaded(model, (standing_use(model, saved),), refused)
 
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
@@ -178,10 +177,11 @@ class _Cascading:
         return Refusal(_RULE, label(operator), reason)
 
 
-def _sequences_in(model: Model) -> list[Operator]:
-    """The operators whose output is a sequence that stands."""
+def standing_use(model: Model, saved: int = 0) -> RewriteUse:
+    """What is said of a model whose sequences stand: the operators that make them."""
     shapes = ((operator, operator.outputs[0].shape) for operator in model.main.operators if operator.outputs)
-    return [operator for operator, shape in shapes if len(shape) == 4 and shape[:3:2] == (1, 1) and shape[1] > 1]
+    made = [operator for operator, shape in shapes if len(shape) == 4 and shape[:3:2] == (1, 1) and shape[1] > 1]
+    return RewriteUse(_UPRIGHT, tuple(map(label, made)), "exact", saved)
 
 
 def use_of(model: Model, each: StripedRegion, saved: int = 0) -> RewriteUse:

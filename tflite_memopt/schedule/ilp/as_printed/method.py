@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from ....graph.bit_sets import set_of
 from ....graph.search_limit import SearchLimit, WorkAllowance
+from ...best_first.method import best_first as solve_best_first
+from ...bounds import schedule_lower_bound
 from ...check import peak_of
 from ...memory_graph import MemoryGraph, memory_graph
 from ...problem import ScheduleAnswer, ScheduleProblem
@@ -33,6 +35,8 @@ class PrintedParts:
     """Which steps are on. ``partitions`` is k. ``by_bytes``: the memory-aware partition, else the naive one.
 
     ``as_printed``: rows as printed; else this project's rows in the same place (``ilp/program.py``), all else alike.
+    ``exact``: neither, but the least peak of the part by best_first, which sets the method apart from the solver.
+    ``everywhere``: not in the part with the peak alone, but in all: what the cuts leave.
     A program with more than ``most_variables``, counted as printed, is not run: its part keeps its order.
     """
 
@@ -41,6 +45,8 @@ class PrintedParts:
     pruning: bool = True
     by_bytes: bool = True
     as_printed: bool = True
+    exact: bool = False
+    everywhere: bool = False
     most_variables: int = 4_000
 
 
@@ -77,7 +83,7 @@ def ilp_as_printed(problem: ScheduleProblem, limit: SearchLimit, parts: PrintedP
         len(fused.members),
         tuple(len(each.order) for each in solved),
         tuple(each.variables for each in solved),
-        all(each.finished for each in solved),
+        all(each.finished for each in found),
         any(each.too_large for each in solved),
     )
 
@@ -100,8 +106,12 @@ def _ordered(
 ) -> _Ordered:
     """By the program where a peaking operator is in the part, else in reverse post-order."""
     start = order_from_outputs(memory_graph(part.problem))
-    if not set_of(part.operators) & peaking or len(start) < 2:
+    if not (parts.everywhere or set_of(part.operators) & peaking) or len(start) < 2:
         return _Ordered(part.in_whole(start))
+    if parts.exact:
+        answer = solve_best_first(part.problem, limit)
+        bound = max(answer.lower_bound, schedule_lower_bound(part.problem))
+        return _Ordered(part.in_whole(answer.order), finished=bound == peak_of(part.problem, answer.order))
     variables = variables_as_printed(part.problem, parts.pruning)
     if variables > parts.most_variables:
         return _Ordered(part.in_whole(start), variables, finished=False, too_large=True)
