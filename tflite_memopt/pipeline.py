@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .analysis.macs import model_macs
+from .cascade.rounds import limits_at
 from .cascade.search import Cascaded, cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
@@ -34,6 +35,7 @@ from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed, miscomputed
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
+from .memory.work import model_work
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
@@ -261,8 +263,11 @@ def _with_fewer_operators(
     run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
 ) -> Cascaded:
     """The model in stripes, with what the rules for it save, within the limit on computation."""
-    most = int(model_macs(rewritten.model) * (1 + options.max_extra_macs)) if options.rewrite else 0
-    found = after_stripes(cascaded.model, run.profile, options, most)
+    if not options.rewrite:
+        return cascaded
+    macs, work = model_macs(rewritten.model), model_work(rewritten.model, run.profile.prices)
+    most = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
+    found = after_stripes(cascaded.model, run.profile, options, macs + most.macs, work + most.work)
     if found is None or not _fits_every_library(found[0], before, run.profile, options):
         return cascaded
     return replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1]))

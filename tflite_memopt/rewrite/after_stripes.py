@@ -13,6 +13,7 @@ from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.cost import cost_of
+from ..memory.work import model_work
 from ..options import Options
 from .driver import Driver
 from .stage import pinned
@@ -20,17 +21,17 @@ from .table import AFTER_STRIPES
 
 
 def after_stripes(
-    model: Model, profile: KernelProfile, options: Options, most_macs: int
+    model: Model, profile: KernelProfile, options: Options, most_macs: int, most_work: int
 ) -> tuple[Model, RewriteUse] | None:
     """A copy of a model in stripes with these rules applied, if it costs less; None where it does not.
 
-    ``most_macs``: the most multiply-accumulates that it may have.
+    ``most_macs``: the most multiply-accumulates that it may have; ``most_work``: instructions, as estimated.
     """
     made = copy_model(model)
     driver = Driver(made, pinned=pinned(options))
     for operator in list(made.main.operators):
         driver.apply_at(AFTER_STRIPES, made.main, operator)
-    if not driver.applied or model_macs(made) > most_macs:
+    if not driver.applied or model_macs(made) > most_macs or model_work(made, profile.prices) > most_work:
         return None
     drop_dead_tensors(made)
     costs = [cost_of(each, profile, options, options.time_limit) for each in (model, made)]
