@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from .cascade.front import FrontLimit, FrontSearch, StripeRecipe, grid_of
-from .cascade.search import Cascaded, cascade
+from .cascade.search import cascade
 from .equivalence.proof import infer_shapes
 from .io import offline_plan, plan_label
 from .io.files import load
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import OUT_OF_TIME
+from .ir.change import OUT_OF_TIME, Changed
 from .ir.copying import copy_model
 from .ir.model import Model
 from .kernels.profile import KernelProfile
@@ -28,7 +28,7 @@ from .options import OBJECTIVES, Options
 from .report.build import ModelFacts, facts_of
 from .report.exploration import chosen_of, flags_of, front_of
 from .report.model import Exploration, FrontPoint
-from .rewrite.stage import Rewritten, rewrite
+from .rewrite.stage import rewrite
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -44,14 +44,14 @@ class Way:
     options: Options
     recipe: StripeRecipe | None
 
-    def rewrite(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Rewritten:
+    def rewrite(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
         """As it was done for the point, unless the options no longer permit it."""
         return rewrite(model, profile, replace(self.options, rewrite=options.rewrite), progress)
 
-    def cascade(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Cascaded:
+    def cascade(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
         """The stripes of the point; where the options no longer permit them, what a search finds."""
         if self.recipe is None or not options.rewrite or not options.cascade:
-            return Cascaded(model, (), ())
+            return Changed(model, (), ())
         if self.recipe.has_loops and not options.loops:
             return cascade(model, profile, options, progress)
         return self.recipe.applied(model)

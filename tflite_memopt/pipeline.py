@@ -6,20 +6,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .analysis.macs import model_macs
 from .cascade.rounds import limits_at
-from .cascade.search import Cascaded, cascade
+from .cascade.search import cascade
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
-from .graph.interrupted_search import InterruptedSearch
 from .io import offline_plan, plan_label
 from .io.files import load
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
+from .ir.change import INFERRED_SHAPES, Changed, RewriteUse, loosest
 from .ir.check import check_model
 from .ir.model import Model
 from .ir.npu import NPU_HAS_ADDRESSES, has_npu
@@ -27,7 +25,6 @@ from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
-from .memory.cost import Cost, cost_of, estimate_of
 from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
 from .memory.label import attach_plan
@@ -35,17 +32,15 @@ from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed, miscomputed
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
-from .memory.work import model_work
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
-from .rewrite.after_stripes import after_stripes
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
-from .rewrite.stage import Rewritten, rewrite, site_use
-from .rewrite.tiles import TILES, find_tiles
+from .rewrite.stage import rewrite
+from .rewrite.tile_search import TileSearch
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -66,8 +61,8 @@ class Stages:
     ``has_tiles``: whether channels in tiles are looked for once there are stripes.
     """
 
-    rewrite: Callable[[Model, KernelProfile, Options, Progress], Rewritten]
-    cascade: Callable[[Model, KernelProfile, Options, Progress], Cascaded]
+    rewrite: Callable[[Model, KernelProfile, Options, Progress], Changed]
+    cascade: Callable[[Model, KernelProfile, Options, Progress], Changed]
     has_tiles: bool = False
 
 
@@ -179,8 +174,8 @@ class _Shaped:
 
     model: Model
     unplanned: bytes
-    rewritten: Rewritten
-    cascaded: Cascaded
+    rewritten: Changed
+    cascaded: Changed
     arrangement: Arrangement
     arenas: dict[str, int]
     is_no_worse: bool
@@ -205,7 +200,9 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         plain = rewritten
         if run.stages.has_tiles and options.rewrite:
             (rewritten, cascaded), options = interruption.during(
-                "the search for tiles", options, lambda each: _with_tiles(run, plain, cascaded, each, before)
+                "the search for tiles",
+                options,
+                lambda each: _tile_search(run, each, before).run(plain, cascaded),
             )
             unplanned = unplanned if rewritten is plain else write_model(rewritten.model)
         model = cascaded.model
@@ -235,89 +232,14 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
     return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
 
 
-_ROUNDS = 4
-"""How often more channels are made in tiles, at most: each time tiles have moved the peak."""
-_Needs = Mapping[str, LibraryNeed] | None
+def _tile_search(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> TileSearch:
+    """The search for channels in tiles, within the limits on computation that stripes have."""
 
+    def most(macs: int, work: int) -> tuple[int, int]:
+        more = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
+        return macs + more.macs, work + more.work
 
-def _with_tiles(
-    run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
-) -> tuple[Rewritten, Cascaded]:
-    """The same two, or both with channels in tiles where that lowers the cost of the model in stripes.
-
-    Raises InterruptedSearch at Ctrl-C.
-    """
-    best = rewritten, cascaded
-    try:
-        for _ in range(_ROUNDS if options.rewrite else 0):
-            found = _with_more_tiles(run, *best, options, before)
-            if found is None:
-                break
-            best = found
-        return best[0], _with_fewer_operators(run, *best, options, before)
-    except KeyboardInterrupt as stopped:
-        raise InterruptedSearch(lambda: best) from stopped
-
-
-def _with_fewer_operators(
-    run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
-) -> Cascaded:
-    """The model in stripes, with what the rules for it save, within the limit on computation."""
-    if not options.rewrite:
-        return cascaded
-    macs, work = model_macs(rewritten.model), model_work(rewritten.model, run.profile.prices)
-    most = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
-    found = after_stripes(cascaded.model, run.profile, options, macs + most.macs, work + most.work)
-    if found is None or not _fits_every_library(found[0], before, run.profile, options):
-        return cascaded
-    return replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1]))
-
-
-def _with_more_tiles(
-    run: _Setting, rewritten: Rewritten, cascaded: Cascaded, options: Options, before: _Needs
-) -> tuple[Rewritten, Cascaded] | None:
-    """Both with tiles where the model in stripes peaks; None where that costs more, or makes a library need more."""
-    profile = run.profile
-    cost = cost_of(cascaded.model, profile, options, options.time_limit)
-    if options.budget is not None and cost.need <= options.budget:
-        return None
-    run.progress("looking for channels to make in tiles")
-    # Where the model peaks in stripes; and without, since tiles alone may need less than stripes do.
-    for model in [cascaded.model, rewritten.model][: 2 if cascaded.uses else 1]:
-        found = _tiled_at_peak(run, rewritten, model, cost, options, before)
-        if found is not None:
-            return found
-    return None
-
-
-def _tiled_at_peak(
-    run: _Setting, rewritten: Rewritten, model: Model, cost: Cost, options: Options, before: _Needs
-) -> tuple[Rewritten, Cascaded] | None:
-    """The rewritten model with tiles where ``model`` peaks, and that in stripes; None where it costs no less."""
-    profile = run.profile
-    for tiles in TILES:
-        found = find_tiles(rewritten.model, model, profile, options, tiles)
-        least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
-        if not found.sites or least.need >= cost.need:
-            return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
-        other = run.stages.cascade(found.model, profile, options, run.progress)
-        then = cost_of(other.model, profile, options, options.time_limit)
-        if not then < cost:
-            return None
-        if _fits_every_library(other.model, before, profile, options):
-            # What one of several saves is not measured.
-            saved = cost.need - then.need if len(found.sites) == 1 else 0
-            uses = (replace(site_use(site), saved_bytes=saved) for site in found.sites)
-            return replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)), other
-    return None
-
-
-def _fits_every_library(model: Model, before: _Needs, profile: KernelProfile, options: Options) -> bool:
-    """Whether there is a place for all tensors that makes no library need more than ``before``."""
-    if before is None:
-        return True
-    found = arrange(model, profile, options)
-    return placement_for_every_library(model, found, before, profile, options) is not None
+    return TileSearch(run.profile, run.stages.cascade, options, before, most, run.progress)
 
 
 def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Proof]:

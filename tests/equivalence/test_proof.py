@@ -24,14 +24,13 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
-from tflite_memopt.ir.change import Exactness, RewriteUse, loosest
+from tflite_memopt.ir.change import Changed, Exactness, RewriteUse, loosest
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.rewrite.boundary import take_integers
 from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.stage import Rewritten
 from tflite_memopt.rewrite.table import CLEAN_UP
 
 BOTH = Options(runtimes=("litert", "tflm"), samples=4, cascade=False)
@@ -142,10 +141,10 @@ def test_a_rewritten_model_that_no_longer_runs_is_an_error() -> None:
         prove(Subject(write_model(mobile_chain()), bad, bad, "approximates"), LITERT, quiet)
 
 
-def rewriting(change: Callable[[Model], Any], exactness: Exactness) -> Callable[..., Rewritten]:
-    def rewrite(model: Model, *_: object) -> Rewritten:
+def rewriting(change: Callable[[Model], Any], exactness: Exactness) -> Callable[..., Changed]:
+    def rewrite(model: Model, *_: object) -> Changed:
         change(model)
-        return Rewritten(model, (RewriteUse("test", ("conv4",), exactness, 0),), ())
+        return Changed(model, (RewriteUse("test", ("conv4",), exactness, 0),), ())
 
     return rewrite
 

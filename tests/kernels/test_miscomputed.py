@@ -10,7 +10,6 @@ import pytest
 from tests.device.runners import runner
 from tflite_memopt import Options, optimize, pipeline
 from tflite_memopt.cascade.predict import Aim, OptionFinder
-from tflite_memopt.cascade.search import Cascaded
 from tflite_memopt.cascade.selection import BaseNeed, SelectionLimits
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.equivalence.adapter import RunJob
@@ -19,6 +18,7 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_tensor
+from tflite_memopt.ir.change import Changed
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.kernels.profiles import profile_named
@@ -95,10 +95,10 @@ def test_no_region_holds_what_one_row_would_make_wrong(kernels: str, stride: int
 
 
 def test_a_stage_that_leads_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def striped(model: Model, profile: object, options: Options, *_: object) -> Cascaded:
+    def striped(model: Model, profile: object, options: Options, *_: object) -> Changed:
         if options.cascade:
             apply_stripes(model, [StripedRegion(0, 2, tuple(range(1, 9)), *MODES[0])])
-        return Cascaded(model, (), ())
+        return Changed(model, (), ())
 
     monkeypatch.setattr(pipeline, "cascade", striped)
     data = write_model(tall(2))

@@ -12,7 +12,7 @@ from itertools import product
 
 from ..analysis.bounds import io_lower_bound
 from ..graph.search_limit import SearchLimit
-from ..ir.change import RewriteUse
+from ..ir.change import Changed, RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model
 from ..ir.npu import has_npu
@@ -23,7 +23,7 @@ from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen, stripe
 from .orders import promising_orders
-from .search import Cascaded, standing_use, use_of
+from .search import standing_use, use_of
 from .stop import EmergencyStop
 from .upright import upright
 
@@ -58,10 +58,10 @@ class StripeRecipe:
         """Whether any region is a loop."""
         return any(region.form != "unrolled" for region in self.regions)
 
-    def applied(self, model: Model) -> Cascaded:
+    def applied(self, model: Model) -> Changed:
         """A copy of the model in stripes. Raises InfeasibleError where it is not the model that was searched."""
         copied = _arranged(model, self.order, self.is_upright, self.kept)
-        return Cascaded(stripe(copied, self.regions), self.uses, ())
+        return Changed(stripe(copied, self.regions), self.uses, ())
 
 
 def grid_of(options: Options) -> tuple[FrontLimit, ...]:

@@ -7,12 +7,11 @@ emergency stop, and the report says so when it struck.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ..analysis.bounds import io_lower_bound
 from ..graph.interrupted_search import InterruptedSearch
 from ..graph.search_limit import SearchLimit
-from ..ir.change import OUT_OF_TIME, Refusal, RewriteUse
+from ..ir.change import OUT_OF_TIME, Changed, Refusal, RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
@@ -37,25 +36,16 @@ _SAID = 10
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Cascaded:
-    """The model to order and plan, what was done to it, and what was not for which reason."""
-
-    model: Model
-    uses: tuple[RewriteUse, ...]
-    refused: tuple[Refusal, ...]
-
-
-def cascade(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Cascaded:
+def cascade(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
     """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
 
     ``model`` itself is returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at
     Ctrl-C.
     """
     if not options.cascade or not model.main.operators:
-        return Cascaded(model, (), ())
+        return Changed(model, (), ())
     if has_npu(model):
-        return Cascaded(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
+        return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
     cascading = _Cascading(model, profile, options, progress)
     try:
         return cascading.run()
@@ -78,7 +68,7 @@ class _Cascading:
         self._own = StripeSearch(model, profile, options, self._stop, self._unstriped)
         self._searches = [self._own]
 
-    def run(self) -> Cascaded:
+    def run(self) -> Changed:
         """Search the model's own order, and others in which more regions are intervals."""
         model = self._own.model
         if self._unstriped.head <= io_lower_bound(model) or self._own.is_enough(self._unstriped):
@@ -101,9 +91,9 @@ class _Cascading:
         refused = (*self._summary(searches, search, chosen), *_refusals(search, chosen))
         if not chosen:
             return self._uncut(refused)
-        return Cascaded(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
+        return Changed(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
 
-    def best_so_far(self) -> Cascaded:
+    def best_so_far(self) -> Changed:
         """The best that has been planned, if only as a draft: its full plan is no worse."""
         found = [(search.judge.best_so_far(), number) for number, search in enumerate(self._searches)]
         (_, chosen), number = min(found)
@@ -111,7 +101,7 @@ class _Cascading:
         if not chosen:
             return self._uncut(())
         uses = tuple(use_of(search.model, each) for each in chosen)
-        return Cascaded(search.judge.striped(chosen), uses, (Refusal(_RULE, "the search", "interrupted"),))
+        return Changed(search.judge.striped(chosen), uses, (Refusal(_RULE, "the search", "interrupted"),))
 
     def _ordered(self, model: Model) -> Cost:
         """Put the model in the order that it would have without stripes; what it costs then."""
@@ -120,12 +110,12 @@ class _Cascading:
         memory = placement.memory
         return Cost(needed_bytes(memory, self._options), memory.arena_bytes, memory.macs, memory.operators)
 
-    def _uncut(self, refused: tuple[Refusal, ...]) -> Cascaded:
+    def _uncut(self, refused: tuple[Refusal, ...]) -> Changed:
         """The model without stripes, its sequences standing where that alone costs less: it leaves reshapes out."""
         model, saved = self._own.model, self._given_cost.need - self._unstriped.need
         if model is self._given or self._unstriped == self._given_cost:
-            return Cascaded(self._given, (), refused)
-        return Cascaded(model, (standing_use(model, saved),), refused)
+            return Changed(self._given, (), refused)
+        return Changed(model, (standing_use(model, saved),), refused)
 
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from .model import Model
+
 Exactness = Literal["exact", "reassociates", "approximates"]
 EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
 """From the strictest: the same bits; the same sums in another order (float); a requantised value more (integers)."""
@@ -37,6 +39,15 @@ class Refusal:
     rule: str
     operator: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The model that a stage hands on, what was done to it, and what was not for which reason."""
+
+    model: Model
+    uses: tuple[RewriteUse, ...]
+    refused: tuple[Refusal, ...]
 
 
 def loosest(found: Iterable[Exactness]) -> Exactness:

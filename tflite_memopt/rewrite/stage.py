@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import groupby
 
 from ..graph.interrupted_search import InterruptedSearch
-from ..ir.change import BOUNDARY, EXACTNESS, Exactness, Refusal, RewriteUse, loosest
+from ..ir.change import BOUNDARY, EXACTNESS, Changed, Exactness, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
@@ -24,35 +23,26 @@ _COSTS = 500
 """Costs that the search for concatenations may ask for."""
 
 
-@dataclass(frozen=True)
-class Rewritten:
-    """The model to order and plan, what was done to it, and what was not for which reason."""
-
-    model: Model
-    uses: tuple[RewriteUse, ...]
-    refused: tuple[Refusal, ...]
-
-
-def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Rewritten:
+def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Changed:
     """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
 
     Raises InterruptedSearch at Ctrl-C in the search.
     """
     if has_npu(model):
-        return Rewritten(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
-    cleaned = _clean_up(model, options) if options.rewrite else Rewritten(model, (), ())
+        return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
+    cleaned = _clean_up(model, options) if options.rewrite else Changed(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
     uses = (*cleaned.uses, *dropped, *boundary.uses)
     refused = (*cleaned.refused, *boundary.refused)
     if not options.rewrite:
-        return Rewritten(model, uses, refused)
+        return Changed(model, uses, refused)
     progress("looking for concatenations to take apart")
 
-    def with_the_rest(found: TakenApart) -> Rewritten:
+    def with_the_rest(found: TakenApart) -> Changed:
         sites = tuple(site_use(site) for site in found.sites)
-        return Rewritten(found.model, (*uses, *sites), (*refused, *found.refused))
+        return Changed(found.model, (*uses, *sites), (*refused, *found.refused))
 
     try:
         return with_the_rest(_confirmed(model, _search(model, profile, options), profile, options))
@@ -85,13 +75,13 @@ def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options:
     return TakenApart(model, costs[0], (), (*found.refused, *refused))
 
 
-def _boundary(model: Model, options: Options) -> Rewritten:
+def _boundary(model: Model, options: Options) -> Changed:
     if options.io == "keep":
-        return Rewritten(model, (), ())
+        return Changed(model, (), ())
     done = take_integers(model)
     drop_dead_tensors(model)
     uses = (RewriteUse(BOUNDARY, done.changed, "exact", 0),) if done.changed else ()
-    return Rewritten(model, uses, done.refused)
+    return Changed(model, uses, done.refused)
 
 
 def allowed(options: Options) -> tuple[Exactness, ...]:
@@ -104,7 +94,7 @@ def pinned(options: Options) -> tuple[str, ...]:
     return tuple(name for name, _ in options.pins)
 
 
-def _clean_up(model: Model, options: Options) -> Rewritten:
+def _clean_up(model: Model, options: Options) -> Changed:
     driver = Driver(model, pinned=pinned(options))
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)
@@ -112,7 +102,7 @@ def _clean_up(model: Model, options: Options) -> Rewritten:
     shared = share_constants(model)
     if shared:
         uses = (*uses, RewriteUse("share_constants", tuple(tensor.name for tensor in shared), "exact", 0))
-    return Rewritten(model, uses, tuple(driver.refused.values()))
+    return Changed(model, uses, tuple(driver.refused.values()))
 
 
 def site_use(site: SiteUse) -> RewriteUse:
