@@ -157,7 +157,7 @@ class LiveBytes:
             self._start(rows)
         if _may_be_view(rows):
             self.regular &= self.cuts.sums(rows.has_job & (rows.computed.count == 1)) == 0
-        if _reads_one_twice(rows):
+        if _reads_one_twice(rows) or rows.operator.name == "PRELU":
             self.regular[:] = False  # what it saves by lying on its operand is not what the table says
         steps = self._steps(rows, figures)
         table.add(steps.run, steps.run + 1, figures.scratch)
