@@ -128,7 +128,7 @@ def test_exactly_the_operators_that_are_used() -> None:
 
 
 def test_larger_structures_take_more(tmp_path: Path) -> None:
-    """32 bytes for each of two tensors between, and two that the operator makes and reads; 12 for it; up to 16 twice."""
+    """32 bytes for each tensor outside, and for what the operator reads and makes; 12 for it; rounded up."""
     text = generate(write_model(dense_model()))["arena.h"].decode()
     (more,) = re.findall(r"kLargerStructures = ForThisCompiler\((\d+), ", text)
     operators, tensors = len(dense_model().main.operators), 2 + 4
