@@ -41,7 +41,7 @@ class ScriptedSearch:
 
 def questions(answer: Callable[[int], int], bound: int, top: int) -> tuple[CapacityQuestions, ScriptedSearch]:
     search = ScriptedSearch(answer)
-    return CapacityQuestions(search, BestOfGroup((), top, bound), WorkAllowance(10**6, SearchLimit())), search
+    return CapacityQuestions(search, BestOfGroup(top, bound), WorkAllowance(10**6, SearchLimit())), search
 
 
 def test_a_bound_that_is_far_too_low_does_not_creep() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...graph.search_limit import WorkAllowance
 from .run import CapacitySearch, SearchRun
@@ -18,11 +18,11 @@ STEPS: Steps = ((2, 1), (4, 1), (8, 2), (16, 4), (32, 8))
 
 @dataclass
 class BestOfGroup:
-    """Best offsets of one group (none yet), the bytes that they take, and the proved bound."""
+    """The bytes that one group takes at best, and the proved bound; ``found``: ever better offsets, best last."""
 
-    offsets: tuple[int, ...]
     top: int
     bound: int
+    found: list[tuple[int, ...]] = field(default_factory=list)
 
 
 @dataclass
@@ -37,6 +37,12 @@ class CapacityQuestions:
     def is_open(self) -> bool:
         """Whether the best plan is above the bound, and something may still be spent on it."""
         return self.best.top > self.best.bound and not self.allowance.is_spent()
+
+    def prove_top(self, rules: Sequence[str], nodes: int) -> None:
+        """Ask right below the best plan: one answer for all the capacities below, where it is the smallest."""
+        if self.is_open():
+            grain = self.search.group.grain
+            self._ask(max(self.best.bound, (self.best.top - 1) // grain * grain), rules, nodes)
 
     def raise_bound(self, rules: Sequence[str], nodes: int) -> None:
         """Ask at the bound; as long as the answer is no, ask ever further above it.
@@ -92,7 +98,7 @@ class CapacityQuestions:
         """Take over a plan or a proof."""
         group = self.search.group
         if found.offsets:
-            self.best.offsets = found.offsets
+            self.best.found.append(found.offsets)
             self.best.top = max(offset + item.size for offset, item in zip(found.offsets, group.items, strict=True))
         elif found.is_proof:
             # All arenas are multiples of the grain.
