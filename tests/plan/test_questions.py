@@ -25,7 +25,8 @@ class ScriptedSearch:
     rules: tuple[str, ...] = ("only",)
     refutes_at_once: bool = False
     growth: int = 2
-    later_steps: Steps = STEPS
+    steps: Steps = STEPS
+    first_nodes: int = 2
 
     @property
     def group(self) -> ItemGroup:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .placement import Placement
 from .problem import Item, PlanProblem
 
 _LEVELS = (4, 3, 2)
@@ -41,6 +42,24 @@ def cores_of(problem: PlanProblem, bound: int) -> Iterator[Core]:
         if known < len(indices) <= len(problem.items) // _LARGEST:
             known = len(indices)
             yield Core(restricted(problem, indices), tuple(indices))
+
+
+def around(problem: PlanProblem, core: Core, offsets: Sequence[int], capacity: int) -> tuple[int, ...] | None:
+    """The core's plan and, around it, all others within the capacity, largest first; None where one finds no room."""
+    inside = set(core.indices)
+    rest = sorted((i for i in range(len(problem.items)) if i not in inside), key=lambda i: -problem.items[i].size)
+    for find in (Placement.tightest, Placement.lowest):
+        placement = Placement(problem)
+        placement.place(tuple(zip(core.indices, offsets, strict=True)), 0)
+        for index in rest:
+            unit = ((index, 0),)
+            offset = find(placement, unit)
+            if offset + problem.items[index].size > capacity:
+                break
+            placement.place(unit, offset)
+        else:
+            return placement.finish()
+    return None
 
 
 def restricted(problem: PlanProblem, indices: Sequence[int]) -> PlanProblem:

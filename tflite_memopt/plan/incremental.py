@@ -51,4 +51,3 @@ def plan_incrementally(
     size, certificate = arena_bytes(problem, offsets), section_bound(problem)
     bound = certificate.nbytes
     return Plan(offsets, size, bound, size == bound, used, seconds, certificate, stopped_by_clock=stopped)
-

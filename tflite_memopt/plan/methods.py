@@ -10,7 +10,7 @@ from ..graph.clock import deadline_in, now
 from ..graph.search_limit import SearchLimit, WorkAllowance
 from .bounds import section_bound
 from .check import check_bound, check_given, check_plan
-from .cores import Core, cores_of, with_given
+from .cores import Core, around, cores_of
 from .exact.settings import TreeSettings
 from .exact.strategy import allowance_for, exact, fit, improve
 from .greedy_by_breadth import greedy_by_breadth
@@ -36,6 +36,10 @@ STRATEGIES: Mapping[str, OffsetStrategy] = {
 BEST = "best"
 """The default: the strategies of ``BEST_OF`` in turn, until the best plan meets the bound."""
 CHEAP = ("greedy_by_size", "nested_storages", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy")
+_CLIMBS = 0.125
+"""Part of a climb's own work, and of the turns, that comes after ``exact``: with eight times the work it is all."""
+CHEAP_IN_CORES = ("greedy_by_size", "strip_packing_best_fit")
+"""In a core ``exact`` finds soon what the others find."""
 BEST_OF = (*CHEAP, "exact", "hill_climb")
 """Cheap ones first; ``exact`` starts from the best of them; ``hill_climb`` only where ``exact`` gives up."""
 IN_TURNS = "record_to_record"
@@ -47,8 +51,6 @@ _TURNS_WITHOUT_GAIN = 6
 """After so many in a row no more are taken."""
 _ITEMS_OF_A_WHOLE_CLIMB = 1000
 """With fewer items the hill climb gets that part of its work: where ``exact`` gives up, it seldom finds more."""
-_TURNS_AROUND = 2_000_000
-"""Turns of a search that it takes at most to put the rest around a core: there is room, or there is not."""
 
 
 def solve(
@@ -83,12 +85,11 @@ def _plan_from_cores(run: _Portfolio) -> bool:
     is_chosen = False
     for core in cores_of(run.problem, run.bound):
         inner = run.of(core)
-        inner.add_each(CHEAP)
+        inner.add_each(CHEAP_IN_CORES)
         is_chosen = is_chosen or run.add_around(core, inner.plans[-1])
         if not is_chosen:
             continue
-        inner.add_each(("exact", "hill_climb"))
-        _take_turns(inner)
+        inner.add_each(("exact",))
         run.raise_bound(inner.bound)
         if run.add_first_that_fits(core, inner.plans):
             break
@@ -103,7 +104,8 @@ def _plan_from_cores(run: _Portfolio) -> bool:
 
 def _take_turns(run: _Portfolio) -> None:
     sizes: list[int] = []
-    while len(sizes) < turns_of(run.problem) * run.limit.work and not run.is_done() and not have_stalled(sizes):
+    most = int(turns_of(run.problem) * run.limit.work * _CLIMBS)
+    while len(sizes) < most and not run.is_done() and not have_stalled(sizes):
         sizes.append(min((run.add(IN_TURNS, len(sizes)), *sizes[-1:])))
 
 
@@ -209,13 +211,11 @@ class _Portfolio:
 
     def add_around(self, core: Core, plan: Plan) -> bool:
         """The plan of a core with the rest around it; False where the rest does not fit into the core's arena."""
-        given = with_given(self.problem, dict(zip(core.indices, plan.offsets, strict=True)))
-        left = replace(self.limit, time_limit=self._deadline.left(), work=1.0)
-        found = solve_within(given, plan.arena_bytes, left, replace(self.settings, pairs_limit=_TURNS_AROUND))
-        if found.offsets is None:
+        offsets = around(self.problem, core, plan.offsets, plan.arena_bytes)
+        if offsets is None:
             return False
-        check_plan(self.problem, found.offsets)
-        self._keep(replace(plan, offsets=found.offsets, certificate=self._certificate))
+        check_plan(self.problem, offsets)
+        self._keep(replace(plan, offsets=offsets, certificate=self._certificate))
         return True
 
     def add_first_that_fits(self, core: Core, plans: Sequence[Plan]) -> bool:
@@ -259,14 +259,15 @@ class _Portfolio:
 
     def _work_of(self, name: str) -> float:
         """The part of its own limit that a strategy may use; the first one asked for gets all."""
-        if name != "hill_climb" or not self.plans:
+        if name not in (IN_TURNS, "hill_climb") or not self.plans:
             return self.limit.work
-        return self.limit.work * min(1.0, len(self.problem.items) / _ITEMS_OF_A_WHOLE_CLIMB)
+        part = min(1.0, len(self.problem.items) / _ITEMS_OF_A_WHOLE_CLIMB) if name == "hill_climb" else 1.0
+        return self.limit.work * _CLIMBS * part
 
     def _runner(self, name: str) -> OffsetStrategy:
-        if name == IN_TURNS:
+        if name in (IN_TURNS, "hill_climb"):
             climber = self._climber = self._climber or Climber(self.problem)
-            return lambda _, limit: climber.travel(limit)
+            return lambda _, limit: climber.travel(limit) if name == IN_TURNS else climber.climb(limit)
         if name != "exact":
             return STRATEGIES[name]
         known = self.plans[-1].offsets if self.plans else None

@@ -74,6 +74,11 @@ class PlanProblem:
         return conflicts_of(self)
 
     @cached_property
+    def known_bounds(self) -> list[BoundCertificate]:
+        """Where ``bounds`` keeps the bound, once it is worked out."""
+        return []
+
+    @cached_property
     def known_shares(self) -> dict[tuple[int, int, int], int]:
         """Where ``bounds`` keeps what (first, second, unit) may share, since a pair is alive in many sections."""
         return {}

@@ -38,24 +38,23 @@ class CapacityQuestions:
         """Whether the best plan is above the bound, and something may still be spent on it."""
         return self.best.top > self.best.bound and not self.allowance.is_spent()
 
-    def prove_top(self, rules: Sequence[str], nodes: int) -> None:
-        """Ask right below the best plan: one answer for all the capacities below, where it is the smallest."""
-        if self.is_open():
-            grain = self.search.group.grain
-            self._ask(max(self.best.bound, (self.best.top - 1) // grain * grain), rules, nodes)
-
     def raise_bound(self, rules: Sequence[str], nodes: int) -> None:
-        """Ask at the bound; as long as the answer is no, ask ever further above it.
+        """Ask at the bound; where the answer is no, right below the best plan, and then ever further above the bound.
 
-        So a bound that is far too low does not creep up by a few bytes a time.
+        Where the best plan is the smallest, one answer below it stands for all the others. And a bound that is far too
+        low does not creep up by a few bytes a time.
         """
         best, grain = self.best, self.search.group.grain
-        step = 0
+        if not self.is_open() or self._ask(best.bound, rules, nodes) != NONE:
+            return
+        if self.search.refutes_at_once and self.is_open():
+            self._ask(max(best.bound, (best.top - 1) // grain * grain), rules, nodes)
+        step = grain
         while self.is_open():
             capacity = best.bound + min(step, (best.top - best.bound - 1) // 2 // grain * grain)
             if self._ask(capacity, rules, nodes) != NONE:
                 break
-            step = max(2 * step, grain)
+            step *= 2
 
     def find_bound(self) -> None:
         """Raise the bound to the smallest capacity that a single node does not refute: by bisection."""
@@ -73,7 +72,7 @@ class CapacityQuestions:
         enough nodes to place every item once.
         """
         best, grain = self.best, self.search.group.grain
-        fewest = 2 * len(self.search.group.items)
+        fewest = self.search.first_nodes
         for part, share in steps:
             end = NONE
             while end != LIMIT and self.is_open():

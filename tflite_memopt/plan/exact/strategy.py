@@ -18,7 +18,7 @@ from ..greedy_by_size import greedy_by_size
 from ..problem import Candidate, FitResult, PlanProblem
 from .group import group_of, time_groups
 from .pair_search import PairSearch
-from .questions import STEPS, BestOfGroup, CapacityQuestions
+from .questions import BestOfGroup, CapacityQuestions
 from .run import CapacitySearch
 from .settings import TreeSettings
 from .tree_search import TreeSearch
@@ -29,9 +29,7 @@ def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     return improve(problem, None, limit)
 
 
-def allowance_for(
-    problem: PlanProblem, limit: SearchLimit, settings: TreeSettings = TreeSettings()
-) -> WorkAllowance:
+def allowance_for(problem: PlanProblem, limit: SearchLimit, settings: TreeSettings = TreeSettings()) -> WorkAllowance:
     """What searches on this problem and on parts of it may spend together."""
     return WorkAllowance(settings.work_for(len(problem.items), bool(problem.relations)), limit)
 
@@ -93,14 +91,12 @@ def _minimise(search: CapacitySearch, best: BestOfGroup, allowance: WorkAllowanc
     run = CapacityQuestions(search, best, allowance)
     if search.refutes_at_once:
         run.find_bound()
-    nodes, steps = 2 * len(search.group.items), STEPS
+    nodes = search.first_nodes
     while run.is_open():
-        if search.refutes_at_once and steps is not STEPS:
-            run.prove_top(search.rules, nodes)
         run.raise_bound(search.rules, nodes)
         if settings.halves:
-            run.lower_top(search.rules, nodes, steps)
-        nodes, steps = nodes * search.growth, search.later_steps
+            run.lower_top(search.rules, nodes, search.steps)
+        nodes *= search.growth
     return run.visited
 
 
