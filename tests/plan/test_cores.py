@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -49,7 +50,7 @@ def test_cores_are_what_is_alive_above_a_level_and_grow(problem: PlanProblem) ->
     levels = [alive_above(problem.items, bound * quarters // 4) | given_ones for quarters in (4, 3, 2)]
     cores = [set(core.indices) for core in cores_of(problem, bound)]
     assert all(core in levels and 2 * len(core) <= len(problem.items) for core in cores)
-    assert all(one < other for one, other in zip(cores, cores[1:], strict=False))
+    assert all(one < other for one, other in pairwise(cores))
 
 
 def test_a_restricted_problem_keeps_the_relations_inside() -> None:
@@ -81,7 +82,8 @@ def test_a_core_s_optimum_is_that_of_all_where_the_rest_fits(seed: int) -> None:
     whole = solve(problem, "exact")
     plan = solve(problem)
     check_plan(problem, plan.offsets)
-    assert whole.optimal and plan.optimal
+    assert whole.optimal
+    assert plan.optimal
     assert plan.arena_bytes == whole.arena_bytes
     assert core is None or solve(core.problem).lower_bound <= plan.arena_bytes
 
