@@ -71,7 +71,7 @@ def models(sources: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     files = [file for path in sources for file in (sorted(path.glob("*.tflite")) if path.is_dir() else [path])]
     yield "## The default on every model, in its own order and in the order of smallest peak\n"
     yield f"Milliseconds of processor time, the median of {REPEATS}. A bound by `search`: all below it was tried."
-    yield f"`written`: with {WRITTEN:.0f} times the work, as for the plan that is written; the same where it is proved.\n"
+    yield f"`written`: with {WRITTEN:.0f} times the work, as for the plan that is written; the same where proved.\n"
     header = "model | kernels | order | items | relations | arena | bound | proved | bound by | strategy | ms"
     yield from table(f"{header} | written")
     for file in files:
@@ -231,11 +231,11 @@ def _all_of(results: Sequence[Judged]) -> Iterator[str]:
     proved = sum(each.arena == each.bound for each in results)
     times = sorted(1000 * each.seconds for each in results)
     yield f"Of all {len(results)} problems {proved} are proved optimal. Median {median(times):.1f} ms, nine of ten"
-    yield f"below {times[len(times) * 9 // 10]:.1f} ms, the longest {times[-1]:.1f} ms; {slow} take more than {_LONG} s."
+    yield f"below {times[len(times) * 9 // 10]:.1f} ms, the longest {times[-1]:.1f}; {slow} take more than {_LONG} s."
     less = [100 * (1 - each.written_arena / each.arena) for each in results if each.written_arena < each.arena]
     worse = sum(each.written_arena > each.arena for each in results)
     long = [each.written_seconds for each in results if each.written_seconds > _LONG]
-    yield f"With {WRITTEN:.0f} times the work {_proved_as_written(results)} are proved. {len(less)} arenas are smaller, by"
+    yield f"With {WRITTEN:.0f} times the work {_proved_as_written(results)} are proved. {len(less)} arenas are less, by"
     yield f"{sum(less) / max(1, len(less)):.2f} % in the mean and {max(less, default=0):.2f} % at most, {worse} larger."
     yield f"{len(long)} take more than {_LONG} s, the longest {max(long, default=0):.2f} s.\n"
 
