@@ -12,7 +12,7 @@ from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..memory.cost import cost_of
+from ..memory.cost import Cost, cost_of
 from ..memory.work import model_work
 from ..options import Options
 from .driver import Driver
@@ -21,11 +21,12 @@ from .table import AFTER_STRIPES
 
 
 def after_stripes(
-    model: Model, profile: KernelProfile, options: Options, most_macs: int, most_work: int
+    model: Model, cost: Cost, profile: KernelProfile, options: Options, most_macs: int, most_work: int
 ) -> tuple[Model, RewriteUse] | None:
     """A copy of a model in stripes with these rules applied, if it costs less; None where it does not.
 
-    ``most_macs``: the most multiply-accumulates that it may have; ``most_work``: instructions, as estimated.
+    ``cost``: what it costs as it is; ``most_macs``: the most multiply-accumulates that it may have; ``most_work``:
+    instructions, as estimated.
     """
     made = copy_model(model)
     driver = Driver(made, pinned=pinned(options))
@@ -34,9 +35,9 @@ def after_stripes(
     if not driver.applied or model_macs(made) > most_macs or model_work(made, profile.prices) > most_work:
         return None
     drop_dead_tensors(made)
-    costs = [cost_of(each, profile, options, options.time_limit) for each in (model, made)]
-    if not costs[1] < costs[0]:
+    then = cost_of(made, profile, options, options.time_limit)
+    if not then < cost:
         return None
     rules = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
     names = tuple(each.operator for each in driver.applied)
-    return made, RewriteUse(rules, names, "exact", costs[0].need - costs[1].need)
+    return made, RewriteUse(rules, names, "exact", cost.need - then.need)
