@@ -21,6 +21,7 @@ from ..memory.work import model_work
 from ..options import Options
 from .after_stripes import after_stripes
 from .stage import site_use
+from .table import AFTER_STRIPES
 from .tiles import TILES, find_tiles
 
 _ROUNDS = 4
@@ -63,11 +64,12 @@ class TileSearch:
         options, profile = self.options, self.profile
         if not options.rewrite:
             return cascaded
-        macs, work = model_macs(rewritten.model), model_work(rewritten.model, profile.prices)
-        found = after_stripes(cascaded.model, profile, options, *self.most(macs, work))
-        if found is None or not self._fits_every_library(found[0]):
-            return cascaded
-        return replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1]))
+        most = self.most(model_macs(rewritten.model), model_work(rewritten.model, profile.prices))
+        for rules in AFTER_STRIPES:
+            found = after_stripes(cascaded.model, rules, profile, options, *most)
+            if found is not None and self._fits_every_library(found[0]):
+                cascaded = replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1]))
+        return cascaded
 
     def _with_more_tiles(self, rewritten: Changed, cascaded: Changed) -> tuple[Changed, Changed] | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
