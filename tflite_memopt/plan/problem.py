@@ -95,13 +95,15 @@ class BoundCertificate:
 
     The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
     but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
-    must, and the bytes are those up to its end.
+    must, and the bytes are those up to its end. Of each of the ``rooms``, the items behind the first one may not share
+    bytes with each other: what they have in common with the first one fits there beside each other.
     """
 
     nbytes: int
     scope: int = 0
     items: tuple[int, ...] = ()
     given: bool = False
+    rooms: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
