@@ -48,7 +48,7 @@ def test_cores_are_what_is_alive_above_a_level_and_grow(problem: PlanProblem) ->
     bound = max_breadth(problem)
     given_ones = {i for i, item in enumerate(problem.items) if item.offset is not None}
     levels = [alive_above(problem.items, bound * quarters // 4) | given_ones for quarters in (4, 3, 2)]
-    cores = [set(core.indices) for core in cores_of(problem, bound)]
+    cores = [set(core.indices) for core in cores_of(problem)]
     assert all(core in levels and 2 * len(core) <= len(problem.items) for core in cores)
     assert all(one < other for one, other in pairwise(cores))
 
@@ -63,7 +63,7 @@ def test_a_restricted_problem_keeps_the_relations_inside() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_rest_lies_around_the_core_or_there_is_no_answer(seed: int) -> None:
     problem = quiet_then_busy(seed)
-    core = next(cores_of(problem, max_breadth(problem)))
+    core = next(cores_of(problem))
     plan = solve(core.problem)
     for capacity in (plan.arena_bytes, 10 * plan.arena_bytes):
         offsets = around(problem, core, plan.offsets, capacity)
@@ -78,7 +78,7 @@ def test_the_rest_lies_around_the_core_or_there_is_no_answer(seed: int) -> None:
 @settings(max_examples=10, deadline=None)
 def test_a_core_s_optimum_is_that_of_all_where_the_rest_fits(seed: int) -> None:
     problem = quiet_then_busy(seed, busy=8)
-    core = next(cores_of(problem, max_breadth(problem)), None)
+    core = next(cores_of(problem), None)
     whole = solve(problem, "exact")
     plan = solve(problem)
     check_plan(problem, plan.offsets)
