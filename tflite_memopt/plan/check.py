@@ -137,7 +137,8 @@ def _check_pairs(problem: PlanProblem, offsets: Sequence[int], indices: Iterable
         for b in order[rank + 1 :]:
             if problem.items[b].start >= problem.items[a].end:
                 break
-            _check_pair(problem, offsets, a, b, relations.get((min(a, b), max(a, b)), []))
+            if offsets[a] < offsets[b] + problem.items[b].size and offsets[b] < offsets[a] + problem.items[a].size:
+                _check_sharing(problem, offsets, a, b, relations.get((min(a, b), max(a, b)), []))
 
 
 def _check_item(index: int, item: Item, offset: int) -> None:
@@ -149,12 +150,11 @@ def _check_item(index: int, item: Item, offset: int) -> None:
         raise InfeasibleError(f"item {index}: offset {offset}, but it is fixed at {item.offset}")
 
 
-def _check_pair(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
+def _check_sharing(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
     first, second = problem.items[a], problem.items[b]
     if not intersect(first, second) or first.size == 0 or second.size == 0:
         return
-    apart = offsets[a] + first.size <= offsets[b] or offsets[b] + second.size <= offsets[a]
-    if apart or any(relation.allows(offsets[relation.first], offsets[relation.second]) for relation in relations):
+    if any(relation.allows(offsets[relation.first], offsets[relation.second]) for relation in relations):
         return
     both = f"[{max(first.start, second.start)}, {min(first.end, second.end)})"
     raise InfeasibleError(

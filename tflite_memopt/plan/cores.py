@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .bounds import section_bound
 from .placement import Placement
-from .problem import Item, PlanProblem
+from .problem import BoundCertificate, Item, PlanProblem
 
 _LEVELS = (4, 3, 2)
 """Quarters of the bound, above which bytes count as short. Only what relations let share is alive above all four."""
@@ -31,17 +32,29 @@ class Core:
     indices: tuple[int, ...]
 
 
-def cores_of(problem: PlanProblem, bound: int) -> Iterator[Core]:
-    """Ever larger ones, each with all items whose offset is given; none where few items are alive at quiet times.
-
-    ``bound``: bytes that the whole problem needs at least.
-    """
+def cores_of(problem: PlanProblem) -> Iterator[Core]:
+    """Ever larger ones, each with all items whose offset is given; none where few items are alive at quiet times."""
     known = 0
     for quarters in _LEVELS:
-        indices = _alive_above(problem.items, bound * quarters // 4)
+        indices = _alive_above(problem.items, section_bound(problem).nbytes * quarters // 4)
         if known < len(indices) <= len(problem.items) // _LARGEST:
             known = len(indices)
-            yield Core(restricted(problem, indices), tuple(indices))
+            core = Core(restricted(problem, indices), tuple(indices))
+            core.problem.known_bounds.extend(_bound_inside(problem, core))
+            yield core
+
+
+def _bound_inside(problem: PlanProblem, core: Core) -> Iterator[BoundCertificate]:
+    """The bound of the whole problem as one of the core, where it is about items of the core only.
+
+    No section of the core has a higher one that is not in the whole problem as well.
+    """
+    certificate, place = section_bound(problem), {index: place for place, index in enumerate(core.indices)}
+    if all(index in place for index in certificate.items):
+        items = tuple(place[index] for index in certificate.items)
+        yield replace(
+            certificate, items=items, rooms=tuple(tuple(place[i] for i in room) for room in certificate.rooms)
+        )
 
 
 def around(problem: PlanProblem, core: Core, offsets: Sequence[int], capacity: int) -> tuple[int, ...] | None:

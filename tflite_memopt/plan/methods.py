@@ -83,7 +83,7 @@ def _plan_from_cores(run: _Portfolio) -> bool:
     the search spends is taken from one allowance, step after step: so a wider limit does all that a narrower one does.
     """
     is_chosen = False
-    for core in cores_of(run.problem, run.bound):
+    for core in cores_of(run.problem):
         inner = run.of(core)
         inner.add_each(CHEAP_IN_CORES)
         is_chosen = is_chosen or run.add_around(core, inner.plans[-1])

@@ -45,8 +45,10 @@ def shared_rooms(
     """
     found: list[SharedRoom] = []
     taken: set[tuple[int, int]] = set()
+    rank = {index: turn for turn, index in enumerate(related)}
     for host in related:
-        guests = _apart([i for i in related if shares[host].get(i) and (i, host) not in taken], shares)
+        sharing = [i for i, nbytes in shares[host].items() if nbytes and (i, host) not in taken]
+        guests = _apart(sorted(sharing, key=rank.__getitem__), shares)
         if len(guests) < 2:
             continue
         covered = [part for i in guests for part in _covered(sizes[host], sizes[i], permissions[i][host], unit)]

@@ -11,6 +11,7 @@ Source: google/minimalloc, for limits that double and orderings that take turns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
@@ -31,7 +32,8 @@ def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
 
 def allowance_for(problem: PlanProblem, limit: SearchLimit, settings: TreeSettings = TreeSettings()) -> WorkAllowance:
     """What searches on this problem and on parts of it may spend together."""
-    return WorkAllowance(settings.work_for(len(problem.items), bool(problem.relations)), limit)
+    turns = settings.work_for(len(problem.items), bool(problem.relations), limit.work)
+    return WorkAllowance(turns, replace(limit, work=1.0))
 
 
 def improve(
