@@ -45,6 +45,12 @@ def section_bound(problem: PlanProblem) -> BoundCertificate:
     reaches as far as it does.
     Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.1.
     """
+    if not problem.known_bounds:
+        problem.known_bounds.append(_section_bound(problem))
+    return problem.known_bounds[0]
+
+
+def _section_bound(problem: PlanProblem) -> BoundCertificate:
     best = BoundCertificate(0)
     for index, item in enumerate(problem.items):
         if item.offset is not None and item.offset + item.size > best.nbytes:

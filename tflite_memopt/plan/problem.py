@@ -74,6 +74,11 @@ class PlanProblem:
         return conflicts_of(self)
 
     @cached_property
+    def known_bounds(self) -> list[BoundCertificate]:
+        """Where ``bounds`` keeps the bound, once it is worked out."""
+        return []
+
+    @cached_property
     def known_shares(self) -> dict[tuple[int, int, int], int]:
         """Where ``bounds`` keeps what (first, second, unit) may share, since a pair is alive in many sections."""
         return {}
@@ -151,12 +156,14 @@ class Candidate:
     """What a strategy returns: offsets for all items, and a bound in bytes that it proved (0 for none).
 
     ``steps`` is its work: nodes or moves. ``stopped_by_clock``: without the time limit it would have gone on.
+    ``earlier``: offsets that a search found on its way, each better than those before; not all searches keep them.
     """
 
     offsets: tuple[int, ...]
     lower_bound: int = 0
     steps: int = 0
     stopped_by_clock: bool = False
+    earlier: tuple[tuple[int, ...], ...] = ()
 
 
 OffsetStrategy = Callable[[PlanProblem, SearchLimit], Candidate]

@@ -21,6 +21,7 @@ from ..memory.work import model_work
 from ..options import Options
 from .after_stripes import after_stripes
 from .stage import site_use
+from .table import AFTER_STRIPES
 from .tiles import TILES, find_tiles
 
 _ROUNDS = 4
@@ -74,12 +75,13 @@ class TileSearch:
 
     def _with_fewer_operators(self, best: _Striped) -> Changed:
         """The model in stripes, with what the rules for it save, within the limits on computation."""
-        model, profile = best.rewritten.model, self.profile
-        most = self.most(model_macs(model), model_work(model, profile.prices))
-        found = after_stripes(best.cascaded.model, best.cost, profile, self.options, *most)
-        if found is None or not self._fits_every_library(found[0]):
-            return best.cascaded
-        return replace(best.cascaded, model=found[0], uses=(*best.cascaded.uses, found[1]))
+        options, profile, cascaded, cost = self.options, self.profile, best.cascaded, best.cost
+        most = self.most(model_macs(best.rewritten.model), model_work(best.rewritten.model, profile.prices))
+        for rules in AFTER_STRIPES:
+            found = after_stripes(cascaded.model, cost, rules, profile, options, *most)
+            if found is not None and self._fits_every_library(found[0]):
+                cascaded, cost = replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1])), found[2]
+        return cascaded
 
     def _with_more_tiles(self, best: _Striped) -> _Striped | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
