@@ -198,7 +198,7 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
             "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
         )
         plain = rewritten
-        if run.stages.has_tiles and options.rewrite:
+        if run.stages.has_tiles:
             (rewritten, cascaded), options = interruption.during(
                 "the search for tiles",
                 options,

@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.memory.loops import looped, placement_of
 from tests.models import concat_model
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import ModelFormatError
+from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io import plan_label
 from tflite_memopt.io.plan_label import LABEL_NAME, PlanLabel
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Buffer
+from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.arrange import reuse_in_force
+from tflite_memopt.memory.label import attach_plan
 
 
 def overlapping() -> bytes:
@@ -45,6 +50,16 @@ def test_a_plan_says_what_it_is_for(target: str | None, kernels: str, expected: 
     result = optimize(overlapping(), Options(verify=False, cascade=False, target=target, kernels=kernels))
     assert analyze(result.model).planned_for == expected
     assert any("links these kernels" in warning for warning in result.report.warnings) == expected.overlaps
+
+
+def test_what_shared_code_writes_over_its_input_is_right_with_any_kernels() -> None:
+    model = looped("peeled")
+    placement = placement_of(model)
+    assert any(use.kind != "view" for use in reuse_in_force(placement))
+    attach_plan(model, profile_named("portable"), placement, model)
+    data = write_model(model)
+    assert analyze(data).planned_for == PlanLabel("portable", None, False)
+    assert b"Right with any kernels." in generate(data, "cortex-m7")["arena.h"]
 
 
 def test_a_model_without_a_plan_has_no_label() -> None:

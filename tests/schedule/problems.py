@@ -48,6 +48,19 @@ def _with_reuses(draw: st.DrawFn, step: Step, sizes: list[int]) -> Step:
     return Step(step.inputs, step.outputs, step.scratch, step.after, reuses)
 
 
+def diamond_beside_a_chain(sizes: tuple[int, ...]) -> ScheduleProblem:
+    """A fork, two operators side by side and their join; and, apart from them, two operators in a row.
+
+                    1 -> 3
+        tensors  0 <        > 5        6 -> 7 -> 8
+                    2 -> 4
+
+    ``sizes``: bytes of the nine tensors.
+    """
+    links = (((0,), (1, 2)), ((1,), (3,)), ((2,), (4,)), ((3, 4), (5,)), ((6,), (7,)), ((7,), (8,)))
+    return ScheduleProblem(sizes, tuple(Step(read, made) for read, made in links), inputs=(0, 6), outputs=(5, 8))
+
+
 def brute_force(problem: ScheduleProblem) -> int:
     """The smallest peak of any order in bytes, by the independent checker on every permutation: up to 7 operators."""
     return min(

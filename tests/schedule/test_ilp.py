@@ -21,7 +21,7 @@ from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
 from tflite_memopt.schedule.rpo import rpo
 from tflite_memopt.schedule.sub_problem import sub_problems
 
-from .problems import SIZES, brute_force, problems
+from .problems import SIZES, brute_force, diamond_beside_a_chain, problems
 
 
 @pytest.mark.parametrize("method", [rpo, kahn])
@@ -61,19 +61,7 @@ def independent_groups(draw: st.DrawFn) -> ScheduleProblem:
     return ScheduleProblem(tuple(sizes), tuple(steps), tuple(inputs), last_ones)
 
 
-LIGHT_STATE_ON_ANOTHER_WAY = ScheduleProblem(
-    sizes=(40, 30, 30, 35, 5, 40, 40, 90, 40),
-    steps=(
-        Step((0,), (1, 2)),
-        Step((1,), (3,)),
-        Step((2,), (4,)),
-        Step((3, 4), (5,)),
-        Step((6,), (7,)),
-        Step((7,), (8,)),
-    ),
-    inputs=(0, 6),
-    outputs=(5, 8),
-)
+LIGHT_STATE_ON_ANOTHER_WAY = diamond_beside_a_chain((40, 30, 30, 35, 5, 40, 40, 90, 40))
 """A diamond of four that weighs 40 before and after, 60, 65, 40 on one way through it, but 60, 35, 40 on the other.
 
 The two others peak at 130 by themselves and find no lighter moment than 35.

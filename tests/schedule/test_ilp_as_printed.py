@@ -19,7 +19,7 @@ from tflite_memopt.schedule.ilp.solver import ProgramRun, run_program
 from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
 
-from .problems import brute_force, problems
+from .problems import brute_force, diamond_beside_a_chain, problems
 
 RESIDUAL = ScheduleProblem(
     (10, 10, 10, 10, 10),
@@ -112,19 +112,7 @@ def test_the_theorems_on_footprints() -> None:
     assert not is_hill((0, 2, 3))
 
 
-LIGHTER_ON_ANOTHER_WAY = ScheduleProblem(
-    sizes=(60, 10, 60, 30, 30, 60, 40, 100, 10),
-    steps=(
-        Step((0,), (1, 2)),
-        Step((1,), (3,)),
-        Step((2,), (4,)),
-        Step((3, 4), (5,)),
-        Step((6,), (7,)),
-        Step((7,), (8,)),
-    ),
-    inputs=(0, 6),
-    outputs=(5, 8),
-)
+LIGHTER_ON_ANOTHER_WAY = diamond_beside_a_chain((60, 10, 60, 30, 30, 60, 40, 100, 10))
 """The best inner order of the diamond never weighs less than the 60 bytes at its ends; the other one does, once."""
 
 

@@ -31,7 +31,7 @@ class _OuterRead:
 
     def __init__(self, cuts: CutTable, tensor: Tensor, steps: StepRows) -> None:
         read, row = steps.rows.read, row_bytes(tensor)
-        self.steps = steps
+        self.cuts, self.steps = cuts, steps
         self.has_job = steps.rows.has_job
         self.is_cut = self.has_job & (read.count < tensor.shape[1])
         self.first = np.where(self.has_job, read.start * row, 0)
@@ -39,8 +39,14 @@ class _OuterRead:
         self.bytes = self.end - self.first
         self.is_late = self.is_cut & (self.first % ARENA_ALIGNMENT != 0)
         self.is_view = self.has_job & ~self.is_late
-        self.is_repeated = _reads_again(cuts, read, self.has_job)
-        self.spread_bytes = np.where(self.is_late & ~self.is_repeated, self.bytes, 0)
+
+    @cached_property
+    def is_repeated(self) -> Flags:
+        return _reads_again(self.cuts, self.steps.rows.read, self.has_job)
+
+    @cached_property
+    def spread_bytes(self) -> Integers:
+        return np.where(self.is_late & ~self.is_repeated, self.bytes, 0)
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,10 @@ def slice_times(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], at_
     """``at_end``: see ``lower.bytes_at_end``, for each way; 0 where copies must not be spread."""
     reads = [_OuterRead(cuts, tensor, steps) for steps in readers]
     late = cuts.sums(np.logical_or.reduce([read.is_late for read in reads])) > 0
+    if len(reads) > 1 or not late.any():
+        return SliceTimes(late, np.zeros_like(late))
     copies = cuts.sums(reads[0].spread_bytes)
-    spread = late & (len(reads) == 1) & may_spread(tensor, copies, at_end)
+    spread = late & may_spread(tensor, copies, at_end)
     return SliceTimes(late & ~spread, spread)
 
 
@@ -80,8 +88,10 @@ class OuterReads:
     def at_start(self, twins: Twins) -> tuple[Integers, Integers]:
         """(need, bound) of the copies that are made before the stripes, for each way: bytes beside the input."""
         read, cuts, last = self._reads[0], self._cuts, self._cuts.last
+        if not self._times.spread.any():
+            return np.zeros(len(cuts.ways), np.int64), np.zeros(len(cuts.ways), np.int64)
         copies = np.where(self._times.spread, cuts.sums(read.spread_bytes), 0)
-        if self._lives_on or not twins.has_reuse or not copies.any():
+        if self._lives_on or not twins.has_reuse:
             return copies, copies
         rows = np.full_like(read.first, self._tensor.shape[1])
         own = read.steps.rows.read
@@ -167,9 +177,11 @@ class OuterReads:
     def _dying(self, at: int, later: tuple[Integers, Integers]) -> tuple[Flags, Integers]:
         """(whether all that a reader takes dies as one range, bytes that die) in each stripe."""
         read, cuts = self._reads[at], self._cuts
-        is_copy, stays = read.is_late, read.is_repeated & self._times.spread[cuts.way]
+        is_copy = read.is_late
+        stays = is_copy & self._times.spread[cuts.way] & read.is_repeated if self._times.spread.any() else False
         if self._lives_on:
-            return is_copy & ~stays, np.where(is_copy & ~stays, read.bytes, 0)
+            dies = is_copy & np.logical_not(stays)
+            return dies, np.where(dies, read.bytes, 0)
         pending = self._reads[at + 1 :]
         left = _beyond([read, *pending], *later) - _beyond(pending, *later)
         is_split = self._view_ends.are_inside(read.first, read.end)
@@ -178,7 +190,7 @@ class OuterReads:
         ends = self._late & cuts.is_last & (at == len(self._reads) - 1)
         bound = np.where(is_copy, read.bytes, np.where(early, left, np.where(ends, read.bytes, 0)))
         one = is_copy | ((early | ends) & ~is_split & (left == read.bytes))
-        return one & ~(is_copy & stays), np.where(is_copy & stays, 0, bound)
+        return one & np.logical_not(stays), np.where(stays, 0, bound)
 
 
 def read_by_last(cuts: CutTable, read: _OuterRead) -> Flags:

@@ -20,7 +20,7 @@ from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.portable import PORTABLE
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
-from ..memory.cost import Cost, needed_bytes
+from ..memory.cost import Cost, cost_in
 from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen
@@ -127,8 +127,7 @@ class _Cascading:
         """Put the model in the order that it would have without stripes; what it costs then."""
         placement = arrange(model, self._profile, self._options).placement
         model.main.reorder(placement.order)
-        memory = placement.memory
-        return Cost(needed_bytes(memory, self._options), memory.arena_bytes, memory.macs, memory.operators)
+        return cost_in(placement.memory, self._options)
 
     def _uncut(self, refused: tuple[Refusal, ...]) -> Changed:
         """The model without stripes, its sequences standing where that alone costs less: it leaves reshapes out."""

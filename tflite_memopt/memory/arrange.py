@@ -89,8 +89,7 @@ def place(
     """The placement in one order; None where its pins collide."""
     layout = memory_layout(model, profile, options.pins, order)
     try:
-        limit = SearchLimit(options.time_limit, options.seed, work)
-        plan = solve_together(layout.problem, layout.groups, options.planner, limit)
+        plan = solve_together(layout.problem, layout.groups, options.planner, options.plan_limit(work))
     except InfeasibleError:
         if not options.pins:
             raise

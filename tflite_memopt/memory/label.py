@@ -23,5 +23,5 @@ def _label_of(profile: KernelProfile, placement: ModelPlacement) -> PlanLabel | 
     """The label to write beside a plan; None where there is no plan."""
     if not placement.offsets:
         return None
-    overlaps = any(use.kind != "view" for use in reuse_in_force(placement))
+    overlaps = not profile.is_portable and any(use.kind != "view" for use in reuse_in_force(placement))
     return PlanLabel(profile.name, profile.target, overlaps)

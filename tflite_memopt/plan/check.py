@@ -40,7 +40,8 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     """Raise InfeasibleError unless the certificate proves that no plan takes fewer than its bytes.
 
     All offsets are multiples of a unit that divides the alignments, so that an item keeps those that may not share its
-    bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in common.
+    bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in common,
+    and less than that where items lie beside each other in one.
     """
     items = {index: problem.items[index] for index in certificate.items}
     unit = gcd(*(item.alignment for item in items.values())) or 1
@@ -53,6 +54,7 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     else:
         pairs = {(r.first, r.second) if r.first < r.second else (r.second, r.first) for r in problem.relations}
         shared = sum(_most_shared(problem, sizes, a, b, unit) for a, b in pairs if a in items and b in items and a != b)
+        shared -= sum(_too_much(problem, sizes, room, unit) for room in _rooms_in(problem, certificate))
         padding = max((sizes[index] - item.size for index, item in items.items()), default=0)
         proved = sum(sizes.values()) - shared - padding
     if proved < certificate.nbytes:
@@ -69,6 +71,45 @@ def _most_shared(problem: PlanProblem, sizes: Mapping[int, int], a: int, b: int,
             difference = r.distance if r.exact else max(aligned(r.distance, unit), min(0, second - first))
             found = max(found, min(difference + first, second) - max(difference, 0))
     return found
+
+
+def _rooms_in(problem: PlanProblem, certificate: BoundCertificate) -> Sequence[Sequence[int]]:
+    """Its rooms. Raises InfeasibleError where two items of one may share bytes, or a pair of items is in two."""
+    related = [{r.first, r.second} for r in problem.relations]
+    pairs: list[set[int]] = []
+    for host, *guests in certificate.rooms:
+        if any({a, b} in related for a in guests for b in guests if a != b):
+            raise InfeasibleError(f"bound: two of the items {guests} may share bytes")
+        pairs += [{host, guest} for guest in guests]
+    if any(pair in pairs[:at] for at, pair in enumerate(pairs)):
+        raise InfeasibleError("bound: a pair of items is in two rooms")
+    return certificate.rooms
+
+
+def _too_much(problem: PlanProblem, sizes: Mapping[int, int], room: Sequence[int], unit: int) -> int:
+    """By how many bytes the pairs of a host and its guests, if all are there, count more than the host has room for."""
+    host, *guests = (i for i in room if i in sizes)
+    if host != room[0]:
+        return 0
+    reached: set[int] = set()
+    for guest in guests:
+        for r in problem.relations:
+            if {r.first, r.second} == {host, guest} and not (r.exact and r.distance % unit):
+                reached |= _reached(r, sizes, host, unit)
+    pairs = sum(_most_shared(problem, sizes, host, guest, unit) for guest in guests)
+    return max(0, pairs - len(reached) * unit)
+
+
+def _reached(r: Relation, sizes: Mapping[int, int], host: int, unit: int) -> set[int]:
+    """Units of the host on which the other item of a relation may lie, numbered from its start."""
+    other, whole = sizes[r.first + r.second - host], sizes[host]
+    if r.exact:
+        start = r.distance if r.second == host else -r.distance
+        return set(range(max(0, start) // unit, min(whole, start + other) // unit))
+    least = aligned(r.distance, unit)
+    if r.second == host:
+        return set(range(max(0, least) // unit, whole // unit))
+    return set(range(min(whole, other - least) // unit))
 
 
 def check_given(problem: PlanProblem) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 
 from ..errors import UsageError
 from ..graph.search_limit import SearchLimit
-from ..ir.check import check_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..memory.layout import memory_layout
@@ -35,12 +34,11 @@ def compare_methods(
 
     With all planners the shared-object strategies run too.
 
-    The model is left in the order of the smallest peak, its own where none is better. Raises UsageError for an
-    unknown name.
+    ``model`` is a checked one. It is left in the order of the smallest peak, its own where none is better. Raises
+    UsageError for an unknown name.
     """
     orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
     profile, limit = options.profile, SearchLimit(options.time_limit, options.seed)
-    check_model(model)
     drop_dead_tensors(model)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedules = []
@@ -53,7 +51,7 @@ def compare_methods(
     placed = []
     for method in plans:
         progress(f"planning {len(layout.problem.items)} items: {method}")
-        placed.append(solve_plan(layout.problem, method, limit))
+        placed.append(solve_plan(layout.problem, method, options.plan_limit()))
     objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
     return Comparison(
         name,

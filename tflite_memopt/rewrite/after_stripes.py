@@ -15,7 +15,7 @@ from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
-from ..memory.cost import cost_of
+from ..memory.cost import Cost, cost_of
 from ..memory.work import model_work
 from ..options import Options
 from .driver import Driver
@@ -25,15 +25,17 @@ from .stage import pinned
 
 def after_stripes(
     model: Model,
+    cost: Cost,
     rules: Sequence[AnyRule],
     profile: KernelProfile,
     options: Options,
     most_macs: int,
     most_work: int,
-) -> tuple[Model, RewriteUse] | None:
-    """A copy of a model in stripes with these rules applied, if it costs less; None where it does not.
+) -> tuple[Model, RewriteUse, Cost] | None:
+    """A copy of a model in stripes with these rules applied, and what it costs; None where that is no less.
 
-    ``most_macs``: the most multiply-accumulates that it may have; ``most_work``: instructions, as estimated.
+    ``cost``: what it costs as it is; ``most_macs``: the most multiply-accumulates that it may have; ``most_work``:
+    instructions, as estimated.
     """
     made = copy_model(model)
     driver = Driver(made, pinned=pinned(options))
@@ -43,9 +45,9 @@ def after_stripes(
         return None
     drop_dead_tensors(made)
     share_constants(made)
-    costs = [cost_of(each, profile, options, options.time_limit) for each in (model, made)]
-    if not costs[1] < costs[0]:
+    then = cost_of(made, profile, options, options.time_limit)
+    if not then < cost:
         return None
     names = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
     operators = tuple(each.operator for each in driver.applied)
-    return made, RewriteUse(names, operators, "exact", costs[0].need - costs[1].need)
+    return made, RewriteUse(names, operators, "exact", cost.need - then.need), then

@@ -23,9 +23,9 @@ class TreeSettings:
     where it is installed.
     """
 
-    work_limit: int = 200_000_000
-    work_per_pair: int = 8_000
-    pairs_limit: int = 250_000_000
+    work_limit: int = 25_000_000
+    work_per_pair: int = 1_000
+    pairs_limit: int = 16_000_000
     decomposes: bool = True
     ranks_anew: bool = True
     canonical: bool = True

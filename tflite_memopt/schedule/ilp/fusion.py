@@ -6,7 +6,7 @@ tensor; what its proof uses is less, and is asked for here (``closed_set.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...graph.bit_sets import bits, union
@@ -41,14 +41,21 @@ def unfused(problem: ScheduleProblem) -> FusedProblem:
     return FusedProblem(problem, tuple((v,) for v in range(len(problem.steps))))
 
 
+Finder = Callable[[ScheduleProblem, int], Sequence[InnerOrder]]
+"""One round of Algorithm 1: disjoint sets of at most so many operators that can be fused, each in an order."""
+
+
 def fuse(problem: ScheduleProblem, max_size: int = MAX_SIZE) -> FusedProblem:
     """Fuse until nothing more can be (Algorithm 1); the smallest peak of any order stays the same."""
+    return fused_by(_fusable, problem, max_size)
+
+
+def fused_by(find: Finder, problem: ScheduleProblem, max_size: int) -> FusedProblem:
+    """Rounds of ``find``, each on what the one before made, until one finds nothing."""
     fused = unfused(problem)
-    while True:
-        found = _fusable(fused.problem, max_size)
-        if not found:
-            return fused
+    while found := find(fused.problem, max_size):
         fused = merged(fused, found)
+    return fused
 
 
 def _fusable(problem: ScheduleProblem, max_size: int) -> list[InnerOrder]:

@@ -24,7 +24,7 @@ from ....graph.closure import TransitiveClosure, transitive_closure
 from ...memory_graph import MemoryGraph, memory_graph
 from ...problem import ScheduleProblem
 from ..closed_set import ClosedSet, InnerOrder, inner_order
-from ..fusion import MAX_SIZE, FusedProblem, merged, unfused
+from ..fusion import MAX_SIZE, FusedProblem, fused_by
 
 
 def fuse_as_printed(problem: ScheduleProblem, max_size: int = MAX_SIZE) -> FusedProblem:
@@ -32,12 +32,7 @@ def fuse_as_printed(problem: ScheduleProblem, max_size: int = MAX_SIZE) -> Fused
 
     A candidate that must not be fused grows further. (To the letter the walk from a tensor ends with its first one.)
     """
-    fused = unfused(problem)
-    while True:
-        found = _fusable(fused.problem, max_size)
-        if not found:
-            return fused
-        fused = merged(fused, found)
+    return fused_by(_fusable, problem, max_size)
 
 
 def _fusable(problem: ScheduleProblem, max_size: int) -> list[InnerOrder]:
