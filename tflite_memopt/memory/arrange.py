@@ -87,9 +87,9 @@ def place(
     model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, work: float = 1.0
 ) -> ModelPlacement | None:
     """The placement in one order; None where its pins collide."""
-    layout = memory_layout(model, profile, options.pins, order)
+    layout, limit = memory_layout(model, profile, options.pins, order), options.plan_limit(work)
     try:
-        plan = solve_together(layout.problem, layout.groups, options.planner, options.plan_limit(work))
+        plan = solve_together(layout.problem, layout.groups, options.planner, limit)
     except InfeasibleError:
         if not options.pins:
             raise
