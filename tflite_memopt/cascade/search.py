@@ -7,6 +7,7 @@ emergency stop, and the report says so when it struck.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from ..analysis.bounds import io_lower_bound
 from ..graph.interrupted_search import InterruptedSearch
@@ -16,6 +17,7 @@ from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
+from ..kernels.portable import PORTABLE
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, cost_in
@@ -33,6 +35,8 @@ _UPRIGHT = "upright"
 _AS_IS = "as_is"
 _SAID = 10
 """Selections that were not taken, of which the report says why."""
+_NEARLY_PROVED = 0.02
+"""With so little between the best and what is possible, no more is looked for."""
 Progress = Callable[[str], None]
 
 
@@ -85,6 +89,7 @@ class _Cascading:
             reordered.main.reorder(order)
             searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
+        best = self._best_with_views_alone(best)
         if not any(each.has_options for each in searches):
             return self._uncut((self._no_region(),))
         search, chosen = best
@@ -92,6 +97,21 @@ class _Cascading:
         if not chosen:
             return self._uncut(refused)
         return Changed(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
+
+    def _best_with_views_alone(self, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
+        """The best of the own order when outputs may not lie on inputs, if it costs less than what is known.
+
+        More permissions make more selections look good that no plan makes true, and a search judges so many. With
+        views alone others come first, and what is planned so holds for the profile as well.
+        """
+        cost = best[0].judge.cost(best[1])
+        if self._profile.relations is PORTABLE.relations or best[0].is_enough(cost):
+            return best
+        if cost.need - self._least(cost.need) <= _NEARLY_PROVED * cost.need:
+            return best
+        views = replace(self._profile, relations=PORTABLE.relations)
+        self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
+        return self._best_in(self._searches[-1], best)
 
     def best_so_far(self) -> Changed:
         """The best that has been planned, if only as a draft: its full plan is no worse."""
@@ -142,7 +162,7 @@ class _Cascading:
         if self._options.budget is not None:
             return
         need = search.judge.cost(chosen).need
-        least = min((bound for each in searches if (bound := each.least()) is not None), default=need)
+        least = self._least(need)
         looked_at, planned = (
             sum(each.looked_at for each in searches),
             sum(len(each.judge.drafts) for each in searches),
@@ -156,6 +176,10 @@ class _Cascading:
             else f"none as it is written can need less than {least:,} bytes"
         )
         yield Refusal(_RULE, "the search", f"{said}: {end}")
+
+    def _least(self, need: int) -> int:
+        """Bytes that nothing in the orders that were searched goes below; ``need`` where there is no selection."""
+        return min((bound for each in self._searches if (bound := each.least()) is not None), default=need)
 
     def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""
