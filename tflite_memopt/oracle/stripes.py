@@ -75,7 +75,7 @@ def _candidates(
     base = BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface)
     necks = necks_of(model.main)
     aim = Aim(io_lower_bound(model), unstriped.required, limits, base)
-    finder = OptionFinder(model, profile, aim, necks.whole, necks.exits)
+    finder = OptionFinder(model, profile, aim, necks.whole, necks.exits, necks.starts)
     return Candidates(finder.options(_MODES), base, unstriped.required, counts_run_time=False), limits
 
 
