@@ -70,8 +70,8 @@ def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
 class OptionFinder:
     """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
-    A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits``: steps at which regions may end;
-    None: any; ``starts``: those at which they may start. ``looked_at`` counts the ways to cut a region that were worked out.
+    A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits`` and ``starts``: steps at which
+    regions may end and start; None: any. ``looked_at`` counts the ways to cut a region that were worked out.
     """
 
     def __init__(

@@ -18,17 +18,21 @@ _HIGH = 0.4
 """A step that needs more than this part of the largest need is worth a region."""
 _LOW = 0.5
 """Its region ends where at most this part of its need is left alive, and starts where no more was alive before."""
-_LOWEST = 0.3
-"""And where at most this part of the largest need is left."""
+_LOWEST = 0.4
+"""First of all it ends where at most this part of the largest need is left: two peaks then have one region each."""
 _WHOLE = 0.125
 """Where at most this part of the largest need is alive no region goes on: what is alive there stays whole."""
 
 
 @dataclass(frozen=True)
 class Necks:
-    """``starts`` and ``exits``: steps at which a region may start and end; ``whole``: names of tensors inside none."""
+    """``starts`` and ``exits``: steps at which a region may start and end; ``whole``: names of tensors inside none.
+
+    ``best_exits``: of each step that needs much the exit that is to be looked at first.
+    """
 
     starts: frozenset[int]
+    best_exits: frozenset[int]
     exits: frozenset[int]
     whole: frozenset[str]
 
@@ -38,11 +42,13 @@ def necks_of(graph: Graph) -> Necks:
     needs, alive = _bytes_alive(graph)
     largest = max(needs, default=0)
     high = [(step, need) for step, need in enumerate(needs) if need > _HIGH * largest]
-    exits = {end for step, need in high for end in _ends(step, min(_LOW * need, _LOWEST * largest), alive)}
+    ends = [list(_ends(step, _LOW * need, alive)) for step, need in high]
+    exits = {end for each in ends for end in each}
+    best = {next((end for end in each if alive[end] <= _LOWEST * largest), each[-1]) for each in ends if each}
     starts = {0, *(step + 1 for step, nbytes in enumerate(alive[:-1]) if nbytes <= _LOW * largest)}
     narrow = (step for step, nbytes in enumerate(alive) if nbytes <= _WHOLE * largest)
     whole = {tensor.name for step in narrow for tensor in graph.operators[step].outputs}
-    return Necks(frozenset(starts), frozenset(exits), frozenset(whole))
+    return Necks(frozenset(starts), frozenset(best), frozenset(exits), frozenset(whole))
 
 
 def _ends(step: int, most: float, alive: Sequence[int]) -> Iterator[int]:
@@ -52,7 +58,6 @@ def _ends(step: int, most: float, alive: Sequence[int]) -> Iterator[int]:
         if alive[end] < least:
             least = alive[end]
             yield end
-            return
 
 
 def _bytes_alive(graph: Graph) -> tuple[list[int], list[int]]:
