@@ -70,8 +70,8 @@ def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
 class OptionFinder:
     """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
-    A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits``: steps at which regions may end;
-    None: any. ``looked_at`` counts the ways to cut a region that were worked out.
+    A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits`` and ``starts``: steps at which
+    regions may end and start; None: any. ``looked_at`` counts the ways to cut a region that were worked out.
     """
 
     def __init__(
@@ -81,9 +81,11 @@ class OptionFinder:
         aim: Aim,
         pinned: Collection[str] = (),
         exits: Collection[int] | None = None,
+        starts: Collection[int] | None = None,
     ) -> None:
         self._model, self._pinned = model, pinned
         self._exits = range(len(model.main.operators)) if exits is None else sorted(exits)
+        self._starts = range(len(model.main.operators)) if starts is None else starts
         self._twins, self._terms = Twins(profile), arena_terms(model, profile)
         problem = schedule_problem(model.main, memory_layout(model, profile))
         self._needs = least_needs(model, profile)
@@ -155,7 +157,12 @@ class OptionFinder:
         chosen = operators[first : exit_ + 1]
         ways = [way for way in self._ways[first : exit_ + 1] if isinstance(way, RowByRow)]
         lives_on = _read_later(self._model, exit_ + 1)
-        for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on):
+
+        def starts_at(place: int) -> bool:
+            start = first + place
+            return start in self._starts and max(self._needs[start : exit_ + 1]) > self._aim.floor
+
+        for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on, starts_at):
             self._looked_at += len(cuts.ways)
             found.update(self._options(first + each.first, exit_ + 1, cuts, mode, each))
         return found
