@@ -19,6 +19,7 @@ from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import region_of
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.errors import MemoptError
+from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
@@ -26,11 +27,13 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.options import PLAN_WORK
 from tflite_memopt.plan.methods import solve, solve_within
 from tflite_memopt.plan.problem import Plan, PlanProblem
 from tflite_memopt.schedule.methods import solve as solve_schedule
 
 PROFILES = ("portable", "reference")
+WRITTEN = PLAN_WORK["normal"]
 REPEATS = 3
 FIRSTS, LENGTHS, COUNTS = (0, 1), (2, 4, 7), (2, 4, 8)
 """Regions that are striped: from which step on, how many operators, in how many stripes.
@@ -43,24 +46,34 @@ _LONG = 0.2
 """Seconds that a model's plan should not take."""
 
 T = TypeVar("T")
+Figures = tuple[int, int, int, float, int, int, float]
+"""The fields of ``Judged``."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One problem of a striped model: its items, its arena, and the seconds of processor time that ``solve`` took."""
+    """One problem of a striped model: its items, its arena and bound, and the seconds of processor time of ``solve``.
+
+    The last three: with as much work as the plan gets that is written.
+    """
 
     items: int
     arena: int
     bound: int
     seconds: float
+    written_arena: int
+    written_bound: int
+    written_seconds: float
 
 
 def models(sources: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     """The tables, line by line, for .tflite files or folders of them."""
     files = [file for path in sources for file in (sorted(path.glob("*.tflite")) if path.is_dir() else [path])]
     yield "## The default on every model, in its own order and in the order of smallest peak\n"
-    yield f"Milliseconds of processor time, the median of {REPEATS}. A bound by `search`: all below it was tried.\n"
-    yield from table("model | kernels | order | items | relations | arena | bound | proved | bound by | strategy | ms")
+    yield f"Milliseconds of processor time, the median of {REPEATS}. A bound by `search`: all below it was tried."
+    yield f"`written`: with {WRITTEN:.0f} times the work, as for the plan that is written; the same where proved.\n"
+    header = "model | kernels | order | items | relations | arena | bound | proved | bound by | strategy | ms"
+    yield from table(f"{header} | written")
     for file in files:
         yield from parts.part(f"model_{file.stem}", partial(_unstriped, file))
     yield ""
@@ -74,8 +87,20 @@ def _unstriped(file: Path) -> list[str]:
         plan, seconds = _timed(solve, problem)
         cells = (f"{plan.arena_bytes:,}", f"{plan.lower_bound:,}", _gap(plan), plan.bound_by, plan.method)
         size = (len(problem.items), len(problem.relations))
-        rows.append(row(file.stem, profile, order, *size, *cells, f"{1000 * seconds:.1f}"))
+        rows.append(row(file.stem, profile, order, *size, *cells, f"{1000 * seconds:.1f}", _written(plan, problem)))
     return rows
+
+
+def _written(plan: Plan, problem: PlanProblem) -> str:
+    """What more work brings, and its milliseconds."""
+    if plan.optimal:
+        return "same"
+    deeper, seconds = _timed(_solve_as_written, problem)
+    return f"{deeper.arena_bytes:,}, {_gap(deeper)}, {1000 * seconds:.1f}"
+
+
+def _solve_as_written(problem: PlanProblem) -> Plan:
+    return solve(problem, limit=SearchLimit(work=WRITTEN))
 
 
 def _in_both_orders(file: Path) -> Iterator[tuple[str, str, PlanProblem]]:
@@ -114,8 +139,10 @@ def _striped(files: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     yield "## The same models in stripes\n"
     yield f"Regions from steps {FIRSTS}, or from the first two steps where a region of that length begins, of {LENGTHS}"
     yield f"operators, in {COUNTS} stripes, with every halo and every edge that the model allows: one problem each, in"
-    yield "the order that the stripes come in.\n"
-    yield from table("model | kernels | problems | most items | proved | mean gap | largest gap | median ms | most ms")
+    yield "the order that the stripes come in."
+    yield f"The last three columns: with {WRITTEN:.0f} times the work, as for the plan that is written.\n"
+    header = "model | kernels | problems | most items | proved | mean gap | largest gap | median ms | most ms"
+    yield from table(f"{header} | proved, written | less, at most | most ms, written")
     candidates: list[tuple[bool, bool, float]] = []
     problems: list[Judged] = []
     for file, name in product(files, PROFILES):
@@ -130,24 +157,28 @@ def _striped(files: Sequence[Path], parts: KeptParts) -> Iterator[str]:
     yield from _judging(candidates)
 
 
-def _judge_stripes(file: Path, name: str) -> tuple[list[tuple[int, int, int, float]], list[tuple[bool, bool, float]]]:
+def _judge_stripes(file: Path, name: str) -> tuple[list[Figures], list[tuple[bool, bool, float]]]:
     """Every striped problem solved; and those of about 100 items as candidates: do they fit, is that refuted, seconds.
 
     What a search pays for a candidate when it knows a good one already.
     """
     problems = list(_stripings(file, name))
     click.echo(f"{file.stem}, {len(problems)} times in stripes, {name}", err=True)
-    results = [_timed(solve, problem, repeats=1) for problem in problems]
-    judged = [
-        (len(problem.items), plan.arena_bytes, plan.lower_bound, seconds)
-        for problem, (plan, seconds) in zip(problems, results, strict=True)
-    ]
+    judged = [_judged(problem) for problem in problems]
     alike = [(problem, each[1]) for problem, each in zip(problems, judged, strict=True) if each[0] in _ABOUT_100]
     if not alike:
         return judged, []
     within = partial(solve_within, capacity=int(min(arena for _, arena in alike) * _CUT_OFF))
     found = [_timed(within, problem) for problem, _ in alike]
     return judged, [(fit.offsets is not None, fit.is_proved, seconds) for fit, seconds in found]
+
+
+def _judged(problem: PlanProblem) -> Figures:
+    """As ``Judged``. What is proved would be the same with more work, and is not run again."""
+    plan, seconds = _timed(solve, problem, repeats=1)
+    deeper, longer = (plan, seconds) if plan.optimal else _timed(_solve_as_written, problem, repeats=1)
+    written = (deeper.arena_bytes, deeper.lower_bound, longer)
+    return len(problem.items), plan.arena_bytes, plan.lower_bound, seconds, *written
 
 
 def _stripings(file: Path, name: str) -> Iterator[PlanProblem]:
@@ -184,7 +215,15 @@ def _summary(model: str, profile: str, results: Sequence[Judged]) -> str:
     proved = sum(each.arena == each.bound for each in results)
     most = max(each.items for each in results)
     shares = (f"{sum(gaps) / len(gaps):.2f} %", f"{max(gaps):.2f} %", f"{median(times):.1f}", f"{max(times):.1f}")
-    return row(model, profile, len(results), most, proved, *shares)
+    less = max(100 * (1 - each.written_arena / each.arena) for each in results)
+    slowest = f"{1000 * max(each.written_seconds for each in results):.1f}"
+    return row(
+        model, profile, len(results), most, proved, *shares, _proved_as_written(results), f"{less:.2f} %", slowest
+    )
+
+
+def _proved_as_written(results: Sequence[Judged]) -> int:
+    return sum(each.written_arena == each.written_bound for each in results)
 
 
 def _all_of(results: Sequence[Judged]) -> Iterator[str]:
@@ -192,7 +231,13 @@ def _all_of(results: Sequence[Judged]) -> Iterator[str]:
     proved = sum(each.arena == each.bound for each in results)
     times = sorted(1000 * each.seconds for each in results)
     yield f"Of all {len(results)} problems {proved} are proved optimal. Median {median(times):.1f} ms, nine of ten"
-    yield f"below {times[len(times) * 9 // 10]:.1f} ms; {slow} take more than {_LONG} s.\n"
+    yield f"below {times[len(times) * 9 // 10]:.1f} ms, the longest {times[-1]:.1f}; {slow} take more than {_LONG} s."
+    less = [100 * (1 - each.written_arena / each.arena) for each in results if each.written_arena < each.arena]
+    worse = sum(each.written_arena > each.arena for each in results)
+    long = [each.written_seconds for each in results if each.written_seconds > _LONG]
+    yield f"With {WRITTEN:.0f} times the work {_proved_as_written(results)} are proved. {len(less)} arenas are less, by"
+    yield f"{sum(less) / max(1, len(less)):.2f} % in the mean and {max(less, default=0):.2f} % at most, {worse} larger."
+    yield f"{len(long)} take more than {_LONG} s, the longest {max(long, default=0):.2f} s.\n"
 
 
 def _judging(results: Sequence[tuple[bool, bool, float]]) -> Iterator[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, get_args
 
 from .errors import UsageError
+from .graph.search_limit import SearchLimit
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
 from .kernels.targets import DEFAULT_KERNELS, TARGETS, profile_for
@@ -25,6 +26,9 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 REQUIRABLE = ("tflm",)
+PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 20.0, "thorough": 160.0}
+"""Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
+So much work is more than all drafts of a candidate in stripes get, so that its plan is mostly at least as good."""
 PROVING = ("litert", "tflm")
 """TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
@@ -35,7 +39,8 @@ class Options:
 
     ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
     firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
-    ``effort``: how much the search for stripes looks at; it counts work, so that a result is the same on every machine.
+    ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
+    that a result is the same on every machine.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
     runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
     without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``runner``: a
@@ -103,6 +108,10 @@ class Options:
     def profile(self) -> KernelProfile:
         """The kernels and the layout of structures that plans and figures are for."""
         return profile_for(self.target, self.kernels)
+
+    def plan_limit(self, part: float = 1.0) -> SearchLimit:
+        """What the planner may spend on the plan that is written, or such a part of it."""
+        return SearchLimit(self.time_limit, self.seed, PLAN_WORK[self.effort] * part)
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong field with what it may be."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.cascade.excerpt import excerpt
@@ -122,6 +122,13 @@ def exits(model: Model) -> list[int]:
     kernels=st.sampled_from(PROFILES),
     uneven=st.lists(st.integers(0, 40), max_size=6),
 )
+# Views of other stripes end inside what an operator reads, and stripes that read the very same rows.
+@example(252411, DType.FLOAT32, 1, ("rolling", "pad"), "reference", [1, 3])
+@example(1509, DType.INT8, 5, ("rolling", "trim"), "reference", [4])
+@example(23153, DType.FLOAT32, 6, ("recompute", "trim"), "reference", [1, 3, 6, 8])
+@example(407855, DType.FLOAT32, 1, ("recompute", "pad"), "portable", [35, 3, 8])
+@example(546092, DType.FLOAT32, 2, ("rolling", "pad"), "reference", [4])
+@example(819375, DType.FLOAT32, 2, ("recompute", "trim"), "cmsis-nn-mve", [33, 31, 10])
 def test_what_is_predicted_is_what_the_lowered_region_needs(
     seed: int, dtype: DType, layers: int, mode: Mode, kernels: str, uneven: list[int]
 ) -> None:

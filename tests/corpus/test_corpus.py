@@ -29,7 +29,10 @@ INTEGERS = {
     "coral_keras_lstm_mnist_ptq": (784, 784),
     "mww_okay_nabu_v2": (120, 120),
 }
-corpus = pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+# All tests of a model in one process of a parallel run, which optimises it once.
+corpus = pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem)) for path in MODELS]
+)
 
 
 # Most bytes of the head in stripes, under the objective head and the kernels of the reference profile.

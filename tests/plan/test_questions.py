@@ -25,7 +25,8 @@ class ScriptedSearch:
     rules: tuple[str, ...] = ("only",)
     refutes_at_once: bool = False
     growth: int = 2
-    later_steps: Steps = STEPS
+    steps: Steps = STEPS
+    first_nodes: int = 2
 
     @property
     def group(self) -> ItemGroup:
@@ -41,7 +42,7 @@ class ScriptedSearch:
 
 def questions(answer: Callable[[int], int], bound: int, top: int) -> tuple[CapacityQuestions, ScriptedSearch]:
     search = ScriptedSearch(answer)
-    return CapacityQuestions(search, BestOfGroup((), top, bound), WorkAllowance(10**6, SearchLimit())), search
+    return CapacityQuestions(search, BestOfGroup(top, bound), WorkAllowance(10**6, SearchLimit())), search
 
 
 def test_a_bound_that_is_far_too_low_does_not_creep() -> None:

@@ -13,6 +13,7 @@ from tflite_memopt.analysis.macs import model_macs
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import model_work
 from tflite_memopt.rewrite.after_stripes import after_stripes
 from tflite_memopt.rewrite.rules.skipping_convolution import SKIPPING_CONVOLUTION
@@ -110,14 +111,16 @@ def test_it_is_kept_where_it_pays_within_the_limits_on_products_and_work() -> No
     options = Options(kernels="reference")
     model = reduced(1)
     macs, work = model_macs(model), model_work(model, options.profile.prices)
-    found = after_stripes(model, options.profile, options, 10 * macs, 10 * work)
+    cost, rules = cost_of(model, options.profile, options), (SKIPPING_CONVOLUTION,)
+    found = after_stripes(model, cost, rules, options.profile, options, 10 * macs, 10 * work)
     assert found is not None
     assert found[1].saved_bytes > 0
     assert [operator.name for operator in found[0].main.operators] == ["CONV_2D", "CONV_2D"]
     assert model_macs(found[0]) == macs + 3 * 16 * 32 * 8
-    assert after_stripes(model, options.profile, options, macs, 10 * work) is None
-    assert after_stripes(model, options.profile, options, 10 * macs, work) is None
+    assert after_stripes(model, cost, rules, options.profile, options, macs, 10 * work) is None
+    assert after_stripes(model, cost, rules, options.profile, options, 10 * macs, work) is None
     plain = reduced(0)
     work = model_work(plain, options.profile.prices)
-    assert after_stripes(plain, options.profile, options, model_macs(plain), work) is not None
+    cost = cost_of(plain, options.profile, options)
+    assert after_stripes(plain, cost, rules, options.profile, options, model_macs(plain), work) is not None
     assert [operator.name for operator in plain.main.operators] == ["CONV_2D", "STRIDED_SLICE", "CONV_2D"]

@@ -18,7 +18,7 @@ from ..ir.model import Model
 from ..ir.npu import has_npu
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
-from ..memory.cost import Cost, needed_bytes
+from ..memory.cost import Cost, cost_in
 from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen, stripe
@@ -80,9 +80,8 @@ class FrontSearch:
 
     def __init__(self, model: Model, profile: KernelProfile, options: Options) -> None:
         placement = arrange(model, profile, options).placement
-        memory = placement.memory
         self._options = options
-        self._unstriped = Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
+        self._unstriped = cost_in(placement.memory, options)
         self._grid = () if has_npu(model) else grid_of(options)
         self._stop = EmergencyStop(options.time_limit * len(self._grid))
         self._kept = tuple(name for name, _ in options.pins)

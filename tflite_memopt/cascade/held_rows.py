@@ -21,6 +21,7 @@ from .cut_table import CutTable, Flags, Integers, up
 from .lower import row_bytes
 from .sweep import OperatorRows
 from .twins import Twins
+from .view_ends import ViewEnds
 
 if TYPE_CHECKING:
     from .live import StepRows, StepTable
@@ -197,32 +198,56 @@ class HeldRows:
         common = np.maximum(np.minimum(end, start + self._next_kept) - np.maximum(first, start), 0)
         rest = np.where(kept_view, end - first - common, end - first)
         bound = np.where(read.is_copy, read.bytes, np.where(alive, 0, rest))
-        is_one = (rest == end - first) & ~self._is_split(read, first, end)
+        is_one = (rest == end - first) & ~self._is_split(first, end)
         return np.where(read.is_copy | (is_one & ~alive), bound, 0), bound
 
-    def _is_split(self, read: ReadRows, first: Integers, end: Integers) -> Flags:
-        """Whether another view of the held rows ends inside this range of their bytes."""
-        kept = up(self.kept.count * self.row)
-        found = self.is_joined & (first < kept) & (kept < end)
-        found |= self.is_joined & (first < kept) & (end <= kept)
-        kept_view = self.keep_is_cut & ~self.keep_is_copy
-        start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
-        for at in (start, start + self._next_kept):
-            found |= kept_view & (first < at) & (at < end)
-        for other in self.reads:
-            if other is not read:
-                for at in (other.first, other.first + other.bytes):
-                    found |= other.is_cut & ~other.is_copy & (first < at) & (at < end)
-        return found
+    @cached_property
+    def _place(self) -> tuple[Integers, Integers]:
+        """(number of the storage that the held rows lie in, their first byte there) of each stripe.
+
+        Rows that are kept as a view lie in the storage of the stripe before.
+        """
+        is_view = (self._next_kept > 0) & ~self.keep_is_copy
+        starts_anew = ~self.cuts.previous(is_view, 0)
+        number: Integers = np.cumsum(starts_anew.astype(np.int64))
+        moved = np.where(starts_anew, 0, (self.kept.start - self.cuts.previous(self.needed.start, 0)) * self.row)
+        total: Integers = np.cumsum(moved)
+        place: Integers = total - total[np.flatnonzero(starts_anew)[number - 1]]
+        return number, place
+
+    @cached_property
+    def _view_ends(self) -> ViewEnds:
+        """The ends of all that lies in a storage of held rows."""
+        number, place = self._place
+        own = ~self.is_joined | self._made_is_part  # the new rows lie in the storage
+        made = np.where(self.is_joined, self.kept.count * self.row, 0)
+        computed = made - (self.made.start - self.computed.start) * self.row
+        kept = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+        parts = [
+            (self.needed.count > 0, 0, self._held),
+            (self.is_joined, 0, self._kept),
+            (self.rows.has_job & own, made, self._made),
+            (self.is_trimmed & own & ~self.trim_is_copy, computed, self._computed),
+            (self.keep_is_cut & ~self.keep_is_copy, kept, self._next_kept),
+            *((read.is_cut & ~read.is_copy, read.first, read.bytes) for read in self.reads),
+        ]
+        return ViewEnds(
+            number, [(is_view, place + at) for is_view, first, size in parts for at in (first, first + size)]
+        )
+
+    def _is_split(self, first: Integers | int, end: Integers) -> Flags:
+        """Whether a view starts or ends inside this range of the held rows."""
+        _, place = self._place
+        return self._view_ends.are_inside(place + first, place + end)
 
     def _save_slices(self, table: StepTable) -> None:
         """Slices of the held rows that are copies, where the held rows die."""
         read, steps = self.last, self.last.steps
-        whole = np.zeros_like(self._held), self._held
+        whole_is_split = self._is_split(0, self._held)
         ends_here = read.is_copy & ~self.keep_is_cut & ~self._keeps_whole
         skipped = steps.rows.read.start - self.needed.start
         saved = self._twins.sliced(self._tensor, ends_here, self.needed.count, skipped, steps.rows.read.count)
-        one = np.where(self._is_split(read, *whole), 0, saved)
+        one = np.where(whole_is_split, 0, saved)
         table.save(steps.read[self._tensor], one, np.minimum(saved, self._held))
         ends_here = self.keep_is_copy & read.is_cut
         skipped = self.cuts.following(self.kept.start, 0) - self.needed.start
@@ -230,7 +255,7 @@ class HeldRows:
             self._tensor, ends_here, self.needed.count, skipped, self.cuts.following(self.kept.count, 0)
         )
         viewed = np.where(read.is_copy, 0, read.bytes)
-        one = np.where(self._is_split(read, *whole) | (read.is_cut & ~read.is_copy), 0, saved)
+        one = np.where(whole_is_split | (read.is_cut & ~read.is_copy), 0, saved)
         table.save(steps.keep[self._tensor], one, np.minimum(saved, self._held - viewed))
 
 

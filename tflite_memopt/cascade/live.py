@@ -121,12 +121,6 @@ def _may_be_view(rows: OperatorRows) -> bool:
     return int(operator.option("axis", 0)) % 4 == 2 or operator.outputs[0].shape[2] == 1
 
 
-def _reads_one_twice(rows: OperatorRows) -> bool:
-    """Whether two operands are the same tensor, as in x + x."""
-    sliced = [rows.operator.inputs[slot] for slot in rows.way.sliced]
-    return len(set(sliced)) < len(sliced)
-
-
 @dataclass
 class LiveBytes:
     """Adds operators upwards from the exit; ``peak`` may be asked for after each.
@@ -157,8 +151,6 @@ class LiveBytes:
             self._start(rows)
         if _may_be_view(rows):
             self.regular &= self.cuts.sums(rows.has_job & (rows.computed.count == 1)) == 0
-        if _reads_one_twice(rows) or rows.operator.name == "PRELU":
-            self.regular[:] = False  # what it saves by lying on its operand is not what the table says
         steps = self._steps(rows, figures)
         table.add(steps.run, steps.run + 1, figures.scratch)
         table.add(steps.pad, steps.run + 1, padded_bytes(rows))

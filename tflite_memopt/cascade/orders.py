@@ -53,8 +53,8 @@ def promising_orders(
     """Orders with one or more regions in a row that may have a smaller peak than the model's own, best ones first."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
     own, graph = tuple(range(len(problem.steps))), memory_graph(problem)
-    if all(graph.needs[v] >> (v - 1) & 1 for v in own[1:]):
-        return []  # each operator waits for the one before it: there is no other order
+    if graph.has_one_order:
+        return []
     start = _Contracted(problem, tuple((v,) for v in own), graph.peak(own), own, ())
     regions = _regions(model, pinned)
     found: dict[tuple[int, ...], int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,18 +14,24 @@ from ..ir.model import Tensor
 from .credits import Credits
 from .cut_table import CutTable, Flags, Integers, up
 from .lower import may_spread, row_bytes
+from .view_ends import ViewEnds
 
 if TYPE_CHECKING:
     from .live import StepRows
+    from .sweep import RowArrays
     from .twins import Twins
 
 
 class _OuterRead:
-    """The bytes of an input that one operator reads in each stripe."""
+    """The bytes of an input that one operator reads in each stripe.
 
-    def __init__(self, tensor: Tensor, steps: StepRows) -> None:
+    ``spread_bytes``: copies made before the stripes, each with the last stripe that reads it: one slice serves all
+    stripes that read the very same rows. ``is_repeated``: a later stripe reads the same rows.
+    """
+
+    def __init__(self, cuts: CutTable, tensor: Tensor, steps: StepRows) -> None:
         read, row = steps.rows.read, row_bytes(tensor)
-        self.steps = steps
+        self.cuts, self.steps = cuts, steps
         self.has_job = steps.rows.has_job
         self.is_cut = self.has_job & (read.count < tensor.shape[1])
         self.first = np.where(self.has_job, read.start * row, 0)
@@ -32,6 +39,14 @@ class _OuterRead:
         self.bytes = self.end - self.first
         self.is_late = self.is_cut & (self.first % ARENA_ALIGNMENT != 0)
         self.is_view = self.has_job & ~self.is_late
+
+    @cached_property
+    def is_repeated(self) -> Flags:
+        return _reads_again(self.cuts, self.steps.rows.read, self.has_job)
+
+    @cached_property
+    def spread_bytes(self) -> Integers:
+        return np.where(self.is_late & ~self.is_repeated, self.bytes, 0)
 
 
 @dataclass(frozen=True)
@@ -47,10 +62,12 @@ class SliceTimes:
 
 def slice_times(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> SliceTimes:
     """``at_end``: see ``lower.bytes_at_end``, for each way; 0 where copies must not be spread."""
-    reads = [_OuterRead(tensor, steps) for steps in readers]
+    reads = [_OuterRead(cuts, tensor, steps) for steps in readers]
     late = cuts.sums(np.logical_or.reduce([read.is_late for read in reads])) > 0
-    copies = cuts.sums(np.where(reads[0].is_late, reads[0].bytes, 0))
-    spread = late & (len(reads) == 1) & may_spread(tensor, copies, at_end)
+    if len(reads) > 1 or not late.any():
+        return SliceTimes(late, np.zeros_like(late))
+    copies = cuts.sums(reads[0].spread_bytes)
+    spread = late & may_spread(tensor, copies, at_end)
     return SliceTimes(late & ~spread, spread)
 
 
@@ -64,15 +81,17 @@ class OuterReads:
         self, cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], lives_on: bool, at_end: Integers
     ) -> None:
         self._cuts, self._tensor, self._lives_on = cuts, tensor, lives_on
-        self._reads = [_OuterRead(tensor, steps) for steps in reversed(readers)]
+        self._reads = [_OuterRead(cuts, tensor, steps) for steps in reversed(readers)]
         self._times = slice_times(cuts, tensor, readers, at_end)
         self._late = self._times.late[cuts.way]
 
     def at_start(self, twins: Twins) -> tuple[Integers, Integers]:
         """(need, bound) of the copies that are made before the stripes, for each way: bytes beside the input."""
         read, cuts, last = self._reads[0], self._cuts, self._cuts.last
-        copies = np.where(self._times.spread, cuts.sums(np.where(read.is_late, read.bytes, 0)), 0)
-        if self._lives_on or not twins.has_reuse or not copies.any():
+        if not self._times.spread.any():
+            return np.zeros(len(cuts.ways), np.int64), np.zeros(len(cuts.ways), np.int64)
+        copies = np.where(self._times.spread, cuts.sums(read.spread_bytes), 0)
+        if self._lives_on or not twins.has_reuse:
             return copies, copies
         rows = np.full_like(read.first, self._tensor.shape[1])
         own = read.steps.rows.read
@@ -99,7 +118,7 @@ class OuterReads:
             return np.ones(len(self._cuts.ways), np.bool_)
         early_exact = _add_early(self._cuts, self._reads, ~(times.late | times.spread)[self._cuts.way], extra)
         late_exact = _add_late(self._cuts, tensor, self._reads, late, extra)
-        ends = read_by_last(self._cuts, self._reads[0]) & ~_repeats(self._cuts, self._reads[0])
+        ends = read_by_last(self._cuts, self._reads[0])
         return np.where(times.late, late_exact, np.where(times.spread, ends, early_exact))
 
     def _add_spread(self, extra: Integers) -> None:
@@ -112,7 +131,7 @@ class OuterReads:
             for at in range(cuts.last[way], cuts.first[way] - 1, -1):
                 after[at] = copies + views
                 if read.is_late[at]:
-                    copies += read.bytes[at]
+                    copies += read.spread_bytes[at]
                 elif read.has_job[at] and not self._lives_on:
                     views += max(0, min(read.end[at], reached) - read.first[at])
                     reached = min(reached, read.first[at])
@@ -144,46 +163,34 @@ class OuterReads:
         saved = twins.sliced(tensor, ends_here, rows, final.steps.rows.read.start, final.steps.rows.read.count)
         saved_bytes.save(final.steps.read[tensor], np.where(self._is_cut_up, 0, saved), saved)
 
+    @cached_property
+    def _view_ends(self) -> ViewEnds:
+        """Of all slices of the input that are views, in any stripe."""
+        views = [(each, each.is_cut & ~each.is_late) for each in self._reads]
+        return ViewEnds(self._cuts.way, [(view, at) for each, view in views for at in (each.first, each.end)])
+
     @property
     def _is_cut_up(self) -> Flags:
         """For each stripe, whether a view of the input starts or ends inside it, in any stripe."""
-        whole = aligned(self._tensor.nbytes)
-        parts = [r.is_cut & ~r.is_late & ((r.first > 0) | (r.end < whole)) for r in self._reads]
-        return (self._cuts.sums(np.logical_or.reduce(parts)) > 0)[self._cuts.way]
-
-    def _is_split_from_afar(self, read: _OuterRead) -> Flags:
-        """Whether a slice of a stripe that is no neighbour starts or ends in here: where one between reads all rows."""
-        cuts, found = self._cuts, np.zeros(len(read.first), np.bool_)
-        reads_all = np.logical_or.reduce([each.has_job & ~each.is_cut for each in self._reads])
-        for way in np.flatnonzero(cuts.sums(reads_all) > 0):
-            columns = slice(cuts.first[way], cuts.last[way] + 1)
-            views = [(each, (each.is_cut & ~each.is_late)[columns]) for each in self._reads]
-            ends = {int(at) for each, is_view in views for at in each.first[columns][is_view]}
-            ends |= {int(at) for each, is_view in views for at in each.end[columns][is_view]}
-            for at in range(columns.start, columns.stop):
-                found[at] = any(read.first[at] < end < read.end[at] for end in ends)
-        return found
+        return self._view_ends.are_inside(0, aligned(self._tensor.nbytes))
 
     def _dying(self, at: int, later: tuple[Integers, Integers]) -> tuple[Flags, Integers]:
         """(whether all that a reader takes dies as one range, bytes that die) in each stripe."""
         read, cuts = self._reads[at], self._cuts
         is_copy = read.is_late
+        stays = is_copy & self._times.spread[cuts.way] & read.is_repeated if self._times.spread.any() else False
         if self._lives_on:
-            return is_copy, np.where(is_copy, read.bytes, 0)
+            dies = is_copy & np.logical_not(stays)
+            return dies, np.where(dies, read.bytes, 0)
         pending = self._reads[at + 1 :]
         left = _beyond([read, *pending], *later) - _beyond(pending, *later)
-        is_split = ~read.is_cut & self._is_cut_up
-        for other in self._reads:
-            for moved in (0, -1, 1):
-                if other is read and not moved:
-                    continue
-                is_split |= _ends_inside(cuts, read, other, moved)
-        is_split |= self._is_split_from_afar(read)
+        is_split = self._view_ends.are_inside(read.first, read.end)
         early = ~self._late
         # Of slices made late, the last one ends the input; what is left of it then is this slice alone.
         ends = self._late & cuts.is_last & (at == len(self._reads) - 1)
         bound = np.where(is_copy, read.bytes, np.where(early, left, np.where(ends, read.bytes, 0)))
-        return is_copy | ((early | ends) & ~is_split & (left == read.bytes)), bound
+        one = is_copy | ((early | ends) & ~is_split & (left == read.bytes))
+        return one & np.logical_not(stays), np.where(stays, 0, bound)
 
 
 def read_by_last(cuts: CutTable, read: _OuterRead) -> Flags:
@@ -193,20 +200,13 @@ def read_by_last(cuts: CutTable, read: _OuterRead) -> Flags:
     return found
 
 
-def _repeats(cuts: CutTable, read: _OuterRead) -> Flags:
-    """For each way, whether a stripe reads the copy that the one before reads: one row may become those of both."""
-    same = (read.first == cuts.previous(read.first, -1)) & (read.end == cuts.previous(read.end, -1))
-    found: Flags = cuts.sums(same & read.is_late) > 0
-    return found
-
-
-def _ends_inside(cuts: CutTable, read: _OuterRead, other: _OuterRead, moved: int) -> Flags:
-    """Whether a slice for the other one, in this stripe or the one before (-1) or after (1) it, ends in this range."""
-    first, end, is_cut = other.first, other.end, other.is_cut & ~other.is_late
-    if moved:
-        shifted = cuts.previous if moved < 0 else cuts.following
-        first, end, is_cut = shifted(first, 0), shifted(end, 0), shifted(is_cut, 0)
-    found: Flags = is_cut & (((read.first < first) & (first < read.end)) | ((read.first < end) & (end < read.end)))
+def _reads_again(cuts: CutTable, read: RowArrays, has_job: Flags) -> Flags:
+    """For each stripe, whether the next one that reads anything reads the very same rows."""
+    count = len(has_job)
+    columns = np.where(has_job, np.arange(count), count - 1)
+    after = np.append(np.minimum.accumulate(columns[::-1])[::-1][1:], count - 1)
+    same = (read.start[after] == read.start) & (read.end[after] == read.end) & (cuts.way[after] == cuts.way)
+    found: Flags = same & has_job & has_job[after] & (after > np.arange(count))
     return found
 
 

@@ -36,7 +36,11 @@ _SECONDS = 1.0
 def cost_of(model: Model, profile: KernelProfile, options: Options, seconds: float = _SECONDS) -> Cost:
     """The cost under the objective of ``options``, by searches of so many seconds for the order and for the plan."""
     quick = replace(options, time_limit=min(options.time_limit, seconds))
-    memory = arrange(model, profile, quick).placement.memory
+    return cost_in(arrange(model, profile, quick).placement.memory, options)
+
+
+def cost_in(memory: MemoryUse, options: Options) -> Cost:
+    """The cost of what has been planned, under the objective of ``options``."""
     return Cost(needed_bytes(memory, options), memory.arena_bytes, memory.macs, memory.operators)
 
 

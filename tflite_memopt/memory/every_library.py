@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32
@@ -61,7 +60,7 @@ def _low_under_scratch(
     if not free:
         return found
     problem = PlanProblem((*layout.items, *free), layout.problem.relations)
-    plan = solve_together(problem, layout.groups, options.planner, SearchLimit(options.time_limit, options.seed))
+    plan = solve_together(problem, layout.groups, options.planner, options.plan_limit())
     offsets = plan.offsets[: len(layout.items)]
     arena = arena_bytes(layout.problem, offsets)
     kept = replace(found.plan, offsets=offsets, arena_bytes=arena, optimal=arena <= found.plan.lower_bound)

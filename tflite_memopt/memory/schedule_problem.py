@@ -26,7 +26,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
     A control-flow operator counts as one step, and what its subgraphs need at most as its scratch; they keep their
     own order.
     """
-    inside = _called_bytes(graph, layout)
+    inside, loops = _called_bytes(graph, layout), {loop.operator for loop in layout.loops.loops}
     atoms = atoms_in(graph, layout)
     positions = {operator: position for position, operator in enumerate(graph.operators)}
     after: dict[int, list[int]] = {}
@@ -43,7 +43,10 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
         makers = {t.producer for t in op.present_inputs()} - {atoms.source[atom].producer for atom in read}
         made = sorted(positions[maker] for maker in makers if maker in positions)
         waits = tuple(dict.fromkeys((*after.get(position, ()), *made)))
-        return Step(read, filled, inside.get(op, 0), waits, _reuses(op, layout, atoms))
+        reuses, more = _reuses(op, layout, atoms)
+        # What is inside a loop may lie on what rests outside of it at that moment.
+        more = max(more, inside[op]) if op in loops else more
+        return Step(read, filled, inside.get(op, 0), waits, reuses, more)
 
     steps = tuple(step(position, op) for position, op in enumerate(graph.operators))
     return ScheduleProblem(atoms.sizes, steps, _given(graph, atoms), pick(graph.outputs))
@@ -98,13 +101,14 @@ def _given(graph: Graph, atoms: Atoms) -> tuple[int, ...]:
     return tuple(atom for atom, source in enumerate(atoms.source) if source in inputs)
 
 
-def _reuses(operator: Operator, layout: MemoryLayout, atoms: Atoms) -> tuple[Reuse, ...]:
-    """What the operator saves where an input dies: only inputs of one atom, whose death is that of the atom."""
-    return tuple(
-        Reuse(atoms.of[reuse.input][0], saved_bytes(reuse))
-        for reuse in layout.reuses.get(operator, ())
-        if reuse.kind != "view" and len(atoms.of[reuse.input]) == 1
-    )
+def _reuses(operator: Operator, layout: MemoryLayout, atoms: Atoms) -> tuple[tuple[Reuse, ...], int]:
+    """(what the operator saves where an input dies, the most that it may save beside that).
+
+    Only an input of one atom dies as the atom does: what overwrites one of several atoms is not counted.
+    """
+    found = [reuse for reuse in layout.reuses.get(operator, ()) if reuse.kind != "view"]
+    counted = tuple(Reuse(atoms.of[r.input][0], saved_bytes(r)) for r in found if len(atoms.of[r.input]) == 1)
+    return counted, max((saved_bytes(r) for r in found if len(atoms.of[r.input]) > 1), default=0)
 
 
 def _called_bytes(graph: Graph, layout: MemoryLayout) -> dict[Operator, int]:

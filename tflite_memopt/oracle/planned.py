@@ -19,6 +19,7 @@ from ..memory.libraries import LibraryNeed
 from ..memory.schedule_problem import schedule_problem
 from ..memory.together import solve_together
 from ..options import Options
+from ..schedule.bounds import head_lower_bound
 from ..schedule.methods import solve as solve_schedule
 
 
@@ -40,14 +41,16 @@ def planned_need(model: Model, profile: KernelProfile, options: Options) -> Plan
     if profile.libraries:
         return None
     layout = memory_layout(model, profile)
-    limit = SearchLimit(options.time_limit, options.seed)
-    schedule = solve_schedule(schedule_problem(model.main, layout), options.scheduler, limit)
-    own = tuple(range(len(schedule.order)))
-    head, order = _head(model, layout, options, limit), own
-    if schedule.order != own and head > schedule.lower_bound:
+    own = tuple(range(len(model.main.operators)))
+    head, order = _head(model, layout, options), own
+    if options.scheduler == "as_is":
+        return PlannedNeed(_required(model, profile, head, own), head, model_macs(model))
+    problem = schedule_problem(model.main, layout)
+    schedule = solve_schedule(problem, options.scheduler, SearchLimit(options.time_limit, options.seed))
+    if schedule.order != own and head > head_lower_bound(problem, schedule.lower_bound):
         other = memory_layout(model, profile, order=schedule.order)
         # Its own order wins when both are equal, as in ``place_in_better_order``.
-        head, order = min((head, own), (_head(model, other, options, limit), schedule.order), key=lambda each: each[0])
+        head, order = min((head, own), (_head(model, other, options), schedule.order), key=lambda each: each[0])
     required = _required(model, profile, head, order)
     if order != own and required > _required(model, profile, head_in_force(layout, {}), own):
         return None
@@ -68,8 +71,8 @@ def need_in(memory: MemoryUse) -> PlannedNeed:
     return PlannedNeed(memory.required_for_target, memory.arena_bytes, memory.macs)
 
 
-def _head(model: Model, layout: MemoryLayout, options: Options, limit: SearchLimit) -> int:
-    plan = solve_together(layout.problem, layout.groups, options.planner, limit)
+def _head(model: Model, layout: MemoryLayout, options: Options) -> int:
+    plan = solve_together(layout.problem, layout.groups, options.planner, options.plan_limit())
     return head_in_force(layout, offsets_to_write(model, layout, plan.offsets))
 
 

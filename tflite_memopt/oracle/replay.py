@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.interval import intersect
-from ..graph.search_limit import SearchLimit
 from ..memory.in_force import offsets_in_force, offsets_to_write
 from ..memory.layout import MemoryLayout, memory_layout
 from ..memory.together import solve_together
@@ -50,8 +49,7 @@ def heads_under_one_plan(family: GraphSketch, table: FactTable, options: Options
     """
     model = model_of(family.candidate(0))
     layout = memory_layout(model, table.profile)
-    limit = SearchLimit(options.time_limit, options.seed)
-    plan = solve_together(layout.problem, layout.groups, options.planner, limit)
+    plan = solve_together(layout.problem, layout.groups, options.planner, options.plan_limit())
     offsets = offsets_in_force(layout, offsets_to_write(model, layout, plan.offsets))
     return _FamilyReplay(family, table, layout, offsets).heads()
 

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
 from ..graph.alignment import aligned
-from .permissions import Intervals
+from .permissions import Intervals, Permissions
 from .problem import BoundCertificate, Item, PlanProblem
 from .sections import maximal_sections
+from .shared_room import SharedRoom, Shares, shared_rooms
 
 
 @dataclass(frozen=True)
 class SectionBound:
     """Items of a section whose bytes add up, but for what related ones may share.
 
-    ``padded`` are their sizes, rounded up to the ``unit`` of their offsets; ``shared`` are pairs of them and the bytes
-    that the two may have in common at most. The topmost may lack up to ``spare`` bytes of its padding.
+    ``padded`` are their sizes, rounded up to the unit of their offsets; ``shared``: bytes that they may have in common
+    at most, pair by pair, and in ``rooms`` several with one. The topmost may lack up to ``spare`` bytes of its padding.
     """
 
     items: tuple[int, ...]
     padded: tuple[int, ...]
-    shared: tuple[tuple[int, int, int], ...]
-    unit: int
+    shared: int
+    rooms: tuple[SharedRoom, ...]
     spare: int
 
     @property
     def nbytes(self) -> int:
-        """Bytes that no plan goes below: a union has at least the sum of its parts less what pairs have in common."""
-        return sum(self.padded) - sum(nbytes for _, _, nbytes in self.shared) - self.spare
+        """Bytes that no plan goes below: a union has at least the sum of its parts less what they have in common."""
+        return sum(self.padded) - self.shared - self.spare
 
 
 def max_breadth(problem: PlanProblem) -> int:
@@ -44,6 +45,12 @@ def section_bound(problem: PlanProblem) -> BoundCertificate:
     reaches as far as it does.
     Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.1.
     """
+    if not problem.known_bounds:
+        problem.known_bounds.append(_section_bound(problem))
+    return problem.known_bounds[0]
+
+
+def _section_bound(problem: PlanProblem) -> BoundCertificate:
     best = BoundCertificate(0)
     for index, item in enumerate(problem.items):
         if item.offset is not None and item.offset + item.size > best.nbytes:
@@ -55,7 +62,8 @@ def section_bound(problem: PlanProblem) -> BoundCertificate:
         alive = [i for i, item in enumerate(problem.items) if item.start <= scope < item.end and item.size]
         found = section_items(problem, alive)
         if found.nbytes > best.nbytes:
-            best = BoundCertificate(found.nbytes, scope, found.items)
+            rooms = tuple((room.host, *room.guests) for room in found.rooms)
+            best = BoundCertificate(found.nbytes, scope, found.items, rooms=rooms)
     return best
 
 
@@ -70,19 +78,18 @@ def section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
     """Items with bytes, of those that are alive at one time, for as high a bound as is found quickly.
 
     All that have no relation, and those whose bytes are more than what they may share with the ones taken before:
-    largest first, then by turns put in or left out as long as that raises the bound.
+    largest first, then by turns put in or left out as long as that raises the bound. And so once more, beginning with
+    those that have too little room together (``shared_room``).
     """
     items, permissions = problem.items, problem.permissions
     unit = gcd(*(items[i].alignment for i in alive)) or 1
-    chosen = [i for i in alive if i not in permissions]
+    padded = {i: aligned(items[i].size, unit) for i in alive}
     related = sorted((i for i in alive if i in permissions), key=lambda i: (-items[i].size, i))
-    shares = _shares(problem, related, unit)
-    chosen += _worth_taking({i: aligned(items[i].size, unit) for i in related}, shares)
-    padded = tuple(aligned(items[i].size, unit) for i in chosen)
-    spare = max((full - items[i].size for i, full in zip(chosen, padded, strict=True)), default=0)
-    inside = set(chosen)
-    shared = ((i, j, n) for i in related if i in inside for j, n in shares[i].items() if i < j and j in inside and n)
-    return SectionBound(tuple(chosen), padded, tuple(shared), unit, spare)
+    among = _Related(padded, _shares(problem, related, unit), related, permissions, unit)
+    chosen = [*(i for i in alive if i not in permissions), *among.worth_taking()]
+    spare = max((padded[i] - items[i].size for i in chosen), default=0)
+    rooms = tuple(room for room in among.rooms if room.spares(chosen, among.shares))
+    return SectionBound(tuple(chosen), tuple(padded[i] for i in chosen), among.shared(chosen), rooms, spare)
 
 
 def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int, dict[int, int]]:
@@ -100,23 +107,57 @@ def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int
     return shares
 
 
-def _worth_taking(sizes: Mapping[int, int], shares: Mapping[int, Mapping[int, int]]) -> list[int]:
-    chosen: dict[int, None] = {}
+class _Related:
+    """The items of a section that are related: their bytes, and what they may share, pair by pair and in rooms."""
 
-    def gain(index: int) -> int:
-        return sizes[index] - sum(nbytes for other, nbytes in shares[index].items() if other in chosen)
+    def __init__(
+        self, sizes: Mapping[int, int], shares: Shares, related: Sequence[int], permissions: Permissions, unit: int
+    ) -> None:
+        self._sizes, self.shares, self._related = sizes, shares, related
+        self.rooms = shared_rooms(related, sizes, shares, permissions, unit)
+        self._rooms_of: dict[int, list[SharedRoom]] = {i: [] for i in related}
+        for room in self.rooms:
+            for i in (room.host, *room.guests):
+                self._rooms_of[i].append(room)
 
-    is_better = True
-    while is_better:
-        is_better = False
-        for index in sizes:
-            if index in chosen and gain(index) < 0:
-                del chosen[index]
-                is_better = True
-            elif index not in chosen and gain(index) > 0:
-                chosen[index] = None
-                is_better = True
-    return list(chosen)
+    def shared(self, chosen: Collection[int]) -> int:
+        """Bytes that the chosen items have in common at most."""
+        inside = set(chosen)
+        pairs = sum(n for i in inside & self.shares.keys() for j, n in self.shares[i].items() if i < j and j in inside)
+        return pairs - sum(room.spares(inside, self.shares) for room in self.rooms)
+
+    def worth_taking(self) -> list[int]:
+        """Those that together need most, of what is found quickly."""
+        found = self._grown({})
+        if not self.rooms:
+            return found
+        crowded = dict.fromkeys(i for room in self.rooms for i in (room.host, *room.guests))
+        return max(
+            found, self._grown(crowded), key=lambda each: sum(map(self._sizes.__getitem__, each)) - self.shared(each)
+        )
+
+    def _grown(self, chosen: dict[int, None]) -> list[int]:
+        is_better = True
+        while is_better:
+            is_better = False
+            for index in self._related:
+                if index in chosen:
+                    del chosen[index]
+                    gain = self._gain(index, chosen)
+                    if gain >= 0:
+                        chosen[index] = None
+                    is_better = is_better or gain < 0
+                elif self._gain(index, chosen) > 0:
+                    chosen[index] = None
+                    is_better = True
+        return list(chosen)
+
+    def _gain(self, index: int, chosen: Collection[int]) -> int:
+        """Bytes that the item adds to what is needed."""
+        gain = self._sizes[index] - sum(nbytes for other, nbytes in self.shares[index].items() if other in chosen)
+        for room in self._rooms_of[index]:
+            gain += room.spares({*chosen, index}, self.shares) - room.spares(chosen, self.shares)
+        return gain
 
 
 def _pair_bytes(size: int, other: int, forbidden: Intervals, unit: int) -> int:

@@ -40,7 +40,8 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     """Raise InfeasibleError unless the certificate proves that no plan takes fewer than its bytes.
 
     All offsets are multiples of a unit that divides the alignments, so that an item keeps those that may not share its
-    bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in common.
+    bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in common,
+    and less than that where items lie beside each other in one.
     """
     items = {index: problem.items[index] for index in certificate.items}
     unit = gcd(*(item.alignment for item in items.values())) or 1
@@ -53,6 +54,7 @@ def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     else:
         pairs = {(r.first, r.second) if r.first < r.second else (r.second, r.first) for r in problem.relations}
         shared = sum(_most_shared(problem, sizes, a, b, unit) for a, b in pairs if a in items and b in items and a != b)
+        shared -= sum(_too_much(problem, sizes, room, unit) for room in _rooms_in(problem, certificate))
         padding = max((sizes[index] - item.size for index, item in items.items()), default=0)
         proved = sum(sizes.values()) - shared - padding
     if proved < certificate.nbytes:
@@ -69,6 +71,45 @@ def _most_shared(problem: PlanProblem, sizes: Mapping[int, int], a: int, b: int,
             difference = r.distance if r.exact else max(aligned(r.distance, unit), min(0, second - first))
             found = max(found, min(difference + first, second) - max(difference, 0))
     return found
+
+
+def _rooms_in(problem: PlanProblem, certificate: BoundCertificate) -> Sequence[Sequence[int]]:
+    """Its rooms. Raises InfeasibleError where two items of one may share bytes, or a pair of items is in two."""
+    related = [{r.first, r.second} for r in problem.relations]
+    pairs: list[set[int]] = []
+    for host, *guests in certificate.rooms:
+        if any({a, b} in related for a in guests for b in guests if a != b):
+            raise InfeasibleError(f"bound: two of the items {guests} may share bytes")
+        pairs += [{host, guest} for guest in guests]
+    if any(pair in pairs[:at] for at, pair in enumerate(pairs)):
+        raise InfeasibleError("bound: a pair of items is in two rooms")
+    return certificate.rooms
+
+
+def _too_much(problem: PlanProblem, sizes: Mapping[int, int], room: Sequence[int], unit: int) -> int:
+    """By how many bytes the pairs of a host and its guests, if all are there, count more than the host has room for."""
+    host, *guests = (i for i in room if i in sizes)
+    if host != room[0]:
+        return 0
+    reached: set[int] = set()
+    for guest in guests:
+        for r in problem.relations:
+            if {r.first, r.second} == {host, guest} and not (r.exact and r.distance % unit):
+                reached |= _reached(r, sizes, host, unit)
+    pairs = sum(_most_shared(problem, sizes, host, guest, unit) for guest in guests)
+    return max(0, pairs - len(reached) * unit)
+
+
+def _reached(r: Relation, sizes: Mapping[int, int], host: int, unit: int) -> set[int]:
+    """Units of the host on which the other item of a relation may lie, numbered from its start."""
+    other, whole = sizes[r.first + r.second - host], sizes[host]
+    if r.exact:
+        start = r.distance if r.second == host else -r.distance
+        return set(range(max(0, start) // unit, min(whole, start + other) // unit))
+    least = aligned(r.distance, unit)
+    if r.second == host:
+        return set(range(max(0, least) // unit, whole // unit))
+    return set(range(min(whole, other - least) // unit))
 
 
 def check_given(problem: PlanProblem) -> None:
@@ -96,7 +137,8 @@ def _check_pairs(problem: PlanProblem, offsets: Sequence[int], indices: Iterable
         for b in order[rank + 1 :]:
             if problem.items[b].start >= problem.items[a].end:
                 break
-            _check_pair(problem, offsets, a, b, relations.get((min(a, b), max(a, b)), []))
+            if offsets[a] < offsets[b] + problem.items[b].size and offsets[b] < offsets[a] + problem.items[a].size:
+                _check_sharing(problem, offsets, a, b, relations.get((min(a, b), max(a, b)), []))
 
 
 def _check_item(index: int, item: Item, offset: int) -> None:
@@ -108,12 +150,11 @@ def _check_item(index: int, item: Item, offset: int) -> None:
         raise InfeasibleError(f"item {index}: offset {offset}, but it is fixed at {item.offset}")
 
 
-def _check_pair(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
+def _check_sharing(problem: PlanProblem, offsets: Sequence[int], a: int, b: int, relations: list[Relation]) -> None:
     first, second = problem.items[a], problem.items[b]
     if not intersect(first, second) or first.size == 0 or second.size == 0:
         return
-    apart = offsets[a] + first.size <= offsets[b] or offsets[b] + second.size <= offsets[a]
-    if apart or any(relation.allows(offsets[relation.first], offsets[relation.second]) for relation in relations):
+    if any(relation.allows(offsets[relation.first], offsets[relation.second]) for relation in relations):
         return
     both = f"[{max(first.start, second.start)}, {min(first.end, second.end)})"
     raise InfeasibleError(

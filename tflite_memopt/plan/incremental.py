@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..graph.clock import deadline_in
 from ..graph.search_limit import SearchLimit
 from .bounds import section_bound
+from .cores import restricted, with_given
 from .methods import BEST, solve
 from .problem import Plan, PlanProblem, arena_bytes
 
@@ -21,10 +22,7 @@ def extend_plan(
     problem: PlanProblem, placed: Mapping[int, int], method: str = BEST, limit: SearchLimit | None = None
 ) -> Plan:
     """One pass: plan all items, those in ``placed`` (item -> offset in bytes) where they are. Raises as ``solve``."""
-    items = tuple(
-        replace(item, offset=placed[index]) if index in placed else item for index, item in enumerate(problem.items)
-    )
-    return solve(replace(problem, items=items), method, limit)
+    return solve(with_given(problem, placed), method, limit)
 
 
 def plan_incrementally(
@@ -46,20 +44,10 @@ def plan_incrementally(
         positions = {index: position for position, index in enumerate(known)}
         earlier = {positions[index]: offset for index, offset in placed.items()}
         left = replace(limit, time_limit=deadline.left())
-        plan = extend_plan(_restricted(problem, positions), earlier, method, left)
+        plan = extend_plan(restricted(problem, known), earlier, method, left)
         placed = dict(zip(known, plan.offsets, strict=True))
         seconds, used, stopped = seconds + plan.seconds, plan.method, stopped or plan.stopped_by_clock
     offsets = tuple(placed[index] for index in range(len(problem.items)))
     size, certificate = arena_bytes(problem, offsets), section_bound(problem)
     bound = certificate.nbytes
     return Plan(offsets, size, bound, size == bound, used, seconds, certificate, stopped_by_clock=stopped)
-
-
-def _restricted(problem: PlanProblem, positions: Mapping[int, int]) -> PlanProblem:
-    """The problem with these items only (old position -> new position), and the relations between them."""
-    relations = tuple(
-        replace(relation, first=positions[relation.first], second=positions[relation.second])
-        for relation in problem.relations
-        if relation.first in positions and relation.second in positions
-    )
-    return PlanProblem(tuple(problem.items[index] for index in positions), relations)

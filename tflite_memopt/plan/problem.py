@@ -74,6 +74,11 @@ class PlanProblem:
         return conflicts_of(self)
 
     @cached_property
+    def known_bounds(self) -> list[BoundCertificate]:
+        """Where ``bounds`` keeps the bound, once it is worked out."""
+        return []
+
+    @cached_property
     def known_shares(self) -> dict[tuple[int, int, int], int]:
         """Where ``bounds`` keeps what (first, second, unit) may share, since a pair is alive in many sections."""
         return {}
@@ -90,13 +95,15 @@ class BoundCertificate:
 
     The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
     but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
-    must, and the bytes are those up to its end.
+    must, and the bytes are those up to its end. Of each of the ``rooms``, the items behind the first one may not share
+    bytes with each other: what they have in common with the first one fits there beside each other.
     """
 
     nbytes: int
     scope: int = 0
     items: tuple[int, ...] = ()
     given: bool = False
+    rooms: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,12 +156,14 @@ class Candidate:
     """What a strategy returns: offsets for all items, and a bound in bytes that it proved (0 for none).
 
     ``steps`` is its work: nodes or moves. ``stopped_by_clock``: without the time limit it would have gone on.
+    ``earlier``: offsets that a search found on its way, each better than those before; not all searches keep them.
     """
 
     offsets: tuple[int, ...]
     lower_bound: int = 0
     steps: int = 0
     stopped_by_clock: bool = False
+    earlier: tuple[tuple[int, ...], ...] = ()
 
 
 OffsetStrategy = Callable[[PlanProblem, SearchLimit], Candidate]

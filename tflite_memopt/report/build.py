@@ -20,8 +20,9 @@ from ..memory.schedule_problem import schedule_problem
 from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
-from ..schedule.bounds import schedule_lower_bound
+from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
+from ..schedule.memory_graph import memory_graph
 from ..version import __version__
 from .advice import advice_for
 from .loops import loop_uses
@@ -73,12 +74,11 @@ def build_report(
 ) -> Report:
     """The report of one run; ``model`` is the result, in the order in which it was written."""
     arrangement, proof = outcome.arrangement, outcome.proof
-    placement, bound = arrangement.placement, arrangement.schedule.lower_bound
+    placement = arrangement.placement
     before = replace(original.memory, tflm=proof.tflm_before)
     after = replace(placement.memory, tflm=proof.tflm_after)
     fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
-    # The scheduler does not count what overwrites a tensor of several byte ranges: a plan may do better.
-    bounds = bounds_of(model, placement.layout, min(bound, after.arena_bytes))
+    bounds = bounds_of(model, placement.layout, _bound_of_any_order(arrangement))
     report = Report(
         version=__version__,
         model=original.name,
@@ -125,7 +125,7 @@ def build_analysis(
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     problem = schedule_problem(model.main, layout)
-    bounds = bounds_of(model, layout, schedule_lower_bound(problem))
+    bounds = bounds_of(model, layout, head_lower_bound(problem, schedule_lower_bound(problem)))
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned)
@@ -147,12 +147,22 @@ def build_analysis(
     )
 
 
+def _bound_of_any_order(arrangement: Arrangement) -> int:
+    """Bytes of the head that no plan of any order goes below."""
+    if memory_graph(arrangement.problem).has_one_order:
+        return arrangement.placement.plan.lower_bound
+    return head_lower_bound(arrangement.problem, arrangement.schedule.lower_bound)
+
+
 def _order_use(arrangement: Arrangement) -> SearchUse:
     """What is said of the search for the order; the order in force need not be the one that it found."""
-    schedule = arrangement.schedule
-    gap = peak_of(arrangement.problem, arrangement.placement.order) - schedule.lower_bound
+    schedule, placement = arrangement.schedule, arrangement.placement
+    bound = _bound_of_any_order(arrangement)
+    # A plan of the order may need less than its peak, where it saves what no scheduler counts.
+    reached = min(peak_of(arrangement.problem, placement.order), placement.memory.arena_bytes)
+    gap = max(0, reached - bound)
     ended_by = _end_of(gap, schedule.stopped_by_clock)
-    return SearchUse(schedule.method, gap == 0, round(schedule.seconds, 6), schedule.lower_bound, gap, ended_by)
+    return SearchUse(schedule.method, gap == 0, round(schedule.seconds, 6), bound, gap, ended_by)
 
 
 def _plan_use(placement: ModelPlacement) -> PlanUse:

@@ -51,7 +51,7 @@ def compare_methods(
     placed = []
     for method in plans:
         progress(f"planning {len(layout.problem.items)} items: {method}")
-        placed.append(solve_plan(layout.problem, method, limit))
+        placed.append(solve_plan(layout.problem, method, options.plan_limit()))
     objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
     return Comparison(
         name,

@@ -1,4 +1,4 @@
-"""Rules for what is left whole once there are stripes: applied together, and kept where the planner needs less.
+"""Rules for what is left whole once there are stripes: group by group, each kept where the planner needs less.
 
 Before the stripes they would change which orders and which regions are found, for better or worse by more than they
 save.
@@ -6,37 +6,48 @@ save.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..analysis.macs import model_macs
 from ..ir.change import RewriteUse
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
+from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
-from ..memory.cost import cost_of
+from ..memory.cost import Cost, cost_of
 from ..memory.work import model_work
 from ..options import Options
 from .driver import Driver
+from .rule import AnyRule
 from .stage import pinned
-from .table import AFTER_STRIPES
 
 
 def after_stripes(
-    model: Model, profile: KernelProfile, options: Options, most_macs: int, most_work: int
-) -> tuple[Model, RewriteUse] | None:
-    """A copy of a model in stripes with these rules applied, if it costs less; None where it does not.
+    model: Model,
+    cost: Cost,
+    rules: Sequence[AnyRule],
+    profile: KernelProfile,
+    options: Options,
+    most_macs: int,
+    most_work: int,
+) -> tuple[Model, RewriteUse, Cost] | None:
+    """A copy of a model in stripes with these rules applied, and what it costs; None where that is no less.
 
-    ``most_macs``: the most multiply-accumulates that it may have; ``most_work``: instructions, as estimated.
+    ``cost``: what it costs as it is; ``most_macs``: the most multiply-accumulates that it may have; ``most_work``:
+    instructions, as estimated.
     """
     made = copy_model(model)
     driver = Driver(made, pinned=pinned(options))
     for operator in list(made.main.operators):
-        driver.apply_at(AFTER_STRIPES, made.main, operator)
+        driver.apply_at(rules, made.main, operator)
     if not driver.applied or model_macs(made) > most_macs or model_work(made, profile.prices) > most_work:
         return None
     drop_dead_tensors(made)
-    costs = [cost_of(each, profile, options, options.time_limit) for each in (model, made)]
-    if not costs[1] < costs[0]:
+    share_constants(made)
+    then = cost_of(made, profile, options, options.time_limit)
+    if not then < cost:
         return None
-    rules = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
-    names = tuple(each.operator for each in driver.applied)
-    return made, RewriteUse(rules, names, "exact", costs[0].need - costs[1].need)
+    names = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
+    operators = tuple(each.operator for each in driver.applied)
+    return made, RewriteUse(names, operators, "exact", cost.need - then.need), then

@@ -7,12 +7,16 @@ from .rules.adjoint_matmul import ADJOINT_MATMUL
 from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
+from .rules.flattened_input import FLATTENED_INPUT
 from .rules.folded_bias import FOLDED_BIAS
 from .rules.folded_shapes import FOLDED_SHAPES
 from .rules.identity import IDENTITY
+from .rules.joined_padding import JOINED_PADDING
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
+from .rules.plain_slice import PLAIN_SLICE
+from .rules.reduced_reshape import REDUCED_RESHAPE
 from .rules.repeated_pixels import REPEATED_PIXELS
 from .rules.restored_dilation import RESTORED_DILATION
 from .rules.same_padding import SAME_PADDING
@@ -52,5 +56,10 @@ SPLITS: tuple[AnyRule, ...] = (
 )
 """Take a concatenation apart: applied where the cost falls."""
 
-AFTER_STRIPES: tuple[AnyRule, ...] = (SKIPPING_CONVOLUTION,)
-"""Take operators out at the price of products: tried on the model in stripes, and kept where that needs less."""
+AFTER_STRIPES: tuple[tuple[AnyRule, ...], ...] = (
+    (SKIPPING_CONVOLUTION,),
+    (JOINED_PADDING,),
+    (FLATTENED_INPUT, PLAIN_SLICE, REDUCED_RESHAPE),
+)
+"""For the model in stripes: rules that take operators out at the price of products; that make copies views; that leave
+less in the tail. Each group is tried on what the one before has made, and kept where that needs less."""

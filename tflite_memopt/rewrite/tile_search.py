@@ -21,10 +21,20 @@ from ..memory.work import model_work
 from ..options import Options
 from .after_stripes import after_stripes
 from .stage import site_use
+from .table import AFTER_STRIPES
 from .tiles import TILES, find_tiles
 
 _ROUNDS = 4
 """How often more channels are made in tiles, at most: each time tiles have moved the peak."""
+
+
+@dataclass(frozen=True)
+class _Striped:
+    """A rewritten model, the same in stripes, and what that costs."""
+
+    rewritten: Changed
+    cascaded: Changed
+    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class TileSearch:
     """
 
     profile: KernelProfile
-    cascade: Callable[[Model, KernelProfile, Options, Callable[[str], None]], Changed]
+    cascade: Callable[[Model, KernelProfile, Options, Callable[[str], None], int], Changed]
     options: Options
     before: Mapping[str, LibraryNeed] | None
     most: Callable[[int, int], tuple[int, int]]
@@ -47,58 +57,61 @@ class TileSearch:
 
         Raises InterruptedSearch at Ctrl-C.
         """
-        best = rewritten, cascaded
+        if not self.options.rewrite:
+            return rewritten, cascaded
+        best = _Striped(rewritten, cascaded, self._cost(cascaded.model))
         try:
-            for _ in range(_ROUNDS if self.options.rewrite else 0):
-                found = self._with_more_tiles(*best)
+            for _ in range(_ROUNDS):
+                found = self._with_more_tiles(best)
                 if found is None:
                     break
                 best = found
-            return best[0], self._with_fewer_operators(*best)
+            return best.rewritten, self._with_fewer_operators(best)
         except KeyboardInterrupt as stopped:
-            raise InterruptedSearch(lambda: best) from stopped
+            raise InterruptedSearch(lambda: (best.rewritten, best.cascaded)) from stopped
 
-    def _with_fewer_operators(self, rewritten: Changed, cascaded: Changed) -> Changed:
+    def _cost(self, model: Model) -> Cost:
+        return cost_of(model, self.profile, self.options, self.options.time_limit)
+
+    def _with_fewer_operators(self, best: _Striped) -> Changed:
         """The model in stripes, with what the rules for it save, within the limits on computation."""
-        options, profile = self.options, self.profile
-        if not options.rewrite:
-            return cascaded
-        macs, work = model_macs(rewritten.model), model_work(rewritten.model, profile.prices)
-        found = after_stripes(cascaded.model, profile, options, *self.most(macs, work))
-        if found is None or not self._fits_every_library(found[0]):
-            return cascaded
-        return replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1]))
+        options, profile, cascaded, cost = self.options, self.profile, best.cascaded, best.cost
+        most = self.most(model_macs(best.rewritten.model), model_work(best.rewritten.model, profile.prices))
+        for rules in AFTER_STRIPES:
+            found = after_stripes(cascaded.model, cost, rules, profile, options, *most)
+            if found is not None and self._fits_every_library(found[0]):
+                cascaded, cost = replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1])), found[2]
+        return cascaded
 
-    def _with_more_tiles(self, rewritten: Changed, cascaded: Changed) -> tuple[Changed, Changed] | None:
+    def _with_more_tiles(self, best: _Striped) -> _Striped | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
-        cost = cost_of(cascaded.model, self.profile, self.options, self.options.time_limit)
-        if self.options.budget is not None and cost.need <= self.options.budget:
+        if self.options.budget is not None and best.cost.need <= self.options.budget:
             return None
         self.progress("looking for channels to make in tiles")
         # Where the model peaks in stripes; and without, since tiles alone may need less than stripes do.
-        for model in [cascaded.model, rewritten.model][: 2 if cascaded.uses else 1]:
-            found = self._tiled_at_peak(rewritten, model, cost)
+        for model in [best.cascaded.model, best.rewritten.model][: 2 if best.cascaded.uses else 1]:
+            found = self._tiled_at_peak(best, model)
             if found is not None:
                 return found
         return None
 
-    def _tiled_at_peak(self, rewritten: Changed, model: Model, cost: Cost) -> tuple[Changed, Changed] | None:
+    def _tiled_at_peak(self, best: _Striped, model: Model) -> _Striped | None:
         """The rewritten model with tiles where ``model`` peaks, and that in stripes; None where it costs no less."""
-        profile, options = self.profile, self.options
+        profile, options, rewritten = self.profile, self.options, best.rewritten
         for tiles in TILES:
-            found = find_tiles(rewritten.model, model, profile, options, tiles)
+            found = find_tiles(rewritten.model, model, profile, options, tiles, best.cost.need)
             least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
-            if not found.sites or least.need >= cost.need:
+            if not found.sites or least.need >= best.cost.need:
                 return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
-            other = self.cascade(found.model, profile, options, self.progress)
-            then = cost_of(other.model, profile, options, options.time_limit)
-            if not then < cost:
+            other = self.cascade(found.model, profile, options, self.progress, best.cost.need)
+            cost = self._cost(other.model)
+            if not cost < best.cost:
                 return None
             if self._fits_every_library(other.model):
                 # What one of several saves is not measured.
-                saved = cost.need - then.need if len(found.sites) == 1 else 0
+                saved = best.cost.need - cost.need if len(found.sites) == 1 else 0
                 uses = (replace(site_use(site), saved_bytes=saved) for site in found.sites)
-                return replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)), other
+                return _Striped(replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)), other, cost)
         return None
 
     def _fits_every_library(self, model: Model) -> bool:

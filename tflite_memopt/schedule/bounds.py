@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .problem import ScheduleProblem
+from dataclasses import replace
+
+from .problem import Reuse, ScheduleProblem, Step
 
 
 def schedule_lower_bound(problem: ScheduleProblem) -> int:
@@ -15,3 +17,22 @@ def schedule_lower_bound(problem: ScheduleProblem) -> int:
     )
     ends = (sum(sizes[t] for t in set(tensors)) for tensors in (problem.inputs, problem.outputs))
     return max((*steps, *ends), default=0)
+
+
+def head_lower_bound(problem: ScheduleProblem, lower_bound: int) -> int:
+    """Bytes of the head that no plan of any order goes below, given what no order's peak goes below.
+
+    A peak is at a step that may save ``uncounted`` bytes more, or at one that may not. No search.
+    """
+    most = max((step.uncounted for step in problem.steps), default=0)
+    if not most:
+        return lower_bound
+    saving = replace(problem, steps=tuple(_saving_all(step) for step in problem.steps))
+    return max(lower_bound - most, schedule_lower_bound(saving))
+
+
+def _saving_all(step: Step) -> Step:
+    """The step as if what is not counted were saved by one of its inputs."""
+    if not step.uncounted:
+        return step
+    return replace(step, reuses=(*step.reuses, Reuse(step.inputs[0], step.uncounted)))

@@ -45,6 +45,11 @@ class MemoryGraph(DependencyGraph):
         """Whether the model's own order is one: each operator needs earlier ones only."""
         return all(needs < 1 << v for v, needs in enumerate(self.needs))
 
+    @property
+    def has_one_order(self) -> bool:
+        """Whether each operator waits for the one before it, as they are numbered."""
+        return all(self.needs[v] >> (v - 1) & 1 for v in range(1, len(self.needs)))
+
     def alive(self, executed: int) -> tuple[int, ...]:
         """The tensors alive once a set of operators ran. O(operators + tensors)."""
         steps, waiting = self.problem.steps, self.everything & ~executed

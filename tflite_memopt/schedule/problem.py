@@ -31,6 +31,7 @@ class Step:
 
     Its working set is everything alive, its outputs and its scratch, less the largest ``saved`` of the reuses
     whose tensor has no reader left. ``after`` holds order that data does not show, such as side effects.
+    ``uncounted``: bytes that a plan may save here at most and that no scheduler counts.
     """
 
     inputs: tuple[int, ...]
@@ -38,6 +39,7 @@ class Step:
     scratch: int = 0
     after: tuple[int, ...] = ()
     reuses: tuple[Reuse, ...] = ()
+    uncounted: int = 0
 
 
 @dataclass(frozen=True)

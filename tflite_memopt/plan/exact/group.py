@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate
 from math import gcd
 
-from ...graph.alignment import aligned
 from ..bounds import SectionBound, section_items
 from ..compiled import Tables
 from ..problem import Item, PlanProblem
@@ -96,13 +95,22 @@ def starts_of(lists: Sequence[Sequence[object]]) -> list[int]:
 def _conflicts(problem: PlanProblem, indices: Sequence[int]) -> list[list[Entry]]:
     """Conflicts inside the group, by position, rounded to what differences of aligned offsets can be."""
     position = {index: k for k, index in enumerate(indices)}
+    alignments = [item.alignment for item in problem.items]
     found: list[list[Entry]] = []
     for index in indices:
         own: list[Entry] = []
-        for other, parts in groupby(problem.conflicts[index], key=lambda conflict: conflict[0]):
-            unit = gcd(problem.items[index].alignment, problem.items[other].alignment)
-            rounded = [(low // unit * unit, aligned(high, unit)) for _, low, high in parts]
-            own += [(position[other], low, high) for low, high in _merged(rounded) if high - low > unit]
+        # A permission leaves several parts, or one that rounding may close.
+        parts: dict[int, list[tuple[int, int]]] = {other: [] for other in problem.permissions.get(index, ())}
+        for other, low, high in problem.conflicts[index]:
+            unit = gcd(alignments[index], alignments[other])
+            low, high = low // unit * unit, -(-high // unit) * unit
+            if other in parts:
+                parts[other].append((low, high))
+            else:
+                own.append((position[other], low, high))
+        for other, forbidden in parts.items():
+            unit = gcd(alignments[index], alignments[other])
+            own += [(position[other], low, high) for low, high in _merged(forbidden) if high - low > unit]
         found.append(sorted(own))
     return found
 

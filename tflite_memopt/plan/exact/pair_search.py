@@ -23,7 +23,7 @@ class PairSearch:
     refutes_at_once = True
     growth = 8
     """What one node more decides it often decides at every capacity: few questions, and long ones."""
-    later_steps: Steps = ((2, 1), (32, 1))
+    steps: Steps = ((2, 1), (32, 1))
 
     def __init__(self, group: ItemGroup, compiles: bool = True) -> None:
         self.group = group
@@ -34,6 +34,11 @@ class PairSearch:
         self._arrays = self._pack(tables)
         self._is_compiled = self._code is not disjunctive
         self._weights = self._pack({"weight": [1] * self._conflicts})
+
+    @property
+    def first_nodes(self) -> int:
+        """What a node decides mostly decides other pairs, too: a plan takes two for each item, or an eighth of all."""
+        return max(2 * len(self.group.items), self._conflicts // 8)
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...graph.search_limit import WorkAllowance
 from .run import CapacitySearch, SearchRun
@@ -18,11 +18,11 @@ STEPS: Steps = ((2, 1), (4, 1), (8, 2), (16, 4), (32, 8))
 
 @dataclass
 class BestOfGroup:
-    """Best offsets of one group (none yet), the bytes that they take, and the proved bound."""
+    """The bytes that one group takes at best, and the proved bound; ``found``: ever better offsets, best last."""
 
-    offsets: tuple[int, ...]
     top: int
     bound: int
+    found: list[tuple[int, ...]] = field(default_factory=list)
 
 
 @dataclass
@@ -39,17 +39,22 @@ class CapacityQuestions:
         return self.best.top > self.best.bound and not self.allowance.is_spent()
 
     def raise_bound(self, rules: Sequence[str], nodes: int) -> None:
-        """Ask at the bound; as long as the answer is no, ask ever further above it.
+        """Ask at the bound; where the answer is no, right below the best plan, and then ever further above the bound.
 
-        So a bound that is far too low does not creep up by a few bytes a time.
+        Where the best plan is the smallest, one answer below it stands for all the others. And a bound that is far too
+        low does not creep up by a few bytes a time.
         """
         best, grain = self.best, self.search.group.grain
-        step = 0
+        if not self.is_open() or self._ask(best.bound, rules, nodes) != NONE:
+            return
+        if self.search.refutes_at_once and self.is_open():
+            self._ask(max(best.bound, (best.top - 1) // grain * grain), rules, nodes)
+        step = grain
         while self.is_open():
             capacity = best.bound + min(step, (best.top - best.bound - 1) // 2 // grain * grain)
             if self._ask(capacity, rules, nodes) != NONE:
                 break
-            step = max(2 * step, grain)
+            step *= 2
 
     def find_bound(self) -> None:
         """Raise the bound to the smallest capacity that a single node does not refute: by bisection."""
@@ -67,7 +72,7 @@ class CapacityQuestions:
         enough nodes to place every item once.
         """
         best, grain = self.best, self.search.group.grain
-        fewest = 2 * len(self.search.group.items)
+        fewest = self.search.first_nodes
         for part, share in steps:
             end = NONE
             while end != LIMIT and self.is_open():
@@ -92,7 +97,7 @@ class CapacityQuestions:
         """Take over a plan or a proof."""
         group = self.search.group
         if found.offsets:
-            self.best.offsets = found.offsets
+            self.best.found.append(found.offsets)
             self.best.top = max(offset + item.size for offset, item in zip(found.offsets, group.items, strict=True))
         elif found.is_proof:
             # All arenas are multiples of the grain.

@@ -45,12 +45,16 @@ class CapacitySearch(Protocol):
         """Whether a single node says much."""
 
     @property
+    def first_nodes(self) -> int:
+        """Nodes of a question in the first round: enough for a plan that is found without turning back."""
+
+    @property
     def growth(self) -> int:
         """How many times as many nodes a round gets as the one before."""
 
     @property
-    def later_steps(self) -> tuple[tuple[int, int], ...]:
-        """What ``CapacityQuestions.lower_top`` asks after the first round."""
+    def steps(self) -> tuple[tuple[int, int], ...]:
+        """What ``CapacityQuestions.lower_top`` asks."""
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""

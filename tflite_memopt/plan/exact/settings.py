@@ -25,7 +25,7 @@ class TreeSettings:
 
     work_limit: int = 200_000_000
     work_per_pair: int = 8_000
-    pairs_limit: int = 250_000_000
+    pairs_limit: int = 12_000_000
     decomposes: bool = True
     ranks_anew: bool = True
     canonical: bool = True
@@ -34,6 +34,12 @@ class TreeSettings:
     halves: bool = True
     compiles: bool = True
 
-    def work_for(self, items: int, has_relations: bool) -> int:
-        """Turns of the loops that a problem with so many items may take."""
-        return self.pairs_limit if has_relations else min(self.work_limit, self.work_per_pair * items * items)
+    def work_for(self, items: int, has_relations: bool, work: float) -> int:
+        """Turns of the loops that a problem with so many items may take, with such a part of the work.
+
+        A tree gets twenty parts at once: a model without relations is soon proved, and a question of a capacity mostly
+        has no second chance.
+        """
+        if has_relations:
+            return int(self.pairs_limit * work)
+        return int(min(self.work_limit, self.work_per_pair * items * items) * max(min(work, 1.0), work / 20))

@@ -11,6 +11,7 @@ Source: google/minimalloc, for limits that double and orderings that take turns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
@@ -18,7 +19,7 @@ from ..greedy_by_size import greedy_by_size
 from ..problem import Candidate, FitResult, PlanProblem
 from .group import group_of, time_groups
 from .pair_search import PairSearch
-from .questions import STEPS, BestOfGroup, CapacityQuestions
+from .questions import BestOfGroup, CapacityQuestions
 from .run import CapacitySearch
 from .settings import TreeSettings
 from .tree_search import TreeSearch
@@ -29,39 +30,55 @@ def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     return improve(problem, None, limit)
 
 
+def allowance_for(problem: PlanProblem, limit: SearchLimit, settings: TreeSettings = TreeSettings()) -> WorkAllowance:
+    """What searches on this problem and on parts of it may spend together."""
+    turns = settings.work_for(len(problem.items), bool(problem.relations), limit.work)
+    return WorkAllowance(turns, replace(limit, work=1.0))
+
+
 def improve(
-    problem: PlanProblem, known: Sequence[int] | None, limit: SearchLimit, settings: TreeSettings = TreeSettings()
+    problem: PlanProblem,
+    known: Sequence[int] | None,
+    limit: SearchLimit,
+    settings: TreeSettings = TreeSettings(),
+    allowance: WorkAllowance | None = None,
 ) -> Candidate:
-    """The best plan that a search finds below ``known`` (offsets in bytes), or that one, and a proved bound."""
-    allowance = WorkAllowance(settings.work_for(len(problem.items), bool(problem.relations)), limit)
+    """The best plan that a search finds below ``known`` (offsets in bytes), or that one, and a proved bound.
+
+    What it spends is taken from the ``allowance``, where it shares one with other searches.
+    """
+    allowance = allowance or allowance_for(problem, limit, settings)
     offsets = list(known if known is not None else greedy_by_size(problem, limit).offsets)
     bound = max_breadth(problem)
     nodes = 0
+    earlier: list[tuple[int, ...]] = []
     for indices in sorted(time_groups(problem.items), key=lambda group: -_top_of(problem, offsets, group)):
         top = _top_of(problem, offsets, indices)
         if top <= bound:
             continue
-        best = BestOfGroup((), top, bound)
+        best = BestOfGroup(top, bound)
         nodes += _minimise(_search_for(problem, indices, settings), best, allowance, settings)
-        for index, offset in zip(indices, best.offsets, strict=False):
-            offsets[index] = offset
+        for found in best.found:
+            for index, offset in zip(indices, found, strict=True):
+                offsets[index] = offset
+            earlier.append(tuple(offsets))
         bound = max(bound, best.bound)
-    return Candidate(tuple(offsets), bound, nodes, allowance.stopped_by_clock)
+    return Candidate(tuple(offsets), bound, nodes, allowance.stopped_by_clock, tuple(earlier[:-1]))
 
 
 def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeSettings = TreeSettings()) -> FitResult:
     """Whether a plan of at most ``capacity`` bytes exists, as a deployment or a search with a cut-off asks."""
-    allowance = WorkAllowance(settings.work_for(len(problem.items), bool(problem.relations)), limit)
+    allowance = allowance_for(problem, limit, settings)
     offsets = [item.offset or 0 for item in problem.items]
     if max_breadth(problem) > capacity:
         return FitResult(None, True, 0, False)
     nodes = 0
     for indices in time_groups(problem.items):
-        best = BestOfGroup((), capacity + 1, capacity)
+        best = BestOfGroup(capacity + 1, capacity)
         nodes += _minimise(_search_for(problem, indices, settings), best, allowance, settings)
-        if not best.offsets:
+        if not best.found:
             return FitResult(None, best.bound > capacity, nodes, allowance.stopped_by_clock)
-        for index, offset in zip(indices, best.offsets, strict=True):
+        for index, offset in zip(indices, best.found[-1], strict=True):
             offsets[index] = offset
     return FitResult(tuple(offsets), False, nodes, allowance.stopped_by_clock)
 
@@ -76,12 +93,12 @@ def _minimise(search: CapacitySearch, best: BestOfGroup, allowance: WorkAllowanc
     run = CapacityQuestions(search, best, allowance)
     if search.refutes_at_once:
         run.find_bound()
-    nodes, steps = 2 * len(search.group.items), STEPS
+    nodes = search.first_nodes
     while run.is_open():
         run.raise_bound(search.rules, nodes)
         if settings.halves:
-            run.lower_top(search.rules, nodes, steps)
-        nodes, steps = nodes * search.growth, search.later_steps
+            run.lower_top(search.rules, nodes, search.steps)
+        nodes *= search.growth
     return run.visited
 
 

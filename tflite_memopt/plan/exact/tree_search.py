@@ -36,13 +36,18 @@ class TreeSearch:
         return self.settings.orderings
 
     @property
+    def first_nodes(self) -> int:
+        """Enough to place every item."""
+        return 2 * len(self.group.items)
+
+    @property
     def growth(self) -> int:
         """Orderings differ much: short runs of each are worth their while."""
         return 2
 
     @property
-    def later_steps(self) -> Steps:
-        """As in the first round."""
+    def steps(self) -> Steps:
+        """All that there are."""
         return STEPS
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
