@@ -34,7 +34,7 @@ from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem
 
-SECONDS, GIGABYTES = 240, 3
+SECONDS, GIGABYTES = 120, 3
 """What a run may spend: of the processor, and of memory."""
 UNFOLDED = "HRNet-W18-V1"
 """The network that Table III has without an end after 30,000 seconds; it has no concatenation."""
