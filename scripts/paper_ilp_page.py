@@ -381,9 +381,9 @@ def _table4(found: Found) -> Iterator[str]:
 _LARGE = """
 Programs above 4,000 variables were run once by hand, with ten times the usual work (1.0) and 150 s of the clock on a
 busy machine. None was proved: HRNet-W18-V1's part without fusion and pruning (5,772 variables) after 35 s of the
-processor, NASNet-A's (5,512) after 27 s, HRNet-W18-V1's with k = 2 (5,091) after 41 s, Randwire1's with both steps (22,474)
-after 38 s; none found a smaller peak than the order it began with. What binds is HiGHS on these rows; theirs were solved
-by Gurobi.
+processor, NASNet-A's (5,512) after 27 s, HRNet-W18-V1's with k = 2 (5,091) after 41 s, Randwire1's with both steps
+(22,474) after 38 s; none found a smaller peak than the order it began with. What binds is HiGHS on these rows; theirs
+were solved by Gurobi.
 """
 
 
