@@ -127,6 +127,14 @@ def test_exactly_the_operators_that_are_used() -> None:
     assert "kResourceVariables = 1;" in text
 
 
+def test_larger_structures_take_more(tmp_path: Path) -> None:
+    """32 bytes for each tensor outside, and for what the operator reads and makes; 12 for it; rounded up."""
+    text = generate(write_model(dense_model()))["arena.h"].decode()
+    (more,) = re.findall(r"kLargerStructures = ForThisCompiler\((\d+), ", text)
+    operators, tensors = len(dense_model().main.operators), 2 + 4
+    assert int(more) == -(-(12 * operators + 32 * tensors) // 16) * 16 + 16
+
+
 def test_custom_operators_of_your_own_are_declared(tmp_path: Path) -> None:
     model = dense_model()
     opcode = model.main.operators[0].opcode

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.interval import intersect
 from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.builder import per_tensor
+from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.reference import REFERENCE
+from tflite_memopt.memory.arrange import place
 from tflite_memopt.memory.in_force import head_in_force, offsets_in_force, offsets_to_write
 from tflite_memopt.memory.layout import MemoryLayout, memory_layout
 from tflite_memopt.memory.plannable import unplannable_tensors
+from tflite_memopt.options import Options
 from tflite_memopt.plan.check import check_in_force, check_plan
 from tflite_memopt.plan.methods import solve
 from tflite_memopt.plan.problem import Candidate, Item, PlanProblem
@@ -121,3 +124,27 @@ def _stranger_of(layout: MemoryLayout, item: int) -> int:
         and intersect(each, problem.items[item])
         and not any({item, other} == {relation.first, relation.second} for relation in problem.relations)
     )
+
+
+def with_placeholder() -> Model:
+    """A TRANSPOSE_CONV, which asks for scratch, and a sum of its output and a tensor that is not set before."""
+    b = ModelBuilder()
+    x, y, unset = b.input("x", (1, 8, 8, 4)), b.tensor("y", (1, 8, 8, 4)), b.tensor("unset", (1, 8, 8, 4))
+    unset.is_variable = unset.is_placeholder = True
+    shape = b.constant("shape", np.asarray(y.shape, np.int32))
+    weights = b.constant("weights", np.ones((4, 1, 1, 4), np.int8), per_tensor(0.01, 0))
+    fields = {"padding": 0, "strideH": 1, "strideW": 1}
+    b.operator("TRANSPOSE_CONV", (shape, weights, b.add(x, x)), (y,), "TransposeConvOptions", **fields)
+    return b.finish(b.add(y, unset))
+
+
+def test_another_plan_is_taken_where_tflm_makes_more_of_the_best_one() -> None:
+    """TFLM counts what is not set as alive from the start: scratch that was planned on its bytes goes elsewhere."""
+    model = with_placeholder()
+    layout, options = memory_layout(model, REFERENCE), Options()
+    best = solve(layout.problem)
+    assert head_in_force(layout, offsets_to_write(model, layout, best.offsets)) == 9 * 256
+    placed = place(model, tuple(range(len(model.main.operators))), REFERENCE, options)
+    assert placed is not None
+    assert best.arena_bytes == 5 * 256
+    assert placed.memory.arena_bytes == placed.plan.arena_bytes == 6 * 256

@@ -1,7 +1,7 @@
-"""A draft: the best plan so far of a set of striped regions, made better turn by turn.
+"""A draft: the best plan so far of a set of striped regions, made better level by level.
 
-Each turn is the same whenever it is taken, and whatever else has been looked at: so is every decision that compares
-drafts after so many turns. The planner takes the same turns, so that its plan is at least as good.
+Each level is the same whenever it is reached, and whatever else has been looked at: so is every decision that compares
+drafts at one level. The plan that is written comes of the same planner with a wider limit: it is no worse.
 """
 
 from __future__ import annotations
@@ -13,52 +13,56 @@ from ..graph.alignment import aligned
 from ..graph.search_limit import SearchLimit
 from ..memory.cost import Cost
 from ..plan.bounds import max_breadth
-from ..plan.hill_climb.strategy import Climber
-from ..plan.methods import BEST, have_stalled, solve, turns_of
-from ..plan.problem import PlanProblem, arena_bytes
+from ..plan.methods import BEST, solve
+from ..plan.problem import PlanProblem
 
-TURNS_IN_BOTH = 4
-"""Before so many turns there is only the order in which the stripes are written; after them only the better one."""
+_WORK = (0.25, 1.0, 2.0)
+"""Parts of the planner's limit at each level."""
+LEVELS = len(_WORK)
+BOTH = 2
+"""The level from which on there is also the scheduler's order; at the last level only the better one is planned."""
 
 
 @dataclass
 class DraftedOrder:
-    """One order of the striped model: its plan problem, and the smallest head after each turn."""
+    """One order of the striped model: its plan problem, the smallest head at each level, and what no plan goes below.
+
+    All in bytes.
+    """
 
     problem: PlanProblem
     planner: str
-    bound: int = 0
     heads: list[int] = field(default_factory=list)
-    _climber: Climber | None = None
+    _bounds: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.bound = max_breadth(self.problem)
-        self.most = turns_of(self.problem) if self.planner == BEST else 1
+        self._least = max_breadth(self.problem)
 
-    def head_after(self, turns: int, limit: SearchLimit) -> int:
-        """The smallest head in bytes after so many turns, of those that there are."""
-        while len(self.heads) < min(turns, self.most) and not self._is_done():
-            head = self._turn(SearchLimit(limit.time_limit, limit.seed + len(self.heads)))
-            self.heads.append(min((head, *self.heads[-1:])))
-        return self.heads[min(turns, len(self.heads)) - 1]
+    def head_at(self, level: int, limit: SearchLimit) -> int:
+        """The smallest head at a level, the first of which is 1."""
+        while len(self.heads) < level and not self._is_done():
+            work = _WORK[len(self.heads)] if self.planner == BEST else 1.0
+            plan = solve(self.problem, self.planner, SearchLimit(limit.time_limit, limit.seed, work))
+            self._bounds.append(max((plan.lower_bound, *self._bounds[-1:])))
+            self.heads.append(min((plan.arena_bytes, *self.heads[-1:])))
+        return self.heads[min(level, len(self.heads)) - 1]
+
+    def bound_at(self, level: int) -> int:
+        """What no plan goes below, as far as is known at a level: before the first it is what is alive at once."""
+        known = self._bounds[:level]
+        return known[-1] if known else self._least
 
     def _is_done(self) -> bool:
-        """Whether the bound is reached, or the last turns have brought nothing."""
-        return bool(self.heads) and (have_stalled(self.heads) or self.heads[-1] <= self.bound)
-
-    def _turn(self, limit: SearchLimit) -> int:
-        if self.planner != BEST:
-            return solve(self.problem, self.planner, limit).arena_bytes
-        self._climber = self._climber or Climber(self.problem)
-        return arena_bytes(self.problem, self._climber.travel(limit).offsets)
+        """Whether the bound is reached, or there is no other method."""
+        return bool(self.heads) and (self.planner != BEST or self.heads[-1] <= self._bounds[-1])
 
 
 @dataclass
 class Draft:
-    """``orders``: those that are planned; one at first, another one where there is one from the second turn on.
+    """``orders``: those that are planned; one at first, another one where there is one from the level ``BOTH`` on.
 
     ``other``: makes the other one. ``beside``: bytes of the tail, and the least arena whatever the head is; (0, 0)
-    where the head alone counts. ``least``: the need below which no plan in the first order gets.
+    where the head alone counts.
     """
 
     own: DraftedOrder
@@ -69,34 +73,29 @@ class Draft:
     limit: SearchLimit
     _orders: Sequence[DraftedOrder] = ()
 
-    def cost_after(self, turns: int) -> Cost:
-        """What it costs after so many turns, at least one."""
-        orders = self._orders_after(turns)
-        early = [each.head_after(min(turns, TURNS_IN_BOTH), self.limit) for each in orders]
+    def cost_at(self, level: int) -> Cost:
+        """What it costs at a level, the first of which is 1."""
+        orders = self._orders_at(level)
+        early = [each.head_at(min(level, BOTH), self.limit) for each in orders]
         best = early.index(min(early))
-        head = min(*early, orders[best].head_after(turns, self.limit))
+        head = min(*early, orders[best].head_at(level, self.limit))
         return Cost(self.need(head), head, self.macs, self.operators)
 
     def cost_so_far(self) -> Cost:
-        """What it costs after the turns that were taken."""
-        return self.cost_after(max(1, len(self.own.heads), *(len(each.heads) for each in self._orders)))
+        """What it costs at the level that was reached."""
+        return self.cost_at(max(1, len(self.own.heads), *(len(each.heads) for each in self._orders)))
 
-    def least_after(self, turns: int) -> int:
-        """The need in bytes that more turns cannot get below."""
-        return self.need(min(each.bound for each in self._orders_after(turns)))
-
-    @property
-    def most(self) -> int:
-        """Turns that there are."""
-        return self.own.most
+    def least_at(self, level: int) -> int:
+        """The need in bytes that no plan gets below, as far as is known before a level is planned."""
+        return self.need(min(each.bound_at(level - 1) for each in self._orders_at(level)))
 
     def need(self, head: int) -> int:
         """Bytes of the objective with a head of so many bytes."""
         tail, least = self.beside
         return max(least, aligned(head + tail)) if tail else head
 
-    def _orders_after(self, turns: int) -> Sequence[DraftedOrder]:
-        if turns < TURNS_IN_BOTH:
+    def _orders_at(self, level: int) -> Sequence[DraftedOrder]:
+        if level < BOTH:
             return (self.own,)
         if not self._orders:
             other = self.other()

@@ -133,7 +133,7 @@ class StripeSearch:
         return len(self.model.main.operators) * 1000
 
     def _candidates_of(self, each: Round, below: int) -> Candidates:
-        """Loops whose need cannot be ``below`` so many bytes are not worked out."""
+        """What cannot need less than ``below`` bytes is not worked out."""
         kind = each.halos, each.loops
         if kind not in self._candidates:
             terms, unstriped = self._terms, self._unstriped.need

@@ -1,6 +1,6 @@
 """What a set of striped regions really costs: written into a copy of the model, ordered and planned.
 
-Many sets are compared by drafts of a few turns, and the best of them by longer ones: see ``Draft``.
+Many sets are compared by drafts, and the best of them by better ones: see ``Draft``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ..memory.usage import operator_count
 from ..options import Options
 from ..plan.problem import PlanProblem
 from ..schedule.methods import solve as solve_schedule
-from .draft import Draft, DraftedOrder
+from .draft import LEVELS, Draft, DraftedOrder
 from .stop import EmergencyStop
 from .striped_region import StripedRegion, apply_stripes
 
 Chosen = tuple[StripedRegion, ...]
 _LARGEST_OPERAND = 64
 """Bytes of what stripes add as constants: positions, sizes and paddings. Weights are not looked at again."""
-_HEATS = ((1, 3), (5, 1))
-"""(turns, how many go on after them): drafts that are compared take more turns the better they come off."""
+_HEATS = ((1, 3), (2, 1))
+"""(level, how many go on after it): drafts that are compared reach a higher level the better they come off."""
 
 
 class StripeJudge:
@@ -61,19 +61,16 @@ class StripeJudge:
         return [chosen for chosen, draft in self._drafts.items() if draft.own.heads]
 
     def best_so_far(self) -> tuple[Cost, Chosen]:
-        """What costs least of all that has been planned, by the turns that were taken."""
+        """What costs least of all that has been planned, by the levels that were reached."""
         every = {(): self._unstriped} | {chosen: self.cost_so_far(chosen) for chosen in self.drafts}
         return min((cost, chosen) for chosen, cost in every.items())
 
     def cost(self, chosen: Chosen) -> Cost:
-        """The cost after all turns. Raises InfeasibleError where a region cannot be in stripes."""
-        if not chosen:
-            return self._unstriped
-        draft = self.draft(chosen)
-        return draft.cost_after(draft.most)
+        """The cost at the highest level. Raises InfeasibleError where a region cannot be in stripes."""
+        return self.draft(chosen).cost_at(LEVELS) if chosen else self._unstriped
 
     def cost_so_far(self, chosen: Chosen) -> Cost:
-        """The cost after the turns that were taken, and one at least."""
+        """The cost at the level that was reached, and at the first one at least."""
         return self.draft(chosen).cost_so_far()
 
     def price(self, cost: Cost) -> tuple[int, ...]:
@@ -88,19 +85,19 @@ class StripeJudge:
         """
         known = min(known, self.cost(best).need)
         racing: Sequence[Chosen] = [other for other in dict.fromkeys(others) if other != best]
-        for turns, count in _HEATS:
-            racing = self._after(turns, racing, known)[:count]
+        for level, count in _HEATS:
+            racing = self._at(level, racing, known)[:count]
         return min((best, *racing), key=lambda other: self.price(self.cost(other)))
 
-    def _after(self, turns: int, racing: Iterable[Chosen], known: int) -> Sequence[Chosen]:
+    def _at(self, level: int, racing: Iterable[Chosen], known: int) -> Sequence[Chosen]:
         """Those that may still get below what is known, best first; when the emergency stop strikes, only one."""
         prices: dict[Chosen, tuple[int, ...]] = {}
         for other in racing:
             if self._stop.strikes():
                 break
             draft = self.draft(other)
-            if draft.least_after(turns) < known:
-                prices[other] = self.price(draft.cost_after(turns))
+            if draft.least_at(level) < known:
+                prices[other] = self.price(draft.cost_at(level))
         found = sorted(prices, key=lambda other: (prices[other], other))
         return found[:1] if self._stop.has_struck else found
 

@@ -107,7 +107,7 @@ class OptionFinder:
     def options(self, modes: Sequence[Mode | LoopMode], known: int = 1 << 62) -> StripingOptions:
         """Those with one of the modes; each mode is worked out once.
 
-        Loops only where they may need less than the ``known`` bytes of the objective.
+        Only those that may need less than the ``known`` bytes of the objective.
         """
         by_interval: dict[tuple[int, int], dict[StripedRegion, Option]] = {}
         for mode in modes:
@@ -125,10 +125,10 @@ class OptionFinder:
                 first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
                 if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
                     continue
+                aim = replace(self._aim, below=min(self._aim.below, known))
                 if len(mode) == 2:
-                    self._found[mode] |= self._unrolled(first, exit_, mode)
+                    self._found[mode] |= self._unrolled(first, exit_, mode, aim)
                 else:
-                    aim = replace(self._aim, below=min(self._aim.below, known))
                     self._found[mode] |= self._looped(first, exit_, mode, aim)
         return self._found[mode]
 
@@ -146,7 +146,7 @@ class OptionFinder:
                         found[region] = option
         return found
 
-    def _unrolled(self, first: int, exit_: int, mode: Mode) -> dict[StripedRegion, Option]:
+    def _unrolled(self, first: int, exit_: int, mode: Mode, aim: Aim) -> dict[StripedRegion, Option]:
         """The regions that end with one step and start with ``first`` or a later one."""
         operators = self._model.main.operators
         found: dict[StripedRegion, Option] = {}
@@ -164,7 +164,7 @@ class OptionFinder:
 
         for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on, starts_at):
             self._looked_at += len(cuts.ways)
-            found.update(self._options(first + each.first, exit_ + 1, cuts, mode, each))
+            found.update(self._options(first + each.first, exit_ + 1, cuts, mode, aim, each))
         return found
 
     def _goes_on(self, forecast: Forecast) -> bool:
@@ -172,9 +172,9 @@ class OptionFinder:
         return bool((forecast.exact & (forecast.macs <= self._aim.limits.macs)).any())
 
     def _options(
-        self, first: int, end: int, cuts: CutTable, mode: Mode, forecast: Forecast
+        self, first: int, end: int, cuts: CutTable, mode: Mode, aim: Aim, forecast: Forecast
     ) -> Iterator[tuple[StripedRegion, Option]]:
-        aim, across = self._aim, self._across.nbytes(first, end)
+        across = self._across.nbytes(first, end)
         whole = max(self._needs[first:end])
         good = forecast.exact & (forecast.bound + across < whole) & (forecast.macs <= aim.limits.macs)
         if whole <= aim.floor or not good.any():

@@ -7,6 +7,7 @@ emergency stop, and the report says so when it struck.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from ..analysis.bounds import io_lower_bound
 from ..graph.interrupted_search import InterruptedSearch
@@ -16,6 +17,7 @@ from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
+from ..kernels.portable import PORTABLE
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, cost_in
@@ -33,20 +35,24 @@ _UPRIGHT = "upright"
 _AS_IS = "as_is"
 _SAID = 10
 """Selections that were not taken, of which the report says why."""
+_NEARLY_PROVED = 0.02
+"""With so little between the best and what is possible, no more is looked for."""
 Progress = Callable[[str], None]
 
 
-def cascade(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
+def cascade(
+    model: Model, profile: KernelProfile, options: Options, progress: Progress, below: int | None = None
+) -> Changed:
     """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
 
-    ``model`` itself is returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at
-    Ctrl-C.
+    ``below``: bytes of the objective; stripes that need as much or more are not looked for. ``model`` itself is
+    returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at Ctrl-C.
     """
     if not options.cascade or not model.main.operators:
         return Changed(model, (), ())
     if has_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
-    cascading = _Cascading(model, profile, options, progress)
+    cascading = _Cascading(model, profile, options, progress, below)
     try:
         return cascading.run()
     except KeyboardInterrupt as stopped:
@@ -54,8 +60,10 @@ def cascade(model: Model, profile: KernelProfile, options: Options, progress: Pr
 
 
 class _Cascading:
-    def __init__(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> None:
-        self._profile, self._options, self._progress = profile, options, progress
+    def __init__(
+        self, model: Model, profile: KernelProfile, options: Options, progress: Progress, below: int | None
+    ) -> None:
+        self._profile, self._options, self._progress, self._below = profile, options, progress, below
         self._stop = EmergencyStop(options.time_limit)
         # Regions are intervals of steps: first of the order that the model would have without stripes.
         self._given, self._given_cost = model, self._ordered(model)
@@ -85,6 +93,7 @@ class _Cascading:
             reordered.main.reorder(order)
             searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
+        best = self._best_with_views_alone(best)
         if not any(each.has_options for each in searches):
             return self._uncut((self._no_region(),))
         search, chosen = best
@@ -92,6 +101,21 @@ class _Cascading:
         if not chosen:
             return self._uncut(refused)
         return Changed(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
+
+    def _best_with_views_alone(self, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
+        """The best of the own order when outputs may not lie on inputs, if it costs less than what is known.
+
+        More permissions make more selections look good that no plan makes true, and a search judges so many. With
+        views alone others come first, and what is planned so holds for the profile as well.
+        """
+        cost = best[0].judge.cost(best[1])
+        if self._profile.relations is PORTABLE.relations or best[0].is_enough(cost):
+            return best
+        if cost.need - self._least(cost.need) <= _NEARLY_PROVED * cost.need:
+            return best
+        views = replace(self._profile, relations=PORTABLE.relations)
+        self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
+        return self._best_in(self._searches[-1], best)
 
     def best_so_far(self) -> Changed:
         """The best that has been planned, if only as a draft: its full plan is no worse."""
@@ -127,6 +151,8 @@ class _Cascading:
         where = "stripes" if search is self._own else f"stripes, another way, {len(self._searches)}"
         self._progress(f"{where}: looking for regions")
         known = best[0].judge.cost(best[1])
+        if self._below is not None and self._below < known.need:
+            known = replace(known, need=self._below)
         chosen = search.run(known, lambda share, cost: self._progress(f"{where}: {self._so_far(share, cost)}"))
         is_better = search.judge.price(search.judge.cost(chosen)) < search.judge.price(known)
         return (search, chosen) if is_better else best
@@ -142,7 +168,7 @@ class _Cascading:
         if self._options.budget is not None:
             return
         need = search.judge.cost(chosen).need
-        least = min((bound for each in searches if (bound := each.least()) is not None), default=need)
+        least = self._least(need)
         looked_at, planned = (
             sum(each.looked_at for each in searches),
             sum(len(each.judge.drafts) for each in searches),
@@ -156,6 +182,10 @@ class _Cascading:
             else f"none as it is written can need less than {least:,} bytes"
         )
         yield Refusal(_RULE, "the search", f"{said}: {end}")
+
+    def _least(self, need: int) -> int:
+        """Bytes that nothing in the orders that were searched goes below; ``need`` where there is no selection."""
+        return min((bound for each in self._searches if (bound := each.least()) is not None), default=need)
 
     def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""

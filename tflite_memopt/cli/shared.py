@@ -87,7 +87,7 @@ TFLM_SINCE = click.option(
     "--tflm-since",
     type=Date(),
     metavar="YYYY-MM-DD",
-    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present one]",
+    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present-day TFLM]",
 )
 IO_TYPES = click.option(
     "--io",

@@ -17,7 +17,7 @@ from ..memory.reading import read_planned
 from ..version import __version__
 from .kernel_guard import condition_of
 from .resolver import registrations
-from .sizes import ArenaSizes, arena_sizes
+from .sizes import ArenaSizes, arena_sizes, larger_structures
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -100,6 +100,7 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
         "calls": "\n".join(calls),
         "declared": "\n".join(declared),
         "variables": str(len(variables)),
+        **{f"more_{layout}": str(size) for layout, size in larger_structures(model).items()},
     }
 
 

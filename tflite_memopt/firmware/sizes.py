@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..graph.alignment import aligned
 from ..ir.model import Model, Tensor
 from ..kernels.arena import TwoArenasUse, arena_use, two_arenas_use
 from ..kernels.profile import KernelProfile
@@ -14,6 +15,15 @@ from ..memory.layout import memory_layout
 
 LAYOUTS: Mapping[str, Abi] = {"short": ILP32_SHORT_ENUMS, "int": ILP32, "wide": LP64}
 """32 bits with enums as small as their values, 32 bits with enums of 4 bytes, 64 bits."""
+
+
+_LARGER_NODE = {"short": 12, "int": 12, "wide": 24}
+_LARGER_TENSOR = {"short": 32, "int": 24, "wide": 48}
+"""Bytes that a TfLiteNode and a TfLiteTensor have more without TF_LITE_STATIC_MEMORY, by layout.
+
+As GCC 12 lays out tensorflow/lite/core/c/common.h of tflite-micro 90b983c2, and of 7948b85 of its Arduino library.
+"""
+_ROUNDING = 16
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,20 @@ def arena_sizes(model: Model, planned: Mapping[Tensor, int], profile: KernelProf
         max(heads.values()),
         all(use.exact for use in uses.values()),
     )
+
+
+def larger_structures(model: Model) -> dict[str, int]:
+    """By layout, the bytes at most that a build without TF_LITE_STATIC_MEMORY needs more.
+
+    That is a node for each operator, a tensor for each input and output, and those that a kernel looks at at once.
+    """
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    looked_at = max((len(each.inputs) + len(each.outputs) for each in operators), default=0)
+    tensors = len(model.main.inputs) + len(model.main.outputs) + looked_at
+    return {
+        name: aligned(len(operators) * _LARGER_NODE[name] + tensors * _LARGER_TENSOR[name], _ROUNDING) + _ROUNDING
+        for name in LAYOUTS
+    }
 
 
 def _largest(model: Model, libraries: Sequence[KernelProfile], heads: Mapping[str, int], abi: Abi) -> ArenaBytes:

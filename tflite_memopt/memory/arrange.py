@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from ..errors import InfeasibleError
 from ..graph.search_limit import SearchLimit
@@ -11,11 +12,12 @@ from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.profiles import PROFILES
 from ..options import Options
-from ..plan.problem import Plan
+from ..plan.methods import IN_TURNS
+from ..plan.problem import Plan, PlanProblem
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import Schedule, ScheduleProblem
 from .figures import MemoryUse, ReuseInForce
-from .in_force import offsets_to_write
+from .in_force import head_in_force, offsets_to_write
 from .layout import MemoryLayout, memory_layout
 from .pins import check_pins
 from .schedule_problem import schedule_problem
@@ -24,6 +26,8 @@ from .usage import memory_use
 
 _OTHER_PROFILES_WORK = 0.05
 """Part of a search's limit for the plan of a profile that was not asked for."""
+_OTHER_PLANS = 8
+"""Plans to try where TFLM makes more of the best one, since it puts scratch elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +87,51 @@ def place(
     model: Model, order: tuple[int, ...], profile: KernelProfile, options: Options, work: float = 1.0
 ) -> ModelPlacement | None:
     """The placement in one order; None where its pins collide."""
-    layout = memory_layout(model, profile, options.pins, order)
+    layout, limit = memory_layout(model, profile, options.pins, order), options.plan_limit(work)
     try:
-        plan = solve_together(layout.problem, layout.groups, options.planner, options.plan_limit(work))
+        plan = solve_together(layout.problem, layout.groups, options.planner, limit)
     except InfeasibleError:
         if not options.pins:
             raise
         return None
-    offsets = offsets_to_write(model, layout, plan.offsets)
+    plan, offsets = _best_in_force(model, layout, plan, options.planner, limit)
     return ModelPlacement(order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
+
+
+def _best_in_force(
+    model: Model, layout: MemoryLayout, plan: Plan, planner: str, limit: SearchLimit
+) -> tuple[Plan, dict[Tensor, int]]:
+    """A plan, and its offsets to write; others are tried where TFLM's head is larger than planned.
+
+    TFLM counts the result of a loop, which is not set before that, as alive from the start: scratch that the plan has
+    on its bytes earlier is put elsewhere. The last plan that is tried keeps those bytes for it from the start.
+    """
+    best = plan, offsets_to_write(model, layout, plan.offsets)
+    least = head_in_force(layout, best[1])
+    turns = (SearchLimit(limit.time_limit, limit.seed + turn, limit.work) for turn in range(_OTHER_PLANS))
+    others = chain(
+        (solve_together(layout.problem, layout.groups, IN_TURNS, turn) for turn in turns),
+        (solve_together(_alive_as_for_tflm(layout), layout.groups, planner, each) for each in (limit,)),
+    )
+    while least > plan.arena_bytes and (other := next(others, None)) is not None:
+        offsets = offsets_to_write(model, layout, other.offsets)
+        head = head_in_force(layout, offsets)
+        if head < least:
+            best, least = (other, offsets), head
+    return _with_bound_of(plan, best[0]), best[1]
+
+
+def _with_bound_of(plan: Plan, other: Plan) -> Plan:
+    """Another plan, of a problem that may ask for more, and what is known of the problem as it is."""
+    is_optimal = other.arena_bytes <= plan.lower_bound
+    return replace(other, lower_bound=plan.lower_bound, optimal=is_optimal, certificate=plan.certificate)
+
+
+def _alive_as_for_tflm(layout: MemoryLayout) -> PlanProblem:
+    """The problem with every tensor alive as long as TFLM counts it, for what is placed at run time."""
+    lives = [layout.timeline.tensors[tensor].start for tensor in layout.tensors]
+    items = [replace(item, start=max(0, start)) for item, start in zip(layout.items, lives, strict=False)]
+    return replace(layout.problem, items=(*items, *layout.items[len(items) :]))
 
 
 def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
