@@ -117,8 +117,8 @@ def _longer(found: Found) -> str:
 _HMCOS = (
     "The authors' own code finds the least peak of any order on our graph of it, {} s of processor time, and starts "
     "from the same 7,936 KB as Table II; ours, of the same method, finds {:.0f} KB, too. Our graph has batch norms and "
-    "activations folded: 149 operators, where an exporter from a training framework writes some 315. The page of HMCOS "
-    "has their code on such a graph."
+    "activations folded: 149 operators, where an exporter from a training framework writes some 315. Whether that is "
+    "what took the rest of the 30,000 seconds was not tried."
 )
 _W32 = (
     "The paper contradicts itself: Table II says that their method needs 7,296 KB on HRNet-W32, Table V that the same "
