@@ -114,8 +114,8 @@ def _oracle(folder: Path) -> Iterator[str]:
         "in 21 ms. Of each peak it looks first at the exit that leaves least alive, and at the others only where that",
         "leads to nothing. On 60 candidates that are not among these (numbers from 1,000,012 on), one after the other",
         "on the same busy machine, that was 86 ms in place of 112, with the same sum of answers; on the 200 below all",
-        "answers are the same as before. Tried and left out: three numbers of stripes in place of 23, 74 ms in place of",
-        "92, but 2.3 % more bytes.",
+        "answers are the same as before. Tried and left out: three numbers of stripes in place of 23, 74 ms in place",
+        "of 92, but 2.3 % more bytes.",
     )
 
 
