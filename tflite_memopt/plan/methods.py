@@ -97,7 +97,7 @@ def _plan_from_cores(run: _Portfolio) -> bool:
         if is_chosen:
             run.add_each(("exact",))
     if is_chosen:
-        # The drafts of a search for stripes take these turns, and the plan of what it chooses must not be worse.
+        # Where the core stays open, a few turns on the whole find now and then what its search does not.
         _take_turns(run)
     return is_chosen
 
