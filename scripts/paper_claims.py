@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +18,15 @@ _HEADER = "where | claim | published | rerun | ours | rerun / published | holds"
 
 @dataclass(frozen=True)
 class Paper:
-    """What ``paper_values/NAME.json`` says: title, source, where the values come from, and the claims by key."""
+    """What ``paper_values/NAME.json`` says: title, source, where the values come from, and the claims by key.
+
+    ``rows``: the claims that stand in the index for their table or figure.
+    """
 
     title: str
     source: str
     note: str
+    rows: Sequence[str]
     claims: Mapping[str, Mapping[str, str | float]]
 
 
@@ -45,14 +51,37 @@ def paper_named(name: str) -> Paper:
     return Paper(**json.loads((VALUES / f"{name}.json").read_text()))
 
 
-def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[str]) -> Iterator[str]:
-    """The lines of docs/evidence/NAME.md. Raises KeyError for a claim that the paper's file does not have."""
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of the clock and of the processor, children included."""
+
+    clock: float
+    processor: float
+
+    @staticmethod
+    def now() -> Spent:
+        """Since some moment: two of them are to be subtracted."""
+        times = os.times()
+        return Spent(times.elapsed, times.user + times.system + times.children_user + times.children_system)
+
+    def since(self, start: Spent) -> str:
+        """The difference in words."""
+        clock, processor = self.clock - start.clock, self.processor - start.processor
+        return f", in {clock:.0f} s of the clock and {processor:.0f} s of the processor"
+
+
+def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[str], spent: str = "") -> Iterator[str]:
+    """The lines of docs/evidence/NAME.md. ``spent``: what ``Spent.since`` says; empty where parts were made before.
+
+    Raises KeyError for a claim that the paper's file does not have.
+    """
     missing = set(paper.claims) - {each.key for each in reruns}
     if missing:
         raise KeyError(f"claims without a rerun: {', '.join(sorted(missing))}")
     yield f"# {paper.title}\n"
     yield f"{paper.source}. {paper.note}\n"
-    yield f"Made by `{command}`. *Rerun* is our implementation of their method as printed; *ours* is our default."
+    yield f"Made by `{command}`{spent}. *Rerun* is our implementation of"
+    yield "their method as printed; *ours* is our default."
     yield "The networks are rebuilt from their own papers, so that sizes agree and details of the graph may not."
     yield "Reasons that name a figure were measured; the others are what we think: no experiment has set them apart.\n"
     yield f"{_CLAIMS}\n"
@@ -72,25 +101,57 @@ def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[s
 
 
 def index(folder: Path) -> Iterator[str]:
-    """The lines of docs/evidence/index.md: the claims of all pages in the folder."""
+    """The lines of docs/evidence/index.md: a row for each table and figure, then the claims of all pages."""
     pages = sorted(path for path in folder.glob("*.md") if path.name != "index.md")
-    yield "# The papers' claims, rerun\n"
-    yield "Each page is made by one command, `scripts/paper NAME SOURCES...`, and says why where a claim does not hold"
-    yield "here. Networks are rebuilt from their papers. What runs as printed is for judging the papers: it runs here"
-    yield "only, and none of it is a default.\n"
-    yield from table("page | claims that hold | command")
-    for path in pages:
-        claims = _claims_of(path)
-        holding = sum(line.endswith("| yes |") for line in claims)
-        yield row(f"[{path.stem}]({path.name})", f"{holding} of {len(claims)}", f"`{_command_of(path)}`")
+    yield _HEAD
+    yield from table(f"paper | {_HEADER} | command")
+    for path in sorted(pages, key=lambda path: path.stem == _CODE):
+        yield from _standing(path)
     yield ""
+    yield "## The commands\n"
+    yield "Seconds on two cores that others used, too: of the clock, and of the processor.\n"
+    yield from table("page | claims that hold | command | seconds: clock | processor")
+    for path in pages:
+        claims, spent = _claims_of(path), _spent_of(path)
+        holding = sum(line.endswith("| yes |") for line in claims)
+        yield row(_link(path), f"{holding} of {len(claims)}", f"`{_command_of(path)}`", *spent)
+    yield "\n## Every claim\n"
     yield from table(f"paper | {_HEADER}")
     for path in pages:
         for line in _claims_of(path):
-            yield f"| [{path.stem}]({path.name}) {line}"
+            yield f"| {_link(path)} {line}"
     yield "\n```{toctree}\n:hidden:\n"
     yield from (path.stem for path in pages)
     yield "```"
+
+
+_CODE = "hmcos"
+"""The page that judges no paper; its row comes last."""
+_HEAD = """# The papers' claims, rerun
+
+A row for each table and figure of the four papers: one claim of it, what their method gives here as printed, and what
+our default gives. Below them is HMCOS's own code. Each page is made by one command, and says why where a claim does
+not hold here. Networks are rebuilt from their papers. What runs as printed is for judging the papers: it runs here
+only, and none of it is a default.
+"""
+
+
+def _standing(path: Path) -> Iterator[str]:
+    """The rows of a page that stand for its tables and figures."""
+    paper = paper_named(path.stem)
+    lines = {line.split(" | ")[1]: line for line in _claims_of(path)}
+    for key in paper.rows:
+        yield f"| {_link(path)} {lines[str(paper.claims[key]['claim'])]} `scripts/paper {path.stem}` |"
+
+
+def _link(path: Path) -> str:
+    return f"[{path.stem}]({path.name})"
+
+
+def _spent_of(path: Path) -> tuple[str, str]:
+    """Seconds of the clock and of the processor, as the page says."""
+    found = re.search(r"`, in (\d+) s of the clock and (\d+) s of the processor\. ", path.read_text())
+    return (found[1], found[2]) if found else ("-", "-")
 
 
 def _command_of(path: Path) -> str:

@@ -3,6 +3,7 @@
 scripts/paper efficient_memory_management FOLDER...    Tables 1 and 2 of Pisarchyk and Lee
 scripts/paper serenity FOLDER...                       SERENITY's figures and Table 2
 scripts/paper iterative_graph_optimization FOLDER...   Tables II to VI and Figure 9 of Zhong et al.
+scripts/paper hmcos FOLDER... --source DIR             HMCOS's authors' code, from a checkout of wzh99/HMCOS
 scripts/paper cascading_rfc FOLDER...                  Arm's RFC: its example, MobileNet and VGG-16
 scripts/paper index                                    docs/evidence/index.md from the pages
 
@@ -13,6 +14,7 @@ default of the tool.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -25,8 +27,11 @@ from paper_cascading import measured as striped
 from paper_cascading import reruns as cascading_reruns
 from paper_cascading import tables as cascading_tables
 from paper_cells import Cell, cell_models, measured, order_problem, over_time, rewritten
-from paper_claims import index, page, paper_named
+from paper_claims import Rerun, Spent, index, page, paper_named
 from paper_graphs import files_in
+from paper_hmcos import measured as hmcos_measured
+from paper_hmcos import reruns as hmcos_reruns
+from paper_hmcos import tables as hmcos_tables
 from paper_ilp import Stages, stages
 from paper_ilp import measured as ilp_measured
 from paper_ilp_page import reruns as ilp_reruns
@@ -65,9 +70,10 @@ def cli() -> None:
 def efficient_memory_management(sources: tuple[Path, ...], folder: Path) -> None:
     """Shared objects and offsets on the paper's six networks, among SOURCES (files, or folders of .tflite)."""
     name = "efficient_memory_management"
+    start = Spent.now()
     found = planned_networks(sources)
-    command = f"scripts/paper {name} {' '.join(map(named, sources))}"
-    _write(folder, name, list(page(paper_named(name), command, offset_reruns(found), list(offset_tables(found)))))
+    reruns, tables = list(offset_reruns(found)), list(offset_tables(found))
+    _write(folder, name, " ".join(map(named, sources)), reruns, tables, Spent.now().since(start))
 
 
 @cli.command("serenity")
@@ -88,6 +94,7 @@ def serenity(
     step_seconds: float,
 ) -> None:
     """Orders of the cells of five networks, among SOURCES (files, or folders of .tflite)."""
+    start = Spent.now()
     limit, kept, step = SearchLimit(time_limit), KeptParts(parts), StepLimit(step_seconds, step_signatures)
     models = dict(cell_models(sources))
     cells = [
@@ -102,13 +109,10 @@ def serenity(
     why = experiments([order_problem(model) for name, model in models.items() if "randwire" in name], kept)
     options = f"--time-limit {time_limit:g} --step-signatures {step_signatures}"
     options += f" --step-seconds {step_seconds:g}" if step_seconds < math.inf else ""
-    lines = page(
-        paper_named("serenity"),
-        f"scripts/paper serenity {' '.join(map(named, sources))} {options}",
-        serenity_reruns(cells, drawn, table2, why),
-        list(serenity_tables(cells, over_time(models["swiftnet A"], step), table2, why)),
-    )
-    _write(folder, "serenity", list(lines))
+    reruns = serenity_reruns(cells, drawn, table2, why)
+    tables = list(serenity_tables(cells, over_time(models["swiftnet A"], step), table2, why))
+    words = f"{' '.join(map(named, sources))} {options}"
+    _write(folder, "serenity", words, reruns, tables, _spent_since(start, parts))
 
 
 def _measured_cell(name: str, model: Model, limit: SearchLimit, step: StepLimit) -> dict[str, Any]:
@@ -122,17 +126,32 @@ def _measured_cell(name: str, model: Model, limit: SearchLimit, step: StepLimit)
 @click.option("--work", default=0.1, show_default=True, help="What each integer program may spend; 1 is some 10 s.")
 def iterative_graph_optimization(sources: tuple[Path, ...], folder: Path, parts: Path | None, work: float) -> None:
     """Tables II to VI and Figure 9 on the paper's nine networks, among SOURCES (files, or folders of .tflite)."""
-    name = "iterative_graph_optimization"
+    name, start = "iterative_graph_optimization", Spent.now()
     kept = KeptParts(parts)
     found = ilp_measured(sources, SearchLimit(work=work), kept)
     forms = [Stages(**kept.part(f"stages_{form}", partial(_stages, form))) for form in FORMS]
-    command = f"scripts/paper {name} {' '.join(map(named, sources))} --work {work:g}"
-    lines = page(paper_named(name), command, ilp_reruns(found), list(ilp_tables(found, forms)))
-    _write(folder, name, list(lines))
+    words = f"{' '.join(map(named, sources))} --work {work:g}"
+    _write(folder, name, words, ilp_reruns(found), list(ilp_tables(found, forms)), _spent_since(start, parts))
 
 
 def _stages(form: str) -> dict[str, Any]:
     return asdict(stages(form))
+
+
+@cli.command("hmcos")
+@_SOURCES
+@_FOLDER
+@_PARTS
+@click.option(
+    "--source", required=True, type=click.Path(exists=True, path_type=Path), help="A checkout of wzh99/HMCOS."
+)
+@click.option("--build", default="build/hmcos", show_default=True, type=click.Path(path_type=Path), help="Made here.")
+def hmcos(sources: tuple[Path, ...], folder: Path, parts: Path | None, source: Path, build: Path) -> None:
+    """The authors' code on Table II's nine networks, among SOURCES, beside ours. Needs cmake and ONNX's headers."""
+    start = Spent.now()
+    found = hmcos_measured(sources, source, build, KeptParts(parts))
+    words = f"{' '.join(map(named, sources))} --source HMCOS"
+    _write(folder, "hmcos", words, list(hmcos_reruns(found)), list(hmcos_tables(found)), _spent_since(start, parts))
 
 
 @cli.command("cascading_rfc")
@@ -141,10 +160,10 @@ def _stages(form: str) -> dict[str, Any]:
 @_PARTS
 def cascading_rfc(sources: tuple[Path, ...], folder: Path, parts: Path | None) -> None:
     """The example, MobileNet and VGG-16, among SOURCES (files, or folders of .tflite)."""
+    start = Spent.now()
     found = striped(sources, KeptParts(parts))
-    command = f"scripts/paper cascading_rfc {' '.join(map(named, sources))}"
-    lines = page(paper_named("cascading_rfc"), command, list(cascading_reruns(found)), list(cascading_tables(found)))
-    _write(folder, "cascading_rfc", list(lines))
+    reruns, tables = list(cascading_reruns(found)), list(cascading_tables(found))
+    _write(folder, "cascading_rfc", " ".join(map(named, sources)), reruns, tables, _spent_since(start, parts))
 
 
 @cli.command("index")
@@ -154,7 +173,14 @@ def index_command(folder: Path) -> None:
     (folder / "index.md").write_text("\n".join(index(folder)) + "\n")
 
 
-def _write(folder: Path, name: str, lines: list[str]) -> None:
+def _spent_since(start: Spent, parts: Path | None) -> str:
+    """Nothing where parts of the work may have been done before."""
+    return Spent.now().since(start) if parts is None else ""
+
+
+def _write(folder: Path, name: str, words: str, reruns: Sequence[Rerun], tables: Sequence[str], spent: str) -> None:
+    """The page and the index anew; ``words``: those of the command after ``scripts/paper NAME``."""
+    lines = page(paper_named(name), f"scripts/paper {name} {words}", reruns, tables, spent)
     (folder / f"{name}.md").write_text("\n".join(lines).rstrip() + "\n")
     (folder / "index.md").write_text("\n".join(index(folder)) + "\n")
 

@@ -26,9 +26,9 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 REQUIRABLE = ("tflm",)
-PLAN_WORK: Mapping[Effort, float] = {"quick": 8.0, "normal": 8.0, "thorough": 64.0}
+PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 20.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
-At work 8 it takes all turns that a draft of stripes takes, so that it is at least as good."""
+A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
 PROVING = ("litert", "tflm")
 """TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 

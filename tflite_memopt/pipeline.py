@@ -58,7 +58,7 @@ class Result:
 class Stages:
     """What changes the graph: the searches of this package, or what another one has found for the same model.
 
-    ``has_tiles``: whether channels in tiles are looked for once there are stripes.
+    ``has_tiles``: whether channels in tiles are looked for once there are stripes, and then stripes anew.
     """
 
     rewrite: Callable[[Model, KernelProfile, Options, Progress], Changed]
@@ -239,7 +239,7 @@ def _tile_search(run: _Setting, options: Options, before: Mapping[str, LibraryNe
         more = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
         return macs + more.macs, work + more.work
 
-    return TileSearch(run.profile, run.stages.cascade, options, before, most, run.progress)
+    return TileSearch(run.profile, cascade, options, before, most, run.progress)
 
 
 def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Proof]:

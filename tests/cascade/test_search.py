@@ -11,12 +11,15 @@ from rich.console import Console
 import tflite_memopt
 from tests.cascade.networks import TYPES, random_network
 from tests.models import if_model, mobile_chain, streaming_model, while_model
+from tflite_memopt.cascade.search import cascade
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model
+from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.options import HALOS, Options
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report
@@ -90,6 +93,16 @@ def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_who
         assert striped.after.arena_bytes <= unstriped.after.arena_bytes
     else:
         assert striped.after.required_bytes["32"] <= unstriped.after.required_bytes["32"]
+
+
+def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None:
+    profile = HEAD.profile
+    found = cascade(wide_inside(), profile, HEAD, lambda _: None)
+    need = cost_of(found.model, profile, HEAD).need
+    assert found.uses
+    again = cascade(wide_inside(), profile, HEAD, lambda _: None, need + 1)
+    assert dump_model(again.model) == dump_model(found.model)
+    assert not cascade(wide_inside(), profile, HEAD, lambda _: None, need).uses
 
 
 def test_without_extra_macs_no_row_is_made_twice() -> None:

@@ -58,13 +58,28 @@ def test_a_claim_without_a_rerun_is_an_error() -> None:
         list(claims.page(paper, "scripts/paper x", [], []))
 
 
-def test_the_index_has_the_claims_of_every_page(tmp_path: Path) -> None:
-    paper = claims.Paper("T", "S", "N", {"a": {"where": "Table 1", "claim": "C", "published": "2", "value": 2}})
-    rerun = claims.Rerun("a", "3", "1", False, 3.0, "Because.")
-    (tmp_path / "one.md").write_text("\n".join(claims.page(paper, "scripts/paper one", [rerun], ["## More"])))
+def test_the_index_has_the_claims_of_every_page_and_a_row_for_each_table(tmp_path: Path) -> None:
+    paper = claims.paper_named("cascading_rfc")
+    reruns = [
+        claims.Rerun(key, f"{number} here", "1", False, 3.0, "Because.") for number, key in enumerate(paper.claims)
+    ]
+    lines = claims.page(paper, "scripts/paper cascading_rfc X", reruns, ["## More"], claims.Spent(9, 7).since(_START))
+    (tmp_path / "cascading_rfc.md").write_text("\n".join(lines))
     text = "\n".join(claims.index(tmp_path))
-    assert "| [one](one.md) | Table 1 | C | 2 | 3 | 1 | 1.50 | no |" in text
+    standing, _, rest = text.partition("## The commands")
+    assert [standing.count(f"{number} here") for number in range(6)] == [0, 0, 0, 0, 1, 0]
+    assert "| 3 here | 1 |" in rest
+    assert "| `scripts/paper cascading_rfc X` | 8 | 5 |" in rest
     assert "Because." not in text
+
+
+_START = claims.Spent(1, 2)
+
+
+def test_fifteen_tables_and_figures_stand_in_the_index() -> None:
+    papers = [claims.paper_named(path.stem) for path in (SCRIPTS / "paper_values").glob("*.json")]
+    assert all(key in paper.claims for paper in papers for key in paper.rows)
+    assert sum(len(paper.rows) for paper in papers if not paper.title.startswith("HMCOS")) == 15
 
 
 def test_the_values_say_where_each_claim_stands() -> None:

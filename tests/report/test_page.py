@@ -182,7 +182,9 @@ def test_dark_mode_and_paper_have_ink_that_can_be_read(pages: dict[str, Path]) -
             ink, paper = ink_and_paper(found.page)
             assert (ink > paper) == (scheme == "dark")
             assert abs(ink - paper) > 150
+            assert not found.page.is_visible("details td")
             found.page.emulate_media(media="print", color_scheme="light")
+            assert found.page.is_visible("details td")  # what is folded on a screen is there on paper
             ink, paper = ink_and_paper(found.page)
             assert (ink, paper) == (0, 255)
 

@@ -141,6 +141,19 @@ def test_no_more_costs_are_asked_for_than_the_limit(costs: int) -> None:
     assert all((each.reason == complete) == (costs == 30) for each in found.refused)
 
 
+@pytest.mark.parametrize(("below", "is_hopeless"), [(95, True), (96, False), (None, False)])
+def test_nothing_more_is_tried_where_all_sites_leave_too_much(below: int | None, is_hopeless: bool) -> None:
+    asked = []
+
+    def need_of(taken: Taken) -> int:
+        asked.append(taken)
+        return 100 + 2 * len(taken)
+
+    found = run(5, lambda taken: 50 - len(taken), need_of, SiteLimit(30, 60, below))
+    assert (found.cost.need, found.sites) == (100, ())
+    assert (len(asked) == 2) == is_hopeless
+
+
 @pytest.mark.parametrize("seconds", [0, 1, 3, 6, 30])
 def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]

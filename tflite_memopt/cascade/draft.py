@@ -1,7 +1,7 @@
 """A draft: the best plan so far of a set of striped regions, made better level by level.
 
 Each level is the same whenever it is reached, and whatever else has been looked at: so is every decision that compares
-drafts at one level. The planner does what the levels do, and more.
+drafts at one level. The plan that is written comes of the same planner with a wider limit: it is no worse.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from ..graph.alignment import aligned
 from ..graph.search_limit import SearchLimit
 from ..memory.cost import Cost
 from ..plan.bounds import max_breadth
-from ..plan.exact.settings import TreeSettings
-from ..plan.exact.strategy import improve
-from ..plan.hill_climb.strategy import record_to_record
 from ..plan.methods import BEST, solve
-from ..plan.problem import PlanProblem, arena_bytes
+from ..plan.problem import PlanProblem
 
-_WORK = (10_000_000, 30_000_000, 100_000_000)
-"""Work of the exact search at each level; it begins with the plan of the level before."""
+_WORK = (0.25, 1.0, 2.0)
+"""Parts of the planner's limit at each level."""
 LEVELS = len(_WORK)
 BOTH = 2
 """The level from which on there is also the scheduler's order; at the last level only the better one is planned."""
@@ -37,7 +34,6 @@ class DraftedOrder:
     planner: str
     heads: list[int] = field(default_factory=list)
     _bounds: list[int] = field(default_factory=list)
-    _offsets: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self._least = max_breadth(self.problem)
@@ -45,9 +41,10 @@ class DraftedOrder:
     def head_at(self, level: int, limit: SearchLimit) -> int:
         """The smallest head at a level, the first of which is 1."""
         while len(self.heads) < level and not self._is_done():
-            bound = self._plan(len(self.heads), limit)
-            self._bounds.append(max(bound, self.bound_at(level)))
-            self.heads.append(arena_bytes(self.problem, self._offsets))
+            work = _WORK[len(self.heads)] if self.planner == BEST else 1.0
+            plan = solve(self.problem, self.planner, SearchLimit(limit.time_limit, limit.seed, work))
+            self._bounds.append(max((plan.lower_bound, *self._bounds[-1:])))
+            self.heads.append(min((plan.arena_bytes, *self.heads[-1:])))
         return self.heads[min(level, len(self.heads)) - 1]
 
     def bound_at(self, level: int) -> int:
@@ -58,18 +55,6 @@ class DraftedOrder:
     def _is_done(self) -> bool:
         """Whether the bound is reached, or there is no other method."""
         return bool(self.heads) and (self.planner != BEST or self.heads[-1] <= self._bounds[-1])
-
-    def _plan(self, level: int, limit: SearchLimit) -> int:
-        """Plan, and return the bound that was proved."""
-        if self.planner != BEST:
-            plan = solve(self.problem, self.planner, limit)
-            self._offsets = plan.offsets
-            return plan.lower_bound
-        self._offsets = self._offsets or record_to_record(self.problem, limit).offsets
-        settings = TreeSettings(work_limit=_WORK[level], pairs_limit=_WORK[level])
-        found = improve(self.problem, self._offsets, limit, settings)
-        self._offsets = found.offsets
-        return found.lower_bound
 
 
 @dataclass
@@ -87,9 +72,11 @@ class Draft:
     operators: int
     limit: SearchLimit
     _orders: Sequence[DraftedOrder] = ()
+    _level: int = 0
 
     def cost_at(self, level: int) -> Cost:
         """What it costs at a level, the first of which is 1."""
+        self._level = max(level, self._level)
         orders = self._orders_at(level)
         early = [each.head_at(min(level, BOTH), self.limit) for each in orders]
         best = early.index(min(early))
@@ -98,7 +85,7 @@ class Draft:
 
     def cost_so_far(self) -> Cost:
         """What it costs at the level that was reached."""
-        return self.cost_at(max(1, len(self.own.heads), *(len(each.heads) for each in self._orders)))
+        return self.cost_at(max(1, self._level))
 
     def least_at(self, level: int) -> int:
         """The need in bytes that no plan gets below, as far as is known before a level is planned."""

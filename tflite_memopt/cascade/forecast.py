@@ -47,10 +47,12 @@ def forecasts(
     twins: Twins,
     lives_on: Collection[Tensor],
     goes_on: Callable[[Forecast], bool] = lambda _: True,
+    starts_at: Callable[[int], bool] = lambda _: True,
 ) -> Iterator[Forecast]:
     """The regions that end with the last of these operators and start with each, from the last one up.
 
     ``ways[i]`` is how operator i is run for some rows. ``lives_on``: tensors that are read after them or returned.
+    ``starts_at``: whether a region that starts with such an operator is wanted.
     """
     joined = join_needs(cuts, row_bytes(operators[-1].outputs[0]))
     sweep, live, counter = Sweep(cuts, *mode), LiveBytes(cuts, joined, twins), Counter(cuts, twins)
@@ -58,6 +60,8 @@ def forecasts(
         rows = sweep.add(operators[first], ways[first])
         figures = twins.columns(rows)
         counter.add(rows, live.add(rows, figures), figures)
+        if not starts_at(first):
+            continue
         peak, bound, exact = live.peak(lives_on)
         found = Forecast(first, peak, bound, exact & sweep.possible, counter.macs, partial(counter.additions, live))
         yield found

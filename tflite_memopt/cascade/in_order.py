@@ -69,6 +69,7 @@ class StripeSearch:
                 self._best = self.judge.best_of(batch, self._best, known.need)
                 if self._ends():
                     return self._best
+        self._best = self.judge.best_of_the_next(self._best, known.need)
         return self._best
 
     def _batches(self, each: Round, known: Cost) -> Iterator[list[Chosen]]:
@@ -133,7 +134,7 @@ class StripeSearch:
         return len(self.model.main.operators) * 1000
 
     def _candidates_of(self, each: Round, below: int) -> Candidates:
-        """Loops whose need cannot be ``below`` so many bytes are not worked out."""
+        """What cannot need less than ``below`` bytes is not worked out."""
         kind = each.halos, each.loops
         if kind not in self._candidates:
             terms, unstriped = self._terms, self._unstriped.need

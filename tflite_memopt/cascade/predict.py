@@ -70,8 +70,8 @@ def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
 class OptionFinder:
     """The options of all regions that are intervals of the order and hold a step that needs more than the floor.
 
-    A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits``: steps at which regions may end;
-    None: any. ``looked_at`` counts the ways to cut a region that were worked out.
+    A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits`` and ``starts``: steps at which
+    regions may end and start; None: any. ``looked_at`` counts the ways to cut a region that were worked out.
     """
 
     def __init__(
@@ -81,9 +81,11 @@ class OptionFinder:
         aim: Aim,
         pinned: Collection[str] = (),
         exits: Collection[int] | None = None,
+        starts: Collection[int] | None = None,
     ) -> None:
         self._model, self._pinned = model, pinned
         self._exits = range(len(model.main.operators)) if exits is None else sorted(exits)
+        self._starts = range(len(model.main.operators)) if starts is None else starts
         self._twins, self._terms = Twins(profile), arena_terms(model, profile)
         problem = schedule_problem(model.main, memory_layout(model, profile))
         self._needs = least_needs(model, profile)
@@ -105,7 +107,7 @@ class OptionFinder:
     def options(self, modes: Sequence[Mode | LoopMode], known: int = 1 << 62) -> StripingOptions:
         """Those with one of the modes; each mode is worked out once.
 
-        Loops only where they may need less than the ``known`` bytes of the objective.
+        Only those that may need less than the ``known`` bytes of the objective.
         """
         by_interval: dict[tuple[int, int], dict[StripedRegion, Option]] = {}
         for mode in modes:
@@ -123,10 +125,10 @@ class OptionFinder:
                 first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
                 if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
                     continue
+                aim = replace(self._aim, below=min(self._aim.below, known))
                 if len(mode) == 2:
-                    self._found[mode] |= self._unrolled(first, exit_, mode)
+                    self._found[mode] |= self._unrolled(first, exit_, mode, aim)
                 else:
-                    aim = replace(self._aim, below=min(self._aim.below, known))
                     self._found[mode] |= self._looped(first, exit_, mode, aim)
         return self._found[mode]
 
@@ -144,7 +146,7 @@ class OptionFinder:
                         found[region] = option
         return found
 
-    def _unrolled(self, first: int, exit_: int, mode: Mode) -> dict[StripedRegion, Option]:
+    def _unrolled(self, first: int, exit_: int, mode: Mode, aim: Aim) -> dict[StripedRegion, Option]:
         """The regions that end with one step and start with ``first`` or a later one."""
         operators = self._model.main.operators
         found: dict[StripedRegion, Option] = {}
@@ -155,9 +157,14 @@ class OptionFinder:
         chosen = operators[first : exit_ + 1]
         ways = [way for way in self._ways[first : exit_ + 1] if isinstance(way, RowByRow)]
         lives_on = _read_later(self._model, exit_ + 1)
-        for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on):
+
+        def starts_at(place: int) -> bool:
+            start = first + place
+            return start in self._starts and max(self._needs[start : exit_ + 1]) > self._aim.floor
+
+        for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on, starts_at):
             self._looked_at += len(cuts.ways)
-            found.update(self._options(first + each.first, exit_ + 1, cuts, mode, each))
+            found.update(self._options(first + each.first, exit_ + 1, cuts, mode, aim, each))
         return found
 
     def _goes_on(self, forecast: Forecast) -> bool:
@@ -165,9 +172,9 @@ class OptionFinder:
         return bool((forecast.exact & (forecast.macs <= self._aim.limits.macs)).any())
 
     def _options(
-        self, first: int, end: int, cuts: CutTable, mode: Mode, forecast: Forecast
+        self, first: int, end: int, cuts: CutTable, mode: Mode, aim: Aim, forecast: Forecast
     ) -> Iterator[tuple[StripedRegion, Option]]:
-        aim, across = self._aim, self._across.nbytes(first, end)
+        across = self._across.nbytes(first, end)
         whole = max(self._needs[first:end])
         good = forecast.exact & (forecast.bound + across < whole) & (forecast.macs <= aim.limits.macs)
         if whole <= aim.floor or not good.any():

@@ -40,17 +40,19 @@ _NEARLY_PROVED = 0.02
 Progress = Callable[[str], None]
 
 
-def cascade(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
+def cascade(
+    model: Model, profile: KernelProfile, options: Options, progress: Progress, below: int | None = None
+) -> Changed:
     """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
 
-    ``model`` itself is returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at
-    Ctrl-C.
+    ``below``: bytes of the objective; stripes that need as much or more are not looked for. ``model`` itself is
+    returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at Ctrl-C.
     """
     if not options.cascade or not model.main.operators:
         return Changed(model, (), ())
     if has_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
-    cascading = _Cascading(model, profile, options, progress)
+    cascading = _Cascading(model, profile, options, progress, below)
     try:
         return cascading.run()
     except KeyboardInterrupt as stopped:
@@ -58,8 +60,10 @@ def cascade(model: Model, profile: KernelProfile, options: Options, progress: Pr
 
 
 class _Cascading:
-    def __init__(self, model: Model, profile: KernelProfile, options: Options, progress: Progress) -> None:
-        self._profile, self._options, self._progress = profile, options, progress
+    def __init__(
+        self, model: Model, profile: KernelProfile, options: Options, progress: Progress, below: int | None
+    ) -> None:
+        self._profile, self._options, self._progress, self._below = profile, options, progress, below
         self._stop = EmergencyStop(options.time_limit)
         # Regions are intervals of steps: first of the order that the model would have without stripes.
         self._given, self._given_cost = model, self._ordered(model)
@@ -147,6 +151,8 @@ class _Cascading:
         where = "stripes" if search is self._own else f"stripes, another way, {len(self._searches)}"
         self._progress(f"{where}: looking for regions")
         known = best[0].judge.cost(best[1])
+        if self._below is not None and self._below < known.need:
+            known = replace(known, need=self._below)
         chosen = search.run(known, lambda share, cost: self._progress(f"{where}: {self._so_far(share, cost)}"))
         is_better = search.judge.price(search.judge.cost(chosen)) < search.judge.price(known)
         return (search, chosen) if is_better else best

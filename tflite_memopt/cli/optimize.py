@@ -68,7 +68,11 @@ _AS_IS = "as_is"
 @click.option(
     "--no-reorder", is_flag=True, help="Run the operators in the order of the file, as --scheduler as_is does."
 )
-@click.option("--no-rewrite", is_flag=True, help="Take no concatenation apart and clean nothing up.")
+@click.option(
+    "--no-rewrite",
+    is_flag=True,
+    help="Take nothing apart, such as a concatenation or a layer with many channels, and clean nothing up.",
+)
 @APPROXIMATE
 @click.option(
     "--no-cascade",
@@ -80,7 +84,7 @@ _AS_IS = "as_is"
     type=Percent(),
     default="10%",
     show_default=True,
-    help="How much computation stripes may add: neighbouring stripes compute some rows twice.",
+    help="How many multiply-accumulates (MACs) stripes may add: neighbouring stripes compute some rows twice.",
 )
 @click.option(
     "--max-extra-work",
@@ -123,7 +127,11 @@ _AS_IS = "as_is"
 )
 @EFFORT
 @TIME_LIMIT
-@click.option("--all-kernels", is_flag=True, help="Also show which head the kernels of each other library would allow.")
+@click.option(
+    "--all-kernels",
+    is_flag=True,
+    help="Also show how small the RAM that tensors share (the head) could be with each other kernel library.",
+)
 @SEED
 @SAMPLES
 @INPUTS

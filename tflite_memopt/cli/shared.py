@@ -87,7 +87,7 @@ TFLM_SINCE = click.option(
     "--tflm-since",
     type=Date(),
     metavar="YYYY-MM-DD",
-    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present one]",
+    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present-day TFLM]",
 )
 IO_TYPES = click.option(
     "--io",
@@ -110,7 +110,8 @@ EFFORT = click.option(
     type=click.Choice(EFFORTS),
     default="normal",
     show_default=True,
-    help="How many ways of cutting the model into stripes are tried. It counts work: every machine finds the same.",
+    help="How many ways of cutting the model into stripes are tried, and how much work the final plan may take. It "
+    "counts work: every machine finds the same.",
 )
 INPUTS = click.option(
     "--inputs",

@@ -80,6 +80,7 @@ def _tensors(
             sharing=sharing.get(tensor, "none"),
             origin=None if origin is None else origin.name,
             origin_start=() if origin is None else origin.start,
+            origin_turns=() if origin is None else origin.turns,
         )
 
 

@@ -102,6 +102,7 @@ class PlacedTensor:
     ``kind``: "input" and "output" of the model, "inner", or "scratch". ``operator``: position in ``ArenaMap.steps`` of
     what writes it, None for an input. ``sharing``: how it lies on an input of that operator. ``origin``: the tensor
     of the original that this one is a piece of, and ``origin_start``, where in it the piece begins, an index per axis.
+    ``origin_turns``: in the body of a loop, how many rows (axis 1) further down it begins in each turn; else empty.
     """
 
     name: str
@@ -116,6 +117,7 @@ class PlacedTensor:
     sharing: Sharing
     origin: str | None
     origin_start: tuple[int, ...]
+    origin_turns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

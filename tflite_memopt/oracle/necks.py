@@ -17,15 +17,22 @@ from ..ir.model import Graph
 _HIGH = 0.4
 """A step that needs more than this part of the largest need is worth a region."""
 _LOW = 0.5
-"""Its region ends where at most this part of its need is left alive."""
+"""Its region ends where at most this part of its need is left alive, and starts where no more was alive before."""
+_LOWEST = 0.4
+"""First of all it ends where at most this part of the largest need is left: two peaks then have one region each."""
 _WHOLE = 0.125
 """Where at most this part of the largest need is alive no region goes on: what is alive there stays whole."""
 
 
 @dataclass(frozen=True)
 class Necks:
-    """``exits``: steps at which a region may end; ``whole``: names of tensors that no region has inside."""
+    """``starts`` and ``exits``: steps at which a region may start and end; ``whole``: names of tensors inside none.
 
+    ``best_exits``: of each step that needs much the exit that is to be looked at first.
+    """
+
+    starts: frozenset[int]
+    best_exits: frozenset[int]
     exits: frozenset[int]
     whole: frozenset[str]
 
@@ -34,20 +41,23 @@ def necks_of(graph: Graph) -> Necks:
     """The necks of a graph in its own order. Scratch, and what kernels let tensors share, are left out."""
     needs, alive = _bytes_alive(graph)
     largest = max(needs, default=0)
-    exits = {end for step, need in enumerate(needs) if need > _HIGH * largest for end in _ends(step, need, alive)}
+    high = [(step, need) for step, need in enumerate(needs) if need > _HIGH * largest]
+    ends = [list(_ends(step, _LOW * need, alive)) for step, need in high]
+    exits = {end for each in ends for end in each}
+    best = {next((end for end in each if alive[end] <= _LOWEST * largest), each[-1]) for each in ends if each}
+    starts = {0, *(step + 1 for step, nbytes in enumerate(alive[:-1]) if nbytes <= _LOW * largest)}
     narrow = (step for step, nbytes in enumerate(alive) if nbytes <= _WHOLE * largest)
     whole = {tensor.name for step in narrow for tensor in graph.operators[step].outputs}
-    return Necks(frozenset(exits), frozenset(whole))
+    return Necks(frozenset(starts), frozenset(best), frozenset(exits), frozenset(whole))
 
 
-def _ends(step: int, need: int, alive: Sequence[int]) -> Iterator[int]:
-    """From a step on, those that leave less alive than all before them."""
-    least = need + 1
+def _ends(step: int, most: float, alive: Sequence[int]) -> Iterator[int]:
+    """From a step on, those that leave so many bytes alive at most, and less than all before them."""
+    least = most + 1
     for end in range(step, len(alive)):
         if alive[end] < least:
             least = alive[end]
-            if least <= _LOW * need:
-                yield end
+            yield end
 
 
 def _bytes_alive(graph: Graph) -> tuple[list[int], list[int]]:

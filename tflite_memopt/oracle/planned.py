@@ -41,11 +41,12 @@ def planned_need(model: Model, profile: KernelProfile, options: Options) -> Plan
     if profile.libraries:
         return None
     layout = memory_layout(model, profile)
-    limit = SearchLimit(options.time_limit, options.seed)
-    problem = schedule_problem(model.main, layout)
-    schedule = solve_schedule(problem, options.scheduler, limit)
-    own = tuple(range(len(schedule.order)))
+    own = tuple(range(len(model.main.operators)))
     head, order = _head(model, layout, options), own
+    if options.scheduler == "as_is":
+        return PlannedNeed(_required(model, profile, head, own), head, model_macs(model))
+    problem = schedule_problem(model.main, layout)
+    schedule = solve_schedule(problem, options.scheduler, SearchLimit(options.time_limit, options.seed))
     if schedule.order != own and head > head_lower_bound(problem, schedule.lower_bound):
         other = memory_layout(model, profile, order=schedule.order)
         # Its own order wins when both are equal, as in ``place_in_better_order``.

@@ -23,7 +23,7 @@ from ..kernels.profile import KernelProfile
 from ..memory.libraries import needs_by_library
 from ..memory.work import model_work
 from ..options import Options
-from .necks import necks_of
+from .necks import Necks, necks_of
 from .planned import PlannedNeed, need_for_every_library, planned_need
 
 _MODES: tuple[Mode, ...] = (("recompute", "trim"),)
@@ -45,10 +45,17 @@ class StripedNeed:
 
 def striped_need(model: Model, profile: KernelProfile, options: Options, unstriped: PlannedNeed) -> StripedNeed:
     """The least of a few selections of stripes and of ``unstriped``, which is what the model needs without any."""
-    best = StripedNeed(unstriped, ())
-    if unstriped.head <= io_lower_bound(model):
-        return best
-    candidates, limits = _candidates(model, profile, options, unstriped)
+    best, necks = StripedNeed(unstriped, ()), necks_of(model.main)
+    for exits in dict.fromkeys((necks.best_exits, necks.exits)):
+        # Where the few exits lead to anything, the others seldom lead further.
+        if not best.regions and unstriped.head > io_lower_bound(model):
+            best = _least_of(model, profile, options, best, replace(necks, exits=exits))
+    return best
+
+
+def _least_of(model: Model, profile: KernelProfile, options: Options, best: StripedNeed, necks: Necks) -> StripedNeed:
+    unstriped = best.need
+    candidates, limits = _candidates(model, profile, options, unstriped, necks)
     for selection in islice(candidates.within(limits, unstriped.required), _JUDGED):
         if candidates.least(selection) >= best.need.required:
             break
@@ -68,14 +75,13 @@ def _planned(model: Model, chosen: Chosen, profile: KernelProfile, options: Opti
 
 
 def _candidates(
-    model: Model, profile: KernelProfile, options: Options, unstriped: PlannedNeed
+    model: Model, profile: KernelProfile, options: Options, unstriped: PlannedNeed, necks: Necks
 ) -> tuple[Candidates, SelectionLimits]:
     """What there is to select from, and within which limits."""
     terms, limits = arena_terms(model, profile), _limits(model, profile, options, unstriped.macs)
     base = BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface)
-    necks = necks_of(model.main)
     aim = Aim(io_lower_bound(model), unstriped.required, limits, base)
-    finder = OptionFinder(model, profile, aim, necks.whole, necks.exits)
+    finder = OptionFinder(model, profile, aim, necks.whole, necks.exits, necks.starts)
     return Candidates(finder.options(_MODES), base, unstriped.required, counts_run_time=False), limits
 
 

@@ -81,6 +81,13 @@ def section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
     largest first, then by turns put in or left out as long as that raises the bound. And so once more, beginning with
     those that have too little room together (``shared_room``).
     """
+    together = tuple(sorted(alive))
+    if together not in problem.known_sections:
+        problem.known_sections[together] = _section_items(problem, together)
+    return problem.known_sections[together]
+
+
+def _section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
     items, permissions = problem.items, problem.permissions
     unit = gcd(*(items[i].alignment for i in alive)) or 1
     padded = {i: aligned(items[i].size, unit) for i in alive}

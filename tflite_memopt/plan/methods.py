@@ -36,8 +36,8 @@ STRATEGIES: Mapping[str, OffsetStrategy] = {
 BEST = "best"
 """The default: the strategies of ``BEST_OF`` in turn, until the best plan meets the bound."""
 CHEAP = ("greedy_by_size", "nested_storages", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy")
-_CLIMBS = 0.125
-"""Part of a climb's own work, and of the turns, that comes after ``exact``: with eight times the work it is all."""
+_CLIMBS = 0.1
+"""Part of a climb's own work, and of the turns, that comes after ``exact``: with ten times the work it is all."""
 CHEAP_IN_CORES = ("greedy_by_size", "strip_packing_best_fit")
 """In a core ``exact`` finds soon what the others find."""
 BEST_OF = (*CHEAP, "exact", "hill_climb")
@@ -97,7 +97,7 @@ def _plan_from_cores(run: _Portfolio) -> bool:
         if is_chosen:
             run.add_each(("exact",))
     if is_chosen:
-        # The drafts of a search for stripes take these turns, and the plan of what it chooses must not be worse.
+        # Where the core stays open, a few turns on the whole find now and then what its search does not.
         _take_turns(run)
     return is_chosen
 

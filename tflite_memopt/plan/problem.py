@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.search_limit import SearchLimit
 from .conflicts import Conflict, conflicts_of
 from .permissions import Permissions, forbidden_differences
+
+if TYPE_CHECKING:
+    from .bounds import SectionBound
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,11 @@ class PlanProblem:
     def known_bounds(self) -> list[BoundCertificate]:
         """Where ``bounds`` keeps the bound, once it is worked out."""
         return []
+
+    @cached_property
+    def known_sections(self) -> dict[tuple[int, ...], SectionBound]:
+        """Where ``bounds`` keeps the bound of items that are alive together, ascending."""
+        return {}
 
     @cached_property
     def known_shares(self) -> dict[tuple[int, int, int], int]:

@@ -68,10 +68,14 @@ class SiteUse:
 
 @dataclass(frozen=True)
 class SiteLimit:
-    """How many costs a search may ask for, and the seconds of wall time after which it stops whatever is left."""
+    """How many costs a search may ask for, and the seconds of wall time after which it stops whatever is left.
+
+    ``below``: a need in bytes. Where all sites together leave a head that is too large for it, nothing more is tried.
+    """
 
     costs: int
     seconds: float
+    below: int | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,8 @@ class _SiteSearch:
         every, refused = self._sites_and_refusals()
         candidates = frozenset().union(*every)
         best = self._without_what_is_not_needed(self._start(every))
-        best = self._toggled(best, sorted(candidates))
+        if best or not self._is_hopeless(every):
+            best = self._toggled(best, sorted(candidates))
         cost = self._cost(best)
         uses = tuple(self._use(site, best, cost) for site in sorted(best))
         left = {site.position for site in candidates} - {site.position for site in best}
@@ -209,12 +214,20 @@ class _SiteSearch:
     def _start(self, every: Sequence[Sites]) -> Sites:
         none: Sites = frozenset()
         best = min((none, *every), key=self._cost)
-        if best:
+        if best or self._is_hopeless(every):
             return best
         for site in sorted(frozenset().union(*every)):
             if self._may_go_on() and self._cost(frozenset({site})).head <= self._cost(none).head:
                 best = _with(best, site)
         return min((none, best), key=self._cost) if self._may_go_on() else none
+
+    def _is_hopeless(self, every: Sequence[Sites]) -> bool:
+        """Whether the limit is out of reach: fewer sites take less beside the head, but leave no smaller one."""
+        if self._limit.below is None:
+            return False
+        none = self._cost(frozenset())
+        least = min((none.head, *(self._cost(sites).head for sites in every)))
+        return none.need - none.head + least >= self._limit.below
 
     def _without_what_is_not_needed(self, sites: Sites) -> Sites:
         """Drop parts, halves first, as long as the cost does not rise."""

@@ -46,7 +46,7 @@ class TileSearch:
     """
 
     profile: KernelProfile
-    cascade: Callable[[Model, KernelProfile, Options, Callable[[str], None]], Changed]
+    cascade: Callable[[Model, KernelProfile, Options, Callable[[str], None], int], Changed]
     options: Options
     before: Mapping[str, LibraryNeed] | None
     most: Callable[[int, int], tuple[int, int]]
@@ -99,11 +99,11 @@ class TileSearch:
         """The rewritten model with tiles where ``model`` peaks, and that in stripes; None where it costs no less."""
         profile, options, rewritten = self.profile, self.options, best.rewritten
         for tiles in TILES:
-            found = find_tiles(rewritten.model, model, profile, options, tiles)
+            found = find_tiles(rewritten.model, model, profile, options, tiles, best.cost.need)
             least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
             if not found.sites or least.need >= best.cost.need:
                 return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
-            other = self.cascade(found.model, profile, options, self.progress)
+            other = self.cascade(found.model, profile, options, self.progress, best.cost.need)
             cost = self._cost(other.model)
             if not cost < best.cost:
                 return None

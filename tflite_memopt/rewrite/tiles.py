@@ -38,12 +38,13 @@ _WORK = 0.02
 
 
 def find_tiles(
-    model: Model, striped: Model, profile: KernelProfile, options: Options, tiles: tuple[int, ...]
+    model: Model, striped: Model, profile: KernelProfile, options: Options, tiles: tuple[int, ...], below: int
 ) -> TakenApart:
     """``model`` with channels in tiles that do away with what is alive where ``striped``, made of it, peaks.
 
-    ``tiles``: the numbers of tiles to compare, the smallest first. No sites where nothing gains. Neither model is
-    changed. The cost of the result is that around the candidates alone. Raises InterruptedSearch at Ctrl-C.
+    ``tiles``: the numbers of tiles to compare, the smallest first. ``below``: a need in bytes that is to be beaten. No
+    sites where nothing gains. Neither model is changed. The cost of the result is that around the candidates alone.
+    Raises InterruptedSearch at Ctrl-C.
     """
     start = Start(model, SPLITS, allowed(options), pinned(options), {}, tiles)
     names, focus = _candidates(start, _alive_at_peak(striped, profile, options))
@@ -52,7 +53,8 @@ def find_tiles(
         return _cost_around(focus, known, each, profile, options)
 
     known = {label(operator) for operator in model.main.operators}
-    return search_tiles(replace(start, names=names), cost, SiteLimit(_COSTS if names else 0, options.time_limit))
+    limit = SiteLimit(_COSTS if names else 0, options.time_limit, below)
+    return search_tiles(replace(start, names=names), cost, limit)
 
 
 def _candidates(start: Start, peak: Collection[str]) -> tuple[Mapping[int, str], frozenset[str]]:

@@ -25,7 +25,7 @@ class TreeSettings:
 
     work_limit: int = 200_000_000
     work_per_pair: int = 8_000
-    pairs_limit: int = 16_000_000
+    pairs_limit: int = 12_000_000
     decomposes: bool = True
     ranks_anew: bool = True
     canonical: bool = True
@@ -37,9 +37,9 @@ class TreeSettings:
     def work_for(self, items: int, has_relations: bool, work: float) -> int:
         """Turns of the loops that a problem with so many items may take, with such a part of the work.
 
-        A tree gets eight parts at once: a model without relations is soon proved, and a question of a capacity mostly
+        A tree gets twenty parts at once: a model without relations is soon proved, and a question of a capacity mostly
         has no second chance.
         """
         if has_relations:
             return int(self.pairs_limit * work)
-        return int(min(self.work_limit, self.work_per_pair * items * items) * max(min(work, 1.0), work / 8))
+        return int(min(self.work_limit, self.work_per_pair * items * items) * max(min(work, 1.0), work / 20))

@@ -13,7 +13,8 @@ from ..model import Comparison, MethodUse
 from ..model_rows import ModelRow
 from ..sizes import in_words
 from .appearance import ROLES, Appearance
-from .rows import Row, layer_rows, step_rows, stripe_rows, tensor_rows
+from .rows import Row, step_rows, tensor_rows
+from .stripes import layer_rows, stripe_rows
 
 Chart = Any
 """An altair chart; the package is loaded on first use."""
@@ -92,7 +93,7 @@ def macs_chart(arena: ArenaMap, look: Appearance) -> Chart:
 
 
 def stripes_chart(before: ArenaMap, after: ArenaMap, look: Appearance) -> Chart | None:
-    """What the original makes whole, as a frame; over it the stripes, at their rows and steps. None without stripes."""
+    """What the original makes whole, as a frame; over it the parts, at their places and steps. None without parts."""
     alt, stripes = need("altair"), stripe_rows(before, after)
     if not stripes:
         return None
@@ -248,7 +249,7 @@ def specification(chart: Chart, look: Appearance, width: int | str) -> dict[str,
 _FIT = {"type": "fit-x", "contains": "padding"}
 _STEP = ("number", "operator", "output", "bytes", "reach", "macs")
 _TENSOR = ("name", "shape", "type", "operator", "bytes", "offset", "role")
-_STRIPE = ("name", "operator", "first", "last", "bytes")
+_STRIPE = ("name", "operator", "what", "first", "last", "bytes")
 _COUNTED = ("number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share", "before", "after")
 _NUMBERS = frozenset((*_COUNTED, "ram", "price"))
 

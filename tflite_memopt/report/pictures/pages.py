@@ -108,10 +108,11 @@ def _stripes(before: ArenaMap, after: ArenaMap) -> Iterator[Picture]:
     chart = stripes_chart(before, after, PAGE)
     if chart is not None:
         text = (
-            "Layers that run a few rows at a time. The dashed frame is what the original makes at once, from its first "
-            "row at the top to its last; the boxes in it are the rows that are made in each step now."
+            "Layers that are made in parts: a few rows at a time, a few positions of a sequence, or a few channels. "
+            "The dashed frame is what the original makes at once, from its first row, position or channel at the top "
+            "to its last; the boxes in it are what is made in each step now, in a loop in each of its turns."
         )
-        yield Picture("Stripes", text, (Side("stripes", "", chart),))
+        yield Picture("Stripes and tiles", text, (Side("stripes", "", chart),))
 
 
 def _study(study: SramStudy | None) -> Iterator[Picture]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...memory.figures import ArenaMap, OperatorUse, PlacedTensor
 from ..names import short_name
 
 Row = dict[str, Any]
-_SHIFT = 1
+SHIFT = 1
 """TFLM's scope 0 is before the first operator: shifted by one, a step has its operator's number."""
 
 
@@ -22,8 +21,8 @@ def _step(number: int, step: OperatorUse) -> Row:
     output = short_name(step.output)
     return {
         "number": number,
-        "start": step.start - _SHIFT,
-        "end": step.end - _SHIFT,
+        "start": step.start - SHIFT,
+        "end": step.end - SHIFT,
         "operator": step.operator,
         "output": output,
         "bytes": step.working_set,
@@ -53,11 +52,11 @@ def _tensor(arena: ArenaMap, tensor: PlacedTensor) -> Row:
         "bytes": tensor.bytes,
         "offset": tensor.offset,
         "top": tensor.offset + tensor.bytes,
-        "start": max(0, tensor.start) - _SHIFT,
-        "end": tensor.end - _SHIFT,
+        "start": max(0, tensor.start) - SHIFT,
+        "end": tensor.end - SHIFT,
         "role": role,
         "said": f"{name}, {shape} {tensor.type}, {tensor.bytes:,} bytes at {tensor.offset:,}, {_WORDS[role]}, {made}, "
-        f"steps {max(0, tensor.start) - _SHIFT} to {tensor.end - _SHIFT}",
+        f"steps {max(0, tensor.start) - SHIFT} to {tensor.end - SHIFT}",
     }
 
 
@@ -70,68 +69,3 @@ _WORDS = {
     "overlap": "written over a part of the input of its operator, which is read ahead of it",
     "scratch": "scratch memory of a kernel",
 }
-
-
-_MOVES = frozenset({"SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "PAD", "PADV2", "CONCATENATION"})
-"""Operators that compute nothing: they cut rows out for a stripe, or put them together."""
-
-
-def stripe_rows(before: ArenaMap, after: ArenaMap) -> list[Row]:
-    """A row a stripe: which rows of which tensor of the original it makes, and when."""
-    whole = {tensor.name: tensor for tensor in before.tensors}
-    pieces = [
-        each
-        for each in after.tensors
-        if _is_stripe(each, whole.get(each.origin or "")) and after.steps[each.operator or 0].operator not in _MOVES
-    ]
-    layers = list(dict.fromkeys(each.origin or "" for each in pieces))
-    return [_stripe(after, each, layers.index(each.origin or ""), whole[each.origin or ""]) for each in pieces]
-
-
-def _is_stripe(piece: PlacedTensor, whole: PlacedTensor | None) -> bool:
-    """Whether it holds some rows, of all that a tensor of four axes has."""
-    return (
-        whole is not None
-        and piece.operator is not None
-        and len(piece.shape) == len(whole.shape) == 4
-        and piece.shape[1] < whole.shape[1]
-    )
-
-
-def _stripe(after: ArenaMap, piece: PlacedTensor, layer: int, whole: PlacedTensor) -> Row:
-    step = after.steps[piece.operator or 0]
-    first, height = piece.origin_start[1], whole.shape[1]
-    last = first + piece.shape[1]
-    name = short_name(whole.name)
-    return {
-        "layer": layer,
-        "name": name,
-        "operator": step.operator,
-        "first": first,
-        "last": last,
-        "low": layer + 0.1 + 0.8 * first / height,
-        "high": layer + 0.1 + 0.8 * last / height,
-        "start": step.start - _SHIFT,
-        "end": step.end - _SHIFT,
-        "bytes": piece.bytes,
-        "said": f"rows {first} to {last} of the {height} of {name}, {piece.bytes:,} bytes of {whole.bytes:,}, by "
-        f"operator {piece.operator}, {step.operator}",
-    }
-
-
-def layer_rows(stripes: Sequence[Row]) -> list[Row]:
-    """A row a tensor of the original that is made in stripes, and the time from its first stripe to its last."""
-    return list(_layers(stripes))
-
-
-def _layers(stripes: Sequence[Row]) -> Iterator[Row]:
-    for layer in dict.fromkeys(row["layer"] for row in stripes):
-        own = [row for row in stripes if row["layer"] == layer]
-        yield {
-            "name": own[0]["name"],
-            "low": layer + 0.1,
-            "high": layer + 0.9,
-            "start": min(row["start"] for row in own),
-            "end": max(row["end"] for row in own),
-            "said": f"{own[0]['name']}, which the original makes whole, in {len(own)} stripes",
-        }
