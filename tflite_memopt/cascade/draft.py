@@ -16,7 +16,7 @@ from ..plan.bounds import max_breadth
 from ..plan.methods import BEST, solve
 from ..plan.problem import PlanProblem
 
-_WORK = (0.25, 1.0, 2.0)
+_WORK = (1.0, 2.0, 4.0)
 """Parts of the planner's limit at each level."""
 LEVELS = len(_WORK)
 BOTH = 2
