@@ -110,7 +110,7 @@ def index(folder: Path) -> Iterator[str]:
     yield ""
     yield "## The commands\n"
     yield "Seconds on two cores that others used, too (load 4 to 10): of the clock, and of the processor. No command"
-    yield "waits for anything but the processor. All stay below 30 minutes of it.\n"
+    yield "waits for anything but the processor. What a page says beside its seconds is not in them.\n"
     yield from table("page | claims that hold | command | seconds: clock | processor")
     for path in pages:
         claims, spent = _claims_of(path), _spent_of(path)
@@ -151,7 +151,7 @@ def _link(path: Path) -> str:
 
 def _spent_of(path: Path) -> tuple[str, str]:
     """Seconds of the clock and of the processor, as the page says."""
-    found = re.search(r"`, in (\d+) s of the clock and (\d+) s of the processor\. ", path.read_text())
+    found = re.search(r"`, in (\d+) s of the clock and (\d+) s of the processor", path.read_text())
     return (found[1], found[2]) if found else ("-", "-")
 
 

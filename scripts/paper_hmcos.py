@@ -34,7 +34,7 @@ from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem
 
-SECONDS, GIGABYTES = 120, 3
+SECONDS, GIGABYTES = 240, 3
 """What a run may spend: of the processor, and of memory."""
 _FLAGS = r"-include memory -fpermissive -w -DDEFAULT_FONT=\"sans\" -DPYTHON_CMD=\"python3\""
 _MENDS = (

@@ -310,9 +310,10 @@ def _spread(values: Sequence[int]) -> str:
 
 def _hmcos(found: Found) -> Iterator[str]:
     yield "## HMCOS: the authors' code\n"
-    yield "wzh99/HMCOS at cf547ee, built with g++ 12 against ONNX 1.12 and protobuf 3.21, and run once outside the"
-    yield "project. Its graphs are those of Table II above as ONNX files, one node for an operator: `Concat` for a"
-    yield "concatenation, since there its cells end, and `Conv` for all else, so that nothing counts as computed in"
+    yield "wzh99/HMCOS at cf547ee, built with g++ 12 against ONNX 1.12 and protobuf 3.21 by `scripts/paper hmcos`,"
+    yield "which makes a page of its own. Its graphs are those of Table II above as ONNX files, one node for an"
+    yield "operator: `Concat` for a concatenation, since there its cells end, and `Conv` for all else, so that nothing"
+    yield "counts as computed in"
     yield "place. KB, and seconds of wall time on a busy machine. To build it: a header that it forgets (`memory`), a"
     yield "font and a Python command that it names for Windows and macOS only, a member that is called like its type"
     yield "(`-fpermissive`), and pointers in place of two iterator casts that newer protobufs refuse. To run Darts:"

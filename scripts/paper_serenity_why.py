@@ -173,8 +173,9 @@ class Why:
     example: Budgets
 
 
-LIMITS = (1_000, 10_000)
+LIMITS = (100, 300, 1_000, 3_000, 10_000)
 """T of the sweeps, in signatures."""
+EXAMPLE_LIMIT = 1_000
 FORMS = ("vertex", "gathered", "pairs")
 
 
@@ -188,7 +189,7 @@ def experiments(converted: Sequence[ScheduleProblem], kept: KeptParts) -> Why:
     sweeps = [Sweep(**kept.part(f"sweep_{limit}", partial(_made, sweep, converted, limit))) for limit in LIMITS]
     shared = Shares(**kept.part("shares", partial(_made, shares)))
     in_row = Series(**kept.part("series", partial(_made, series)))
-    return Why(shared, in_row, wirings, sweeps, budgets("pairs", 0, LIMITS[0]))
+    return Why(shared, in_row, wirings, sweeps, budgets("pairs", 0, EXAMPLE_LIMIT))
 
 
 def _made(make: Callable[..., Any], *arguments: object) -> dict[str, Any]:
