@@ -16,7 +16,7 @@ from ..plan.bounds import max_breadth
 from ..plan.methods import BEST, solve
 from ..plan.problem import PlanProblem
 
-_WORK = (0.25, 1.0, 2.0)
+_WORK = (1.0, 2.0, 4.0)
 """Parts of the planner's limit at each level."""
 LEVELS = len(_WORK)
 BOTH = 2
@@ -72,9 +72,11 @@ class Draft:
     operators: int
     limit: SearchLimit
     _orders: Sequence[DraftedOrder] = ()
+    _level: int = 0
 
     def cost_at(self, level: int) -> Cost:
         """What it costs at a level, the first of which is 1."""
+        self._level = max(level, self._level)
         orders = self._orders_at(level)
         early = [each.head_at(min(level, BOTH), self.limit) for each in orders]
         best = early.index(min(early))
@@ -83,7 +85,7 @@ class Draft:
 
     def cost_so_far(self) -> Cost:
         """What it costs at the level that was reached."""
-        return self.cost_at(max(1, len(self.own.heads), *(len(each.heads) for each in self._orders)))
+        return self.cost_at(max(1, self._level))
 
     def least_at(self, level: int) -> int:
         """The need in bytes that no plan gets below, as far as is known before a level is planned."""

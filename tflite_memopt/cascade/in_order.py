@@ -69,6 +69,7 @@ class StripeSearch:
                 self._best = self.judge.best_of(batch, self._best, known.need)
                 if self._ends():
                     return self._best
+        self._best = self.judge.best_of_the_next(self._best, known.need)
         return self._best
 
     def _batches(self, each: Round, known: Cost) -> Iterator[list[Chosen]]:

@@ -23,7 +23,7 @@ from ..memory.usage import operator_count
 from ..options import Options
 from ..plan.problem import PlanProblem
 from ..schedule.methods import solve as solve_schedule
-from .draft import LEVELS, Draft, DraftedOrder
+from .draft import BOTH, LEVELS, Draft, DraftedOrder
 from .stop import EmergencyStop
 from .striped_region import StripedRegion, apply_stripes
 
@@ -32,6 +32,8 @@ _LARGEST_OPERAND = 64
 """Bytes of what stripes add as constants: positions, sizes and paddings. Weights are not looked at again."""
 _HEATS = ((1, 3), (2, 1))
 """(level, how many go on after it): drafts that are compared reach a higher level the better they come off."""
+_NEXT, _LAST = 8, 2
+"""Drafts that are planned in both orders in the end, and how many of them reach the highest level."""
 
 
 class StripeJudge:
@@ -87,6 +89,17 @@ class StripeJudge:
         racing: Sequence[Chosen] = [other for other in dict.fromkeys(others) if other != best]
         for level, count in _HEATS:
             racing = self._at(level, racing, known)[:count]
+        return min((best, *racing), key=lambda other: self.price(self.cost(other)))
+
+    def best_of_the_next(self, best: Chosen, known: int) -> Chosen:
+        """``best``, or what costs less: with a region left out, or of what comes next, in the scheduler's order too.
+
+        The first level looks at one order alone, and drops what is hopeless in that one.
+        """
+        known = min(known, self.cost(best).need)
+        every = sorted(self._drafts, key=lambda other: (self._drafts[other].least_at(1), other))
+        fewer = [best[:at] + best[at + 1 :] for at in range(len(best)) if len(best) > 1]
+        racing = self._at(BOTH, dict.fromkeys((*every[:_NEXT], *fewer)), known)[:_LAST]
         return min((best, *racing), key=lambda other: self.price(self.cost(other)))
 
     def _at(self, level: int, racing: Iterable[Chosen], known: int) -> Sequence[Chosen]:
