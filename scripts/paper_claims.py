@@ -109,7 +109,8 @@ def index(folder: Path) -> Iterator[str]:
         yield from _standing(path)
     yield ""
     yield "## The commands\n"
-    yield "Seconds on two cores that others used, too: of the clock, and of the processor.\n"
+    yield "Seconds on two cores that others used, too (load 4 to 10): of the clock, and of the processor. No command"
+    yield "waits for anything but the processor. All stay below 30 minutes of it.\n"
     yield from table("page | claims that hold | command | seconds: clock | processor")
     for path in pages:
         claims, spent = _claims_of(path), _spent_of(path)

@@ -22,7 +22,7 @@ import click
 from kept_parts import KeptParts
 from markdown_table import row, table
 from paper_claims import Rerun
-from paper_graphs import files_in, plain_problem, unfolded_problem
+from paper_graphs import files_in, plain_problem
 from paper_ilp import NETWORKS
 from paper_tables import PEAKS
 
@@ -34,10 +34,8 @@ from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem
 
-SECONDS, GIGABYTES = 240, 3
+SECONDS, GIGABYTES = 120, 3
 """What a run may spend: of the processor, and of memory."""
-UNFOLDED = "HRNet-W18-V1"
-"""The network that Table III has without an end after 30,000 seconds; it has no concatenation."""
 _FLAGS = r"-include memory -fpermissive -w -DDEFAULT_FONT=\"sans\" -DPYTHON_CMD=\"python3\""
 _MENDS = (
     ("src/core/value.cpp", "t.field().begin()", "t.field().data()"),
@@ -135,7 +133,7 @@ def _limit() -> None:
 
 
 def measured(sources: Sequence[Path], source: Path, folder: Path, kept: KeptParts) -> dict[str, Beside]:
-    """The nine networks of Table II; then ``UNFOLDED`` with its batch norms and activations as operators."""
+    """The nine networks of Table II."""
     folder.mkdir(parents=True, exist_ok=True)
     program, files = built(source, folder / "hmcos"), files_in(sources)
     found = {}
@@ -143,13 +141,8 @@ def measured(sources: Sequence[Path], source: Path, folder: Path, kept: KeptPart
         model = read_model(files[zoo_name].read_bytes())
         drop_dead_tensors(model)
         joins = {number for number, each in enumerate(model.main.operators) if each.name == "CONCATENATION"}
-        graphs = {name: (plain_problem(model), joins)}
-        if name == UNFOLDED:
-            graphs[f"{name}, unfolded"] = unfolded_problem(model), set[int]()
-        for key, (problem, ends) in graphs.items():
-            file = key.replace(", ", "_")
-            raw = kept.part(f"{file}_hmcos", partial(_beside, file, problem, ends, program, folder))
-            found[key] = Beside(**raw | {"authors": Authors(**raw["authors"])})
+        raw = kept.part(f"{name}_hmcos", partial(_beside, name, plain_problem(model), joins, program, folder))
+        found[name] = Beside(**raw | {"authors": Authors(**raw["authors"])})
     return found
 
 
@@ -164,8 +157,7 @@ def _beside(name: str, problem: ScheduleProblem, joins: Collection[int], program
 
 def reruns(found: Mapping[str, Beside]) -> Iterator[Rerun]:
     """Table II's column of HMCOS, where the authors' code comes to an end."""
-    for name in NETWORKS:
-        each = found[name]
+    for name, each in found.items():
         published = PEAKS[NETWORKS[name].removesuffix("_narrow")][2]
         peak = each.authors.peak
         shown = "no end" if peak is None else str(peak)

@@ -51,6 +51,9 @@ LARGEST = 6
 ABLATED = {"NASNet-A": 15, "Randwire1": 5, "HRNet-W18-V1": 4}
 """Table IV's networks, and the k at which a part has about the published number of variables before any step."""
 SWEPT = ("HRNet-W18-V1", "NASNet-A")
+LONGER = ("HRNet-W18-V2", "HRNet-W32")
+LONGER_WORK = 50
+"""Networks that are run with so many times the work, too: those of Table III whose programs the work ends."""
 STEPS = {
     "partition": PrintedParts(0, fusion=False, pruning=False),
     "partition + fusion": PrintedParts(0, fusion=True, pruning=False),
@@ -199,8 +202,8 @@ class Found:
     """All that is measured, by their name of the network; ``algorithm`` to ``swept`` are runs of Algorithm 2.
 
     ``sequences``: of HMCOS's graph before any group, and the same before folding. ``algorithm``: with rows as printed,
-    and with this project's; ``parts``: its k. ``exact``: by k from 1 on. ``steps``: Table IV's. ``swept``: the two of
-    ``algorithm`` by k from 2 on.
+    and with this project's; ``parts``: its k; ``longer``: the two with ``LONGER_WORK``. ``exact``: by k from 1 on.
+    ``steps``: Table IV's. ``swept``: the two of ``algorithm`` by k from 2 on.
     """
 
     peaks: Mapping[str, Peaks]
@@ -208,6 +211,7 @@ class Found:
     sequences: Mapping[str, Sequence[int]]
     parts: Mapping[str, int]
     algorithm: Mapping[str, tuple[Solved, Solved]]
+    longer: Mapping[str, tuple[Solved, Solved]]
     exact: Mapping[str, Sequence[ExactRuns]]
     steps: Mapping[str, Mapping[str, Solved]]
     origin: Mapping[str, int]
@@ -219,14 +223,16 @@ def measured(sources: Sequence[Path], limit: SearchLimit, kept: KeptParts) -> Fo
     graphs = problems(sources)
     plain = {name: pair[0] for name, pair in graphs.items()}
     wide = SearchLimit(limit.time_limit, limit.seed)
+    longer = replace(limit, work=limit.work * LONGER_WORK)
 
-    def run(name: str, parts: PrintedParts) -> Solved:
+    def run(name: str, parts: PrintedParts, spend: SearchLimit = limit) -> Solved:
         key = f"{name}_{parts.partitions}" + "".join(f"_{value:d}" for value in _switches(parts))
-        spend = wide if parts.exact else limit
+        key += "" if spend is limit else "_longer"
+        spend = wide if parts.exact else spend
         return Solved(**kept.part(key, lambda: asdict(solved(name, plain[name], spend, parts))))
 
-    def both(name: str, parts: int) -> tuple[Solved, Solved]:
-        return run(name, PrintedParts(parts)), run(name, PrintedParts(parts, as_printed=False))
+    def both(name: str, parts: int, spend: SearchLimit = limit) -> tuple[Solved, Solved]:
+        return run(name, PrintedParts(parts), spend), run(name, PrintedParts(parts, as_printed=False), spend)
 
     def exact(name: str, k: int) -> ExactRuns:
         part = PrintedParts(k, exact=True)
@@ -241,6 +247,7 @@ def measured(sources: Sequence[Path], limit: SearchLimit, kept: KeptParts) -> Fo
         {name: kept.part(f"{name}_sequences", partial(_sequences, *pair)) for name, pair in graphs.items()},
         chosen,
         {name: both(name, parts) for name, parts in chosen.items()},
+        {name: both(name, chosen[name], longer) for name in LONGER},
         {name: [exact(name, k) for k in range(1, LARGEST + 1)] for name in plain},
         {
             name: {step: run(name, replace(parts, partitions=k)) for step, parts in STEPS.items()}

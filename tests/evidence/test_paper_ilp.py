@@ -65,6 +65,7 @@ def found_on_a_fork() -> Any:
         dict.fromkeys(ilp.NETWORKS, (5, 5)),
         dict.fromkeys(ilp.NETWORKS, 2),
         dict.fromkeys(ilp.NETWORKS, (run, run)),
+        dict.fromkeys(ilp.LONGER, (run, run)),
         dict.fromkeys(ilp.NETWORKS, [ilp.ExactRuns(run, run, run)] * ilp.LARGEST),
         {name: {step: replace(run, variables=40, operators=4) for step in ilp.STEPS} for name in ilp.ABLATED},
         dict.fromkeys(ilp.ABLATED, 50),

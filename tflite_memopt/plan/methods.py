@@ -46,9 +46,9 @@ IN_TURNS = "record_to_record"
 """What comes last, several times."""
 NAMES = (BEST, *STRATEGIES)
 _TURNS, _ITEMS_IN_TURNS = 24, 2400
-"""At most so many turns of record-to-record travel, and so many items in all of them together."""
-_TURNS_WITHOUT_GAIN = 6
-"""After so many in a row no more are taken."""
+"""With ten times the work so many turns of record-to-record travel, and so many items in all of them together."""
+_MOST_TURNS = 8
+"""However wide the limit is, so that ``exact`` gets the rest of it."""
 _ITEMS_OF_A_WHOLE_CLIMB = 1000
 """With fewer items the hill climb gets that part of its work: where ``exact`` gives up, it seldom finds more."""
 
@@ -103,23 +103,14 @@ def _plan_from_cores(run: _Portfolio) -> bool:
 
 
 def _take_turns(run: _Portfolio) -> None:
-    sizes: list[int] = []
-    most = int(turns_of(run.problem) * run.limit.work * _CLIMBS)
-    while len(sizes) < most and not run.is_done() and not have_stalled(sizes):
-        sizes.append(min((run.add(IN_TURNS, len(sizes)), *sizes[-1:])))
-
-
-def turns_of(problem: PlanProblem) -> int:
-    """How often ``record_to_record`` is run, with one random seed after the other: more often for small problems.
+    """Run ``record_to_record`` with one random seed after the other, more often for small problems.
 
     Its plans differ by several percent from seed to seed.
     """
-    return max(1, min(_TURNS, _ITEMS_IN_TURNS // max(1, len(problem.items))))
-
-
-def have_stalled(sizes: Sequence[int]) -> bool:
-    """Whether the last turns have brought nothing; ``sizes`` are the smallest arenas after each turn."""
-    return len(sizes) > _TURNS_WITHOUT_GAIN and sizes[-1] == sizes[-1 - _TURNS_WITHOUT_GAIN]
+    turns = min(_TURNS, _ITEMS_IN_TURNS // max(1, len(run.problem.items))) * run.limit.work * _CLIMBS
+    for turn in range(min(_MOST_TURNS, int(turns))):
+        if not run.is_done():
+            run.add(IN_TURNS, turn)
 
 
 def solve_within(
