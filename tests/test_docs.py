@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import click
@@ -23,7 +24,7 @@ RUN = (
 )
 """Pages whose commands are run, one after the other, on a small model.
 
-Those of the other pages are only parsed: they want folders of models, a cluster, or a board.
+Those of docs/batch.md are run on a folder of models; those of the other pages are only parsed: they want a board.
 """
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
@@ -86,3 +87,22 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if target:
             Path(target).write_text(done.stdout)
     assert lines or name == "docs/report.md"
+
+
+def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for those on a cluster: tests/batch runs them on clusters of its own."""
+    (tmp_path / "models" / "inner").mkdir(parents=True)
+    (tmp_path / "models" / "inner" / "model.tflite").write_bytes(write_model(mobile_chain()))
+    monkeypatch.chdir(tmp_path)
+    lines = [line for line in commands_of(ROOT / "docs" / "batch.md") if "--cluster" not in line]
+    for line in lines:
+        command, _, target = line.partition(" > ")
+        if "BEFORE" in command:
+            shutil.copytree("OUT", "BEFORE")
+        done = CliRunner().invoke(cli, shlex.split(command, comments=True)[1:])
+        assert done.exit_code == 0, f"{line}: {done.output}"
+        if target:
+            Path(target).write_text(done.stdout)
+    assert lines
+    assert Path("all.html").exists()
+    assert Path("all.csv").read_text().count("\n") == 2
