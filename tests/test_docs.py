@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -24,7 +25,8 @@ RUN = (
 )
 """Pages whose commands are run, one after the other, on a small model.
 
-Those of docs/batch.md are run on a folder of models; those of the other pages are only parsed: they want a board.
+Those of docs/batch.md are run on a folder of models, those of docs/device_runner.md with a runner in place of a board.
+No other page has any.
 """
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
@@ -106,3 +108,24 @@ def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert lines
     assert Path("all.html").exists()
     assert Path("all.csv").read_text().count("\n") == 2
+
+
+def test_commands_with_a_runner_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner executes models with the wheel; a board's port is left to it, and it has none."""
+    runner = tmp_path / "my_runner"
+    wheel = ROOT / "tests" / "device" / "wheel_runner.py"
+    lines = (f"#!{sys.executable}", "import runpy, sys", "sys.argv[1:] = sys.argv[-1:]")
+    runner.write_text("\n".join((*lines, f"runpy.run_path({str(wheel)!r}, run_name='__main__')")))
+    runner.chmod(0o755)
+    (tmp_path / "model.tflite").write_bytes(write_model(mobile_chain()))
+    monkeypatch.chdir(tmp_path)
+    for line in commands_of(ROOT / "docs" / "device_runner.md"):
+        here = line.replace("--target cortex-m7 ", "")  # for 32 bits it promises less than the wheel's 64 bits need
+        done = CliRunner().invoke(cli, shlex.split(here, comments=True)[1:])
+        assert done.exit_code == 0, f"{line}: {done.output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_command_is_only_parsed(page: Path) -> None:
+    known = {*RUN, "docs/batch.md", "docs/device_runner.md"}
+    assert name_of(page) in known or not commands_of(page)
