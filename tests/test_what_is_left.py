@@ -28,8 +28,8 @@ def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a stage leave a model that computes something else, when the options ask for the stage."""
     real = getattr(pipeline, step)
 
-    def spoiled(model: Model, profile: object, options: Options, progress: object) -> Any:
-        made = real(model, profile, options, progress)
+    def spoiled(model: Model, profile: object, options: Options, *more: object) -> Any:
+        made = real(model, profile, options, *more)
         if getattr(options, field):
             last = next(op for op in made.model.main.operators if op.name == "DEPTHWISE_CONV_2D")
             weights = last.inputs[1]
