@@ -89,6 +89,8 @@ def test_results_are_neither_mixed_nor_lost(done: Path, tmp_path: Path) -> None:
     assert "--resume goes on" in again.output
     resumed = invoke("batch", models, "-o", done, "--jobs", "1", "--no-verify", "--effort", "quick", "--resume")
     assert "0 models: nothing to do; 5 more: done before" in resumed.stdout
+    assert ". No result: 1. See" in resumed.stdout
+    assert resumed.exit_code == 1, "as of the first run: a model is refused"
     assert invoke("batch", models, "-o", done, "--resume", "--force").exit_code == 2
     assert invoke("batch", models, "-o", tmp_path, "--retry-failed").exit_code == 2
     assert isinstance(invoke("batch", models / "nothing*", "-o", tmp_path / "other").exception, UsageError)

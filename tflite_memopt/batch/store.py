@@ -18,7 +18,7 @@ from ..options import Options
 from ..report.model_rows import ModelRow, row_of
 from ..version import __version__
 from .find import FoundModel
-from .job import LASTING, ModelOutcome
+from .job import DONE, LASTING, ModelOutcome
 
 FILE_NAME = "results.sqlite"
 _FORMAT = 1
@@ -62,6 +62,13 @@ class ResultStore:
         """The contents that have a row under these options; ``and_failures``: also those that another try may help."""
         found = self._connection.execute("SELECT content, status FROM results WHERE options = ?", (options,))
         return {content for content, status in found if and_failures or status in LASTING}
+
+    def without_result(self, options: str) -> set[str]:
+        """The contents whose row under these options holds no result."""
+        found = self._connection.execute(
+            "SELECT content FROM results WHERE options = ? AND status != ?", (options, DONE)
+        )
+        return {content for (content,) in found}
 
     def record(self, options: str, name: str, outcome: ModelOutcome) -> bool:
         """Write what became of a model, whole or not at all. False, and nothing changed, where it is done already."""

@@ -112,7 +112,8 @@ def batch(
     models = find_models(patterns)
     is_new = _prepare(folder, resume, force)
     with open_store(folder, is_new) as store:
-        done = store.has(store.keep_options(setting.options), and_failures=not retry_failed)
+        options = store.keep_options(setting.options)
+        done = store.has(options, and_failures=not retry_failed)
         plan = BatchPlan(models, frozenset(done), folder, setting, is_shared, not no_models)
         try:
             with terminated_like_interrupted(), open_engine(jobs, cluster) as engine, _progress(quiet) as watch:
@@ -120,7 +121,8 @@ def batch(
         except KeyboardInterrupt:
             click.echo(f"tflite-memopt: interrupted; go on with: --resume -o {folder}", err=True)
             sys.exit(INTERRUPTED)
-    _conclude(state, len(models), folder)
+        lacking = store.without_result(options) & {model.content for model in models}
+    _conclude(state, len(models), len(lacking), folder)
 
 
 @contextmanager
@@ -154,11 +156,13 @@ def _prepare(folder: Path, resume: bool, force: bool) -> bool:
     return force or not exists
 
 
-def _conclude(state: BatchState, models: int, folder: Path) -> None:
+def _conclude(state: BatchState, models: int, lacking: int, folder: Path) -> None:
+    """``lacking``: how many models have no result, be it of this run or of the one that it goes on with."""
     said = ", ".join(f"{count:,} {status}" for status, count in state.counts.most_common())
     skipped = f"; {models - state.total:,} more: done before, or equal to another" if models > state.total else ""
-    click.echo(f"{state.total:,} models: {said or 'nothing to do'}{skipped}. See: tflite-memopt report {folder}")
-    if state.counts["done"] < state.total:
+    none = f". No result: {lacking:,}" if lacking else ""
+    click.echo(f"{state.total:,} models: {said or 'nothing to do'}{skipped}{none}. See: tflite-memopt report {folder}")
+    if lacking:
         sys.exit(NOT_EQUAL)
 
 
