@@ -21,7 +21,7 @@ from .selection import BaseNeed, Selection
 from .stop import EmergencyStop
 from .striped_region import loop_forms, modes_of
 
-FIRST = (4, 6, 64)
+FIRST = (4, 24, 64)
 """Selections that are judged in each round, by effort: those of the smallest least need."""
 CENTRES = (0, 1, 12)
 """The first of them of which selections next to them are judged as well, by effort,"""
