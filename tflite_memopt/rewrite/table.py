@@ -13,6 +13,7 @@ from .rules.folded_bias import FOLDED_BIAS
 from .rules.folded_shapes import FOLDED_SHAPES
 from .rules.identity import IDENTITY
 from .rules.joined_padding import JOINED_PADDING
+from .rules.lean_reshape import LEAN_RESHAPE
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
@@ -60,7 +61,7 @@ SPLITS: tuple[AnyRule, ...] = (
 AFTER_STRIPES: tuple[tuple[AnyRule, ...], ...] = (
     (SKIPPING_CONVOLUTION,),
     (JOINED_PADDING,),
-    (FLATTENED_INPUT, PLAIN_SLICE, REDUCED_RESHAPE),
+    (FLATTENED_INPUT, LEAN_RESHAPE, PLAIN_SLICE, REDUCED_RESHAPE),
     (DENSE_PIXELS,),
 )
 """For the model in stripes: rules that take operators out at the price of products; that make copies views; that leave
