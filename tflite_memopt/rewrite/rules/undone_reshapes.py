@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from ...ir.editor import Editor
 from ...ir.model import Tensor
+from ...kernels.relations.shapes import RESHAPES
 from ..copies import source_of
 from ..pattern import Match, Pattern
 from ..rule import Rule
-
-_RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,4 @@ def _rewrite(found: UndoneReshape, edit: Editor) -> None:
     edit.graph.replace_uses(found.output, found.source)
 
 
-UNDONE_RESHAPES = Rule(
-    "undone_reshapes", Pattern("second", _RESHAPES, {0: Pattern("first", _RESHAPES)}), _check, _rewrite
-)
+UNDONE_RESHAPES = Rule("undone_reshapes", Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}), _check, _rewrite)
