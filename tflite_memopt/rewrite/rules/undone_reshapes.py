@@ -44,4 +44,6 @@ def _rewrite(found: UndoneReshape, edit: Editor) -> None:
     edit.graph.replace_uses(found.output, found.source)
 
 
-UNDONE_RESHAPES = Rule("undone_reshapes", Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}), _check, _rewrite)
+UNDONE_RESHAPES = Rule(
+    "undone_reshapes", Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}), _check, _rewrite
+)
