@@ -39,8 +39,8 @@ _NEXT, _LAST = 8, 2
 """Drafts that are planned in both orders in the end, and how many of them reach the highest level."""
 
 
-_MANY = 3
-"""With fewer sets to plan at once they are not divided among processes."""
+_LEAST_WORK = 400
+"""Operators of all models to plan at once: with fewer, processes take longer than they save."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,8 @@ class StripeJudge:
         """Let several processes find what will be asked for at this level."""
         drafts = self._drafts
         new = [each for each in racing if each not in drafts or not drafts[each].is_known_at(level, known)]
-        if self._options.jobs == 1 or len(new) < _MANY or self._stop.strikes():
+        is_little = len(new) * len(self._model.main.operators) < _LEAST_WORK
+        if self._options.jobs == 1 or is_little or self._stop.strikes():
             return
         found = side_by_side(partial(self._found_ahead, level, known), new, self._options.jobs)
         for chosen, ahead in zip(new, found, strict=True):
