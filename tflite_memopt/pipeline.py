@@ -122,7 +122,7 @@ def _may_look_beside(options: Options) -> bool:
     return options.verify and options.jobs > 1 and options.runner is None
 
 
-def _looked_at_beside(run: _Setting, options: Options) -> tuple[Original, _Striped | None]:
+def _looked_at_beside(run: _Setting, options: Options) -> tuple[Original, _StripedModel | None]:
     """What the look at the original finds, and the model in stripes, if the shapes in its file are right.
 
     Raises what the look raises, as soon as the search says how far it is. What the search raises may be the fault of
@@ -143,7 +143,7 @@ def _looked_at_beside(run: _Setting, options: Options) -> tuple[Original, _Strip
 
 
 def _best_proved(
-    run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: _Striped | None
+    run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: _StripedModel | None
 ) -> tuple[_Shaped, bytes, Proof]:
     """The first result that is proved equal and makes no library need more, with one step after another left out.
 
@@ -212,7 +212,7 @@ class _Shaped:
 
 
 @dataclass(frozen=True)
-class _Striped:
+class _StripedModel:
     """The model rewritten, as a file too, and in stripes. ``options``: for what comes after, as for :func:`_shape`."""
 
     rewritten: Changed
@@ -221,7 +221,7 @@ class _Striped:
     options: Options
 
 
-def _stripe(run: _Setting, options: Options) -> _Striped:
+def _stripe(run: _Setting, options: Options) -> _StripedModel:
     """Rewrite and cascade."""
     clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
 
@@ -237,10 +237,10 @@ def _stripe(run: _Setting, options: Options) -> _Striped:
         cascaded, options = interruption.during(
             "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
         )
-    return _Striped(rewritten, unplanned, cascaded, options)
+    return _StripedModel(rewritten, unplanned, cascaded, options)
 
 
-def _shape(run: _Setting, striped: _Striped, before: Mapping[str, LibraryNeed] | None) -> _Shaped:
+def _shape(run: _Setting, striped: _StripedModel, before: Mapping[str, LibraryNeed] | None) -> _Shaped:
     """Tiles, order and plan; ``before`` is what each library needs for the original, None if it runs wrongly."""
     clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
     rewritten, cascaded, options, unplanned = striped.rewritten, striped.cascaded, striped.options, striped.unplanned
