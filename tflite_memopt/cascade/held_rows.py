@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT
+from ..ir.model import Tensor
 from .cut_table import CutTable, Flags, Integers, up
 from .lower import row_bytes
 from .sweep import OperatorRows
@@ -43,12 +44,16 @@ class ReadRows:
 
 
 class HeldRows:
-    """The rows of one tensor, a column for each stripe. ``readers``: from the last to the first."""
+    """The rows of one tensor, a column for each stripe. ``readers``: from the last to the first.
 
-    def __init__(self, cuts: CutTable, rows: OperatorRows, readers: Sequence[StepRows], twins: Twins) -> None:
-        self.cuts, self.rows, self._twins = cuts, rows, twins
-        self._tensor = rows.operator.outputs[0]
-        self.row = row_bytes(self._tensor)
+    ``rows`` are those of the operator that makes them, ``tensor`` its output, or that in another shape.
+    """
+
+    def __init__(
+        self, cuts: CutTable, rows: OperatorRows, tensor: Tensor, readers: Sequence[StepRows], twins: Twins
+    ) -> None:
+        self.cuts, self.rows, self.tensor, self._twins = cuts, rows, tensor, twins
+        self.row = row_bytes(self.tensor)
         self.needed, self.kept, self.made, self.computed = rows.needed, rows.kept, rows.made, rows.computed
         self._held = up(self.needed.count * self.row)
         self._kept = up(self.kept.count * self.row)
@@ -114,13 +119,22 @@ class HeldRows:
         return (self._next_kept > 0) & ~self._keeps_whole
 
     @cached_property
+    def _kept_at(self) -> Integers:
+        """The first byte that the next stripe keeps, from the first one held."""
+        return (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+
+    @cached_property
+    def _keeps_view(self) -> Flags:
+        """Whether the rows that the next stripe keeps are a slice that is a view."""
+        return self.keep_is_cut & ~self.keep_is_copy
+
+    @cached_property
     def keep_is_copy(self) -> Flags:
-        """Whether that slice is a copy."""
-        skipped = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+        """Whether the slice of the rows that the next stripe keeps is a copy."""
         has_more = self.is_trimmed & ~self.trim_is_copy & (self._made_is_part | ~self.is_joined)
         next_is_joined = self.cuts.following(self.is_joined, 0)
         over_next = has_more & next_is_joined & (self.computed.end > self.needed.end)
-        found: Flags = self.keep_is_cut & ((skipped % ARENA_ALIGNMENT != 0) | over_next)
+        found: Flags = self.keep_is_cut & ((self._kept_at % ARENA_ALIGNMENT != 0) | over_next)
         return found
 
     def add_to(self, table: StepTable, steps: StepRows) -> None:
@@ -143,13 +157,13 @@ class HeldRows:
         """The copied slice of a reader that is not the last: alive until the padding or the operator reads it."""
         if not read.is_copy.any():
             return
-        steps, tensor = read.steps, self._tensor
+        steps, tensor = read.steps, self.tensor
         table.add(steps.read[tensor], steps.run, read.copied)
         table.add(steps.run, steps.run + 1, np.where(steps.rows.pads, 0, read.copied))
 
     def _add_last(self, table: StepTable) -> None:
         """From the last reader on: what is read, what is kept, and in the end only that."""
-        read, steps, tensor = self.last, self.last.steps, self._tensor
+        read, steps, tensor = self.last, self.last.steps, self.tensor
         held, kept, copied = self._held, self._next_kept, read.copied
         at_read, at_keep = steps.read[tensor], steps.keep[tensor]
         kept_copy = np.where(self.keep_is_copy, kept, 0)
@@ -168,20 +182,20 @@ class HeldRows:
     def _read_or_kept(self) -> Integers:
         """Bytes that the read rows and the kept ones take together, both views of the held rows."""
         read, kept = self.last, self._next_kept
-        start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
-        common = np.minimum(read.first + read.bytes, start + kept) - np.maximum(read.first, start)
+        common = np.minimum(read.first + read.bytes, self._kept_at + kept) - np.maximum(read.first, self._kept_at)
         return np.where(kept > 0, read.bytes + kept - np.maximum(common, 0), read.bytes)
 
     def _save(self, table: StepTable, steps: StepRows) -> None:
         """What kernels save: slices that are copies, and operators that read the held rows or a slice of them."""
         skipped = self.made.start - self.computed.start
-        trim = self._twins.sliced(self._tensor, self.trim_is_copy, self.computed.count, skipped, self.made.count)
+        made = self.rows.operator.outputs[0]
+        trim = self._twins.sliced(made, self.trim_is_copy, self.computed.count, skipped, self.made.count)
         table.save(steps.trim, trim, trim)
         for read in self.reads:
             is_last, own = read is self.last, read.steps
             for step, saved, chosen in (
                 (own.pad, own.pad_saved, rows_that_pad(own)),
-                (own.run, own.saved.get(self._tensor), ~rows_that_pad(own) & own.rows.has_job),
+                (own.run, own.saved.get(self.tensor), ~rows_that_pad(own) & own.rows.has_job),
             ):
                 if saved is not None:
                     exact, bound = self._dying(read, is_last)
@@ -192,11 +206,10 @@ class HeldRows:
     def _dying(self, read: ReadRows, is_last: bool) -> tuple[Integers, Integers]:
         """(bytes that die as one range, bytes that die) where a reader takes its rows; 0 where none do."""
         alive = self._keeps_whole if is_last else np.ones_like(self._keeps_whole)
-        kept_view = self.keep_is_cut & ~self.keep_is_copy
-        start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+        start = self._kept_at
         first, end = np.where(read.is_cut, read.first, 0), np.where(read.is_cut, read.first + read.bytes, self._held)
         common = np.maximum(np.minimum(end, start + self._next_kept) - np.maximum(first, start), 0)
-        rest = np.where(kept_view, end - first - common, end - first)
+        rest = np.where(self._keeps_view, end - first - common, end - first)
         bound = np.where(read.is_copy, read.bytes, np.where(alive, 0, rest))
         is_one = (rest == end - first) & ~self._is_split(first, end)
         return np.where(read.is_copy | (is_one & ~alive), bound, 0), bound
@@ -222,13 +235,12 @@ class HeldRows:
         own = ~self.is_joined | self._made_is_part  # the new rows lie in the storage
         made = np.where(self.is_joined, self.kept.count * self.row, 0)
         computed = made - (self.made.start - self.computed.start) * self.row
-        kept = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
         parts = [
             (self.needed.count > 0, 0, self._held),
             (self.is_joined, 0, self._kept),
             (self.rows.has_job & own, made, self._made),
             (self.is_trimmed & own & ~self.trim_is_copy, computed, self._computed),
-            (self.keep_is_cut & ~self.keep_is_copy, kept, self._next_kept),
+            (self._keeps_view, self._kept_at, self._next_kept),
             *((read.is_cut & ~read.is_copy, read.first, read.bytes) for read in self.reads),
         ]
         return ViewEnds(
@@ -246,17 +258,17 @@ class HeldRows:
         whole_is_split = self._is_split(0, self._held)
         ends_here = read.is_copy & ~self.keep_is_cut & ~self._keeps_whole
         skipped = steps.rows.read.start - self.needed.start
-        saved = self._twins.sliced(self._tensor, ends_here, self.needed.count, skipped, steps.rows.read.count)
+        saved = self._twins.sliced(self.tensor, ends_here, self.needed.count, skipped, steps.rows.read.count)
         one = np.where(whole_is_split, 0, saved)
-        table.save(steps.read[self._tensor], one, np.minimum(saved, self._held))
+        table.save(steps.read[self.tensor], one, np.minimum(saved, self._held))
         ends_here = self.keep_is_copy & read.is_cut
         skipped = self.cuts.following(self.kept.start, 0) - self.needed.start
         saved = self._twins.sliced(
-            self._tensor, ends_here, self.needed.count, skipped, self.cuts.following(self.kept.count, 0)
+            self.tensor, ends_here, self.needed.count, skipped, self.cuts.following(self.kept.count, 0)
         )
         viewed = np.where(read.is_copy, 0, read.bytes)
         one = np.where(whole_is_split | (read.is_cut & ~read.is_copy), 0, saved)
-        table.save(steps.keep[self._tensor], one, np.minimum(saved, self._held - viewed))
+        table.save(steps.keep[self.tensor], one, np.minimum(saved, self._held - viewed))
 
 
 def rows_that_pad(steps: StepRows) -> Flags:

@@ -22,7 +22,8 @@ from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.origin import Origin
 from ..ir.quantization import quantized_alike
-from .turning import COMPUTING, RESHAPES, can_turn, is_sequence, shape_is_said, standing, turn_operands, write_reshape
+from ..kernels.relations.shapes import RESHAPES
+from .turning import COMPUTING, can_turn, is_sequence, shape_is_said, standing, turn_operands, write_reshape
 
 _SIGNATURE = "shapeSignature"
 
