@@ -40,7 +40,7 @@ from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from .rewrite.stage import rewrite
-from .rewrite.tile_search import TileSearch
+from .rewrite.tile_search import TileSearch, TilesFound
 
 Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
@@ -197,21 +197,22 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         cascaded, options = interruption.during(
             "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
         )
-        plain = rewritten
+        tiles, searched = TilesFound(rewritten, cascaded), options
         if run.stages.has_tiles:
-            (rewritten, cascaded), options = interruption.during(
+            tiles, options = interruption.during(
                 "the search for tiles",
                 options,
-                lambda each: _tile_search(run, each, before).run(plain, cascaded),
+                lambda each: _tile_search(run, each, before).run(rewritten, cascaded),
             )
-            unplanned = unplanned if rewritten is plain else write_model(rewritten.model)
-        model = cascaded.model
+            unplanned = unplanned if tiles.rewritten is rewritten else write_model(tiles.rewritten.model)
+        known = tiles.arrangement if options is searched else None
+        model = tiles.cascaded.model
         check_model(model)
 
     with clock.stage("arrange"):
         progress(f"ordering {len(model.main.operators)} operators, placing {len(model.main.tensors)} tensors")
         arrangement, options = interruption.during(
-            "ordering and planning", options, lambda each: arrange(model, profile, each)
+            "ordering and planning", options, lambda each: known or arrange(model, profile, each)
         )
         placement = (
             arrangement.placement
@@ -226,10 +227,10 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         check_model(model)
         check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
-    is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses)
+    is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in tiles.rewritten.uses)
     # A rewrite must not lead to an operator that a kernel library computes wrongly.
     is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(read_model(run.data), profile))
-    return _Shaped(model, unplanned, rewritten, cascaded, arrangement, arenas, is_no_worse)
+    return _Shaped(model, unplanned, tiles.rewritten, tiles.cascaded, arrangement, arenas, is_no_worse)
 
 
 def _tile_search(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> TileSearch:

@@ -16,7 +16,7 @@ TYPES = (DType.INT8, DType.FLOAT32, DType.INT16)
 ZERO_POINT = -7
 ENLARGING = ("transpose_conv", "nearest", "bilinear", "depth_to_space")
 """Operators that make several rows of one."""
-_OPERATORS = (
+OPERATORS = (
     "conv",
     "depthwise",
     "average",
@@ -39,6 +39,11 @@ _OPERATORS = (
     "prelu",
     "select",
 )
+
+KEEPING_ROWS = ("query", "cut", "reshape")
+"""Operators on columns and channels alone."""
+EVERY = (*OPERATORS, *KEEPING_ROWS, *KEEPING_ROWS, "found")
+"""With ``found``, which has no channels and so is the last one."""
 
 
 class Network:
@@ -82,6 +87,9 @@ class Network:
             "mean": self.mean,
             "prelu": self.prelu,
             "select": self.select,
+            "query": self.query,
+            "cut": self.cut,
+            "reshape": self.reshape,
         }
         return make[kind](x)
 
@@ -267,6 +275,47 @@ class Network:
         self.b.operator("BATCH_MATMUL", (x, other), (y,), "BatchMatMulOptions")
         return y
 
+    def query(self, x: Tensor) -> Tensor:
+        """Every row with one matrix, which is computed and read whole."""
+        columns = self.rng.randint(1, 4)
+        shape = (1, 1, columns, x.shape[3]) if (turned := self.rng.random() < 0.7) else (1, 1, x.shape[3], columns)
+        keys = self.image(f"in{len(self.b.graph.tensors)}", shape, is_input=True)
+        y = self._output("scores", (*x.shape[:3], columns))
+        self.b.operator("BATCH_MATMUL", (x, keys), (y,), "BatchMatMulOptions", adjY=turned)
+        return y
+
+    def cut(self, x: Tensor) -> Tensor:
+        """Some columns, some channels."""
+        begin, size = [0, 0], [1, x.shape[1]]
+        for whole in x.shape[2:]:
+            begin.append(self.rng.randrange(whole))
+            size.append(self.rng.randint(1, whole - begin[-1]))
+        y = self._output("cut", size)
+        said = [
+            self.b.constant(f"{y.name}/{n}", np.asarray(v, np.int32)) for n, v in (("begin", begin), ("size", size))
+        ]
+        self.b.operator("SLICE", (x, *said), (y,), "SliceOptions")
+        return y
+
+    def reshape(self, x: Tensor) -> Tensor:
+        """Columns as channels, or channels as columns."""
+        columns, channels = x.shape[2:]
+        shape = (
+            *x.shape[:2],
+            *self.rng.choice(((1, columns * channels), (columns * channels, 1), (channels, columns))),
+        )
+        y = self._output("reshaped", shape)
+        said = np.asarray(shape, np.int32)
+        self.b.operator("RESHAPE", (x, self.b.constant(f"{y.name}/shape", said)), (y,), "ReshapeOptions", newShape=said)
+        return y
+
+    def found(self, x: Tensor) -> Tensor:
+        """Which channel is the largest."""
+        y = self.b.tensor(f"found{len(self.b.graph.operators)}", x.shape[:3], DType.INT32)
+        axis = self.b.constant(f"{y.name}/axis", np.asarray([self.rng.choice((3, -1))], np.int32))
+        self.b.operator("ARG_MAX", (x, axis), (y,), "ArgMaxOptions", outputType=2)
+        return y
+
     def mirror(self, x: Tensor) -> Tensor:
         """Columns alone."""
         amounts = np.asarray([[0, 0], [0, 0], [0, min(1, x.shape[2] - 1)], [0, 0]], np.int32)
@@ -329,7 +378,7 @@ class Network:
         return rng.integers(-127, 128, shape).astype(kind)
 
 
-def random_network(seed: int, dtype: DType, layers: int, height: int = 0, kinds: Sequence[str] = _OPERATORS) -> Model:
+def random_network(seed: int, dtype: DType, layers: int, height: int = 0, kinds: Sequence[str] = OPERATORS) -> Model:
     """An operator that is no part of the region, a region, and often a reader of its exit."""
     rng = random.Random(seed)
     net = Network(rng, dtype)
@@ -339,11 +388,16 @@ def random_network(seed: int, dtype: DType, layers: int, height: int = 0, kinds:
     for _ in range(layers):
         source = tensors[-1] if rng.random() < 0.75 else rng.choice(tensors)
         kind = rng.choice(kinds)
+        if kind == "found":
+            if dtype is DType.INT16:
+                continue  # TFLM has no such kernel
+            tensors.append(net.found(source))
+            break
         if source.elements < 4000:
             tensors.append(net.layer(kind, source, tensors))
     _drop_unread(net.b, tensors[-1])
     outputs = [tensors[-1]]
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 and tensors[-1].dtype is dtype:
         outputs = [net.relu(tensors[-1])]
     if rng.random() < 0.3:
         outputs.append(x)  # the region's input lives on

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cascade.networks import ENLARGING, TYPES, random_network, regions
+from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random_network, regions
 from tflite_memopt.cascade.lower import lower
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
@@ -67,7 +67,7 @@ def assert_equal(model: Model, *others: Model) -> None:
 def test_any_region_in_stripes_computes_the_same(
     seed: int, dtype: DType, layers: int, count: int, longest: bool
 ) -> None:
-    model = random_network(seed, dtype, layers)
+    model = random_network(seed, dtype, layers, kinds=EVERY)
     found = sorted(regions(model), key=lambda region: -len(region.operators))
     found = [region for region in found if region.exit.shape[1] > 1]
     if not found:
@@ -180,13 +180,16 @@ def test_a_striped_region_with_a_stripe_of_padding_says_why() -> None:
         apply_stripes(b.finish(y), [StripedRegion(0, 1, (2, 4, 6, 8), "recompute", "pad")])
 
 
-@pytest.mark.parametrize("kind", [*ENLARGING, "space_to_depth", "dense", "tanh", "matmul", "mirror"])
+@pytest.mark.parametrize(
+    "kind", [*ENLARGING, "space_to_depth", "dense", "tanh", "matmul", "mirror", *KEEPING_ROWS, "found"]
+)
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
 def test_each_operator_alone_is_cut_into_stripes_of_any_height(kind: str, dtype: DType) -> None:
     """Even heights and odd ones: rows that come of one row are in different stripes."""
     tried = 0
     for seed in range(5):
-        model = random_network(seed, dtype, 1, height=6 + 2 * seed, kinds=(kind,))
+        layers = (kind,) if kind != "reshape" else ("average", "reshape", "tanh")
+        model = random_network(seed, dtype, len(layers), height=6 + 2 * seed, kinds=layers)
         found = [region for region in regions(model) if region.operators[-1].name not in ("RELU", "QUANTIZE")]
         others = []
         for region in found:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import Network
 from tflite_memopt.cascade.receptive_field import Axis, RowByRow, Rows, row_by_row
+from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
@@ -193,6 +194,28 @@ def _resize(name: str, *, rows: int = 16, size: bool = True, **fields: object) -
     return b.operator(name, (x, given), (y,), "ResizeBilinearOptions", **fields)
 
 
+def _slice(shape: tuple[int, ...], integer: type = np.int32) -> Operator:
+    b = ModelBuilder()
+    said = [b.constant(n, np.asarray(v, integer)) for n, v in (("begin", (0, 0, 0, 0)), ("size", shape))]
+    return b.operator("SLICE", (b.input("x", IMAGE, DType.FLOAT32), *said), [b.tensor("y", shape, DType.FLOAT32)])
+
+
+@pytest.mark.parametrize("kind", ["SLICE", "RESHAPE"])
+def test_a_reshape_begins_and_ends_no_region(kind: str) -> None:
+    """It is its input's bytes; a slice is not."""
+    b = ModelBuilder()
+    x = b.input("x", IMAGE)
+    y = b.tensor("y", (1, 8, 1, 32) if kind == "RESHAPE" else (1, 8, 2, 4))
+    said = [b.constant(n, np.asarray(v, np.int32)) for n, v in (("begin", (0, 0, 0, 0)), ("size", y.shape))]
+    b.operator(kind, (x, *(said[1:] if kind == "RESHAPE" else said)), (y,))
+    model = b.finish(b.conv(y, 2, seed=1))
+    steps = model.main.operators
+    alone, first = (region_of(model.main, steps[:end]) for end in (1, 2))
+    assert isinstance(alone, Region) == isinstance(first, Region) == (kind == "SLICE")
+    ways = [row_by_row(operator) for operator in steps]
+    assert start_of_region(model.main, 0, ways, 9) == (1 if kind == "RESHAPE" else 0)
+
+
 @pytest.mark.parametrize(
     ("operator", "reason"),
     [
@@ -205,7 +228,16 @@ def _resize(name: str, *, rows: int = 16, size: bool = True, **fields: object) -
         (_operator("SPACE_TO_DEPTH", (8, 4)), "not an NHWC tensor"),
         (_operator("FULLY_CONNECTED", IMAGE, (4, 4)), "its weights are computed"),
         (_operator("FULLY_CONNECTED", (64, 4), (4, 4)), "not computed pixel by pixel"),
-        (_operator("BATCH_MATMUL", IMAGE, (1, 1, 4, 4)), "not one for each row"),
+        (_operator("BATCH_MATMUL", IMAGE, (1, 2, 4, 4)), "neither one for each row nor one for all"),
+        (_operator("BATCH_MATMUL", (1, 1, 8, 4), (4, 4), output=(1, 1, 8, 4)), "one matrix by one"),
+        (_operator("SLICE", IMAGE, (4,), (4,)), "what it cuts out is computed"),
+        (_slice((1, 4, 8, 4)), "it cuts rows out, or nothing"),
+        (_slice(IMAGE), "it cuts rows out, or nothing"),
+        (_slice((1, 8, 2, 4), np.int64), "in 64 bits"),
+        (_constant_slot("RESHAPE", np.asarray((1, 4, 8, 8)), (1, 4, 8, 8)), "does not keep rows"),
+        (_operator("RESHAPE", IMAGE, output=(1, 8, 4, 8)), "not an NHWC tensor"),
+        (_constant_slot("ARG_MAX", np.asarray(2, np.int32), (1, 8, 4)), "compares rows or columns"),
+        (_operator("ARG_MAX", IMAGE, (1,), output=(1, 8, 8)), "its axis is computed"),
         (_operator("MIRROR_PAD", IMAGE, (4, 2)), "it mirrors rows"),
         (_operator("TRANSPOSE_CONV", (4,), (4, 3, 3, 4), IMAGE), "its weights or its shape are computed"),
     ],

@@ -98,7 +98,7 @@ class Counter:
         trimmed = rows.has_job & (rows.computed.count != rows.made.count)
         self._slice(output, trimmed, rows.made.start - rows.computed.start, rows.made.count)
         if held is not None:
-            self._held(held, output)
+            self._held(held, held.tensor)
 
     def _held(self, held: HeldRows, output: Tensor) -> None:
         self.joins = self.joins + self.cuts.sums(held.is_joined)

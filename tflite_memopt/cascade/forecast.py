@@ -60,7 +60,7 @@ def forecasts(
         rows = sweep.add(operators[first], ways[first])
         figures = twins.columns(rows)
         counter.add(rows, live.add(rows, figures), figures)
-        if not starts_at(first):
+        if not live.is_whole or not starts_at(first):
             continue
         peak, bound, exact = live.peak(lives_on)
         found = Forecast(first, peak, bound, exact & sweep.possible, counter.macs, partial(counter.additions, live))

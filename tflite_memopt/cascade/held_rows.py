@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT
+from ..ir.model import Tensor
 from .cut_table import CutTable, Flags, Integers, up
 from .lower import row_bytes
 from .sweep import OperatorRows
@@ -43,12 +44,16 @@ class ReadRows:
 
 
 class HeldRows:
-    """The rows of one tensor, a column for each stripe. ``readers``: from the last to the first."""
+    """The rows of one tensor, a column for each stripe. ``readers``: from the last to the first.
 
-    def __init__(self, cuts: CutTable, rows: OperatorRows, readers: Sequence[StepRows], twins: Twins) -> None:
-        self.cuts, self.rows, self._twins = cuts, rows, twins
-        self._tensor = rows.operator.outputs[0]
-        self.row = row_bytes(self._tensor)
+    ``rows`` are those of the operator that makes them, ``tensor`` its output, or that in another shape.
+    """
+
+    def __init__(
+        self, cuts: CutTable, rows: OperatorRows, tensor: Tensor, readers: Sequence[StepRows], twins: Twins
+    ) -> None:
+        self.cuts, self.rows, self.tensor, self._twins = cuts, rows, tensor, twins
+        self.row = row_bytes(self.tensor)
         self.needed, self.kept, self.made, self.computed = rows.needed, rows.kept, rows.made, rows.computed
         self._held = up(self.needed.count * self.row)
         self._kept = up(self.kept.count * self.row)
@@ -152,13 +157,13 @@ class HeldRows:
         """The copied slice of a reader that is not the last: alive until the padding or the operator reads it."""
         if not read.is_copy.any():
             return
-        steps, tensor = read.steps, self._tensor
+        steps, tensor = read.steps, self.tensor
         table.add(steps.read[tensor], steps.run, read.copied)
         table.add(steps.run, steps.run + 1, np.where(steps.rows.pads, 0, read.copied))
 
     def _add_last(self, table: StepTable) -> None:
         """From the last reader on: what is read, what is kept, and in the end only that."""
-        read, steps, tensor = self.last, self.last.steps, self._tensor
+        read, steps, tensor = self.last, self.last.steps, self.tensor
         held, kept, copied = self._held, self._next_kept, read.copied
         at_read, at_keep = steps.read[tensor], steps.keep[tensor]
         kept_copy = np.where(self.keep_is_copy, kept, 0)
@@ -183,13 +188,14 @@ class HeldRows:
     def _save(self, table: StepTable, steps: StepRows) -> None:
         """What kernels save: slices that are copies, and operators that read the held rows or a slice of them."""
         skipped = self.made.start - self.computed.start
-        trim = self._twins.sliced(self._tensor, self.trim_is_copy, self.computed.count, skipped, self.made.count)
+        made = self.rows.operator.outputs[0]
+        trim = self._twins.sliced(made, self.trim_is_copy, self.computed.count, skipped, self.made.count)
         table.save(steps.trim, trim, trim)
         for read in self.reads:
             is_last, own = read is self.last, read.steps
             for step, saved, chosen in (
                 (own.pad, own.pad_saved, rows_that_pad(own)),
-                (own.run, own.saved.get(self._tensor), ~rows_that_pad(own) & own.rows.has_job),
+                (own.run, own.saved.get(self.tensor), ~rows_that_pad(own) & own.rows.has_job),
             ):
                 if saved is not None:
                     exact, bound = self._dying(read, is_last)
@@ -252,17 +258,17 @@ class HeldRows:
         whole_is_split = self._is_split(0, self._held)
         ends_here = read.is_copy & ~self.keep_is_cut & ~self._keeps_whole
         skipped = steps.rows.read.start - self.needed.start
-        saved = self._twins.sliced(self._tensor, ends_here, self.needed.count, skipped, steps.rows.read.count)
+        saved = self._twins.sliced(self.tensor, ends_here, self.needed.count, skipped, steps.rows.read.count)
         one = np.where(whole_is_split, 0, saved)
-        table.save(steps.read[self._tensor], one, np.minimum(saved, self._held))
+        table.save(steps.read[self.tensor], one, np.minimum(saved, self._held))
         ends_here = self.keep_is_copy & read.is_cut
         skipped = self.cuts.following(self.kept.start, 0) - self.needed.start
         saved = self._twins.sliced(
-            self._tensor, ends_here, self.needed.count, skipped, self.cuts.following(self.kept.count, 0)
+            self.tensor, ends_here, self.needed.count, skipped, self.cuts.following(self.kept.count, 0)
         )
         viewed = np.where(read.is_copy, 0, read.bytes)
         one = np.where(whole_is_split | (read.is_cut & ~read.is_copy), 0, saved)
-        table.save(steps.keep[self._tensor], one, np.minimum(saved, self._held - viewed))
+        table.save(steps.keep[self.tensor], one, np.minimum(saved, self._held - viewed))
 
 
 def rows_that_pad(steps: StepRows) -> Flags:

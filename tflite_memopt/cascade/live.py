@@ -114,8 +114,10 @@ class StepTable:
 
 
 def _may_be_view(rows: OperatorRows) -> bool:
-    """Whether the operator joins columns or channels, so that its inputs are ranges of its output for a single row."""
+    """Whether the operator joins or cuts columns or channels, so that for a single row one is a range of the other."""
     operator = rows.operator
+    if operator.name == "SLICE":
+        return True
     if operator.name != "CONCATENATION":
         return False
     return int(operator.option("axis", 0)) % 4 == 2 or operator.outputs[0].shape[2] == 1
@@ -125,7 +127,7 @@ def _may_be_view(rows: OperatorRows) -> bool:
 class LiveBytes:
     """Adds operators upwards from the exit; ``peak`` may be asked for after each.
 
-    ``regular[w]``: whether the table is exact for way w.
+    ``regular[w]``: whether the table is exact for way w. ``_shapes``: tensors, and in which other shape they are held.
     """
 
     cuts: CutTable
@@ -136,6 +138,7 @@ class LiveBytes:
     readers: dict[Tensor, list[StepRows]] = field(default_factory=dict)
     whole: dict[Tensor, int] = field(default_factory=dict)
     made: dict[Tensor, HeldRows] = field(default_factory=dict)
+    _shapes: dict[Tensor, Tensor] = field(default_factory=dict)
     _parts: Integers = field(init=False)
     _exit: Tensor = field(init=False)
     _last: OperatorRows = field(init=False)
@@ -147,6 +150,12 @@ class LiveBytes:
     def add(self, rows: OperatorRows, figures: ColumnFigures) -> HeldRows | None:
         """The next operator upwards; returns how its output is held, None for the exit's."""
         table, is_exit = self.table, not self.made and not self.readers
+        output = rows.operator.outputs[0]
+        if self._shapes and output not in self._shapes:
+            self.regular &= False  # a reshape does not stand behind the operator that it reads
+        if rows.way.passes_on:
+            self._shapes[rows.sources[0]] = self._shapes.pop(output, output)
+            return None
         if is_exit:
             self._start(rows)
         if _may_be_view(rows):
@@ -154,12 +163,12 @@ class LiveBytes:
         steps = self._steps(rows, figures)
         table.add(steps.run, steps.run + 1, figures.scratch)
         table.add(steps.pad, steps.run + 1, padded_bytes(rows))
-        output = rows.operator.outputs[0]
         held = None
         if is_exit:
             self._add_exit(rows, steps)
         else:
-            held = HeldRows(self.cuts, rows, self.readers[output], self.twins)
+            output = self._shapes.pop(output, output)
+            held = HeldRows(self.cuts, rows, output, self.readers[output], self.twins)
             self.regular &= held.regular
             held.add_to(table, steps)
             self.made[output] = held
@@ -177,6 +186,11 @@ class LiveBytes:
         if self.twins.has_reuse and rows.pads.any():
             saved = np.where(rows.pads, steps.saved.get(rows.sources[0], 0), 0)
             self.table.save(steps.run, saved, saved)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what reshapes stand behind is inside: a region does not begin with a reshape."""
+        return not self._shapes
 
     @property
     def at_end(self) -> Integers:

@@ -12,6 +12,7 @@ every stripe. Exactness: exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,7 @@ def may_spread(tensor: Tensor, copies: Any, at_end: Any) -> Any:
 
 def row_bytes(tensor: Tensor) -> int:
     """Bytes of one row of an image."""
-    return tensor.shape[2] * tensor.shape[3] * tensor.dtype.arena_bytes
+    return prod(tensor.shape[2:]) * tensor.dtype.arena_bytes
 
 
 class StripeWriter:
@@ -275,10 +276,12 @@ class StripeWriter:
             fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
             self._edit.twin(operator, inputs, (computed,), **fields)
         else:
+            told: dict[str, Any] = {}
             if way.shape is not None:
                 said = np.asarray(way.shape.of(computed.shape), np.int32)
                 inputs[way.shape.slot] = self._edit.constant(f"{computed.name}/shape", said)
-            self._edit.twin(operator, inputs, (computed,))
+                told = {"newShape": said} if way.passes_on else {}
+            self._edit.twin(operator, inputs, (computed,), **told)
         if self._tells_after:
             self._tell(unread)
         wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")

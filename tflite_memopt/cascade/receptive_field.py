@@ -38,6 +38,7 @@ ELEMENTWISE = frozenset(
 )
 """An output pixel depends on the inputs' pixels at the same place; in some of these operators on all their channels."""
 REDUCTIONS = frozenset({"MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"})
+_ARGUMENTS = ("ARG_MAX", "ARG_MIN")
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,8 @@ class ShapeOperand:
 class RowByRow:
     """How a row-by-row operator uses its inputs: ``sliced`` are the slots of which it reads rows.
 
-    The other slots are read whole: weights, and small tensors that are broadcast over the rows. ``shape``: the operand
-    that must say another number of rows.
+    The other slots are read whole: weights, and tensors that are the same for all rows. ``shape``: the operand that
+    must say another number of rows. ``passes_on``: the output is its input's bytes in another shape.
     """
 
     rows: Axis
@@ -122,11 +123,12 @@ class RowByRow:
     sliced: tuple[int, ...]
     is_window: bool
     shape: ShapeOperand | None = None
+    passes_on: bool = False
 
 
 def row_by_row(operator: Operator) -> RowByRow | str:
     """How the operator can be run for some of its rows at a time, or the reason why it cannot."""
-    if len(operator.outputs) != 1 or not is_image(operator.outputs[0]):
+    if len(operator.outputs) != 1 or not _has_rows(operator):
         return "its output is not one NHWC tensor with batch 1"
     way = _WAYS.get(operator.name)
     return way(operator) if way is not None else f"{operator.name} is not computed row by row"
@@ -213,6 +215,12 @@ def is_image(tensor: Tensor) -> bool:
     return len(tensor.shape) == 4 and tensor.shape[0] == 1 and bool(np.all(np.asarray(tensor.shape) > 0))
 
 
+def _has_rows(operator: Operator) -> bool:
+    """Whether the output is an image; what has lost its channels ends a region, since nothing else here reads it."""
+    output = operator.outputs[0]
+    return is_image(output) or (operator.name in _ARGUMENTS and len(output.shape) == 3 and output.shape[0] == 1)
+
+
 def _mirrored(operator: Operator) -> RowByRow | str:
     """Columns and channels may be mirrored; rows would come from elsewhere in the image."""
     source, output, amounts = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
@@ -237,14 +245,59 @@ def _dense(operator: Operator) -> RowByRow | str:
 
 
 def _multiplied(operator: Operator) -> RowByRow | str:
-    """BATCH_MATMUL: its rows are the matrices of a batch, such as the heads of an attention."""
+    """BATCH_MATMUL: its rows are the matrices of a batch, such as the heads of an attention.
+
+    A matrix that is there once is the same for all rows: then these are the vectors of a sequence, such as queries.
+
+        queries (1, L, 1, d)  x  keys (1, 1, S, d), adjY  =  scores (1, L, 1, S)       read whole: the keys
+    """
     output, both = operator.outputs[0], list(operator.present_inputs())
     if len({tensor.dtype for tensor in both}) > 1:
         return "it is hybrid: its float input is quantised by the range of all rows"
-    if any(tensor.is_constant or not is_image(tensor) or tensor.shape[1] != output.shape[1] for tensor in both):
-        return "its matrices are constants, or not one for each row"
+    sliced = tuple(slot for slot, tensor in enumerate(both) if not set(tensor.shape[:-2]) <= {1})
+    for slot in sliced:
+        if both[slot].is_constant or not is_image(both[slot]) or both[slot].shape[1] != output.shape[1]:
+            return "its matrices are constants, or neither one for each row nor one for all"
+    if not sliced:
+        return "it multiplies one matrix by one"
     rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, (0, 1), is_window=False)
+    return RowByRow(rows, columns, sliced, is_window=False)
+
+
+def _found(operator: Operator) -> RowByRow | str:
+    """ARG_MAX and ARG_MIN over the channels of every pixel: the result has none."""
+    source, output, axis = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
+    if source is None or source.is_constant or not is_image(source) or axis is None:
+        return "its input is not an NHWC tensor with batch 1, or its axis is computed"
+    if axis.size != 1 or int(axis.flat[0]) % 4 != 3:
+        return "it compares rows or columns"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False)
+
+
+def _cut(operator: Operator) -> RowByRow | str:
+    """SLICE of columns and channels: all rows stay."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    begin, size = (integers(tensor) for tensor in operator.inputs[1:3])
+    if source is None or source.is_constant or not is_image(source) or begin is None or size is None:
+        return "its input is not an NHWC tensor with batch 1, or what it cuts out is computed"
+    if source.shape[1] != output.shape[1] or source.shape == output.shape:
+        return "it cuts rows out, or nothing"
+    if any(tensor is None or tensor.dtype is not DType.INT32 for tensor in operator.inputs[1:3]):
+        return "it says in 64 bits what it cuts out"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(2))
+
+
+def _reshaped(operator: Operator) -> RowByRow | str:
+    """RESHAPE of columns and channels: all rows stay, and so do their bytes."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    if source is None or source.is_constant or not is_image(source) or len(operator.inputs) != 2:
+        return "its input is not an NHWC tensor with batch 1"
+    if source.shape[1] != output.shape[1] or integers(operator.inputs[1]) is None:
+        return "it does not keep rows, or its shape is computed"
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(1), passes_on=True)
 
 
 def _reduced(operator: Operator) -> RowByRow | str:
@@ -345,6 +398,7 @@ _WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(_WINDOWED, _windowed),
     **dict.fromkeys(REDUCTIONS, _reduced),
+    **dict.fromkeys(_ARGUMENTS, _found),
     "BATCH_MATMUL": _multiplied,
     "CONCATENATION": _joined,
     "DEPTH_TO_SPACE": _unfolded,
@@ -352,8 +406,10 @@ _WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     "MIRROR_PAD": _mirrored,
     "PAD": _padded,
     "PADV2": _padded,
+    "RESHAPE": _reshaped,
     "RESIZE_BILINEAR": _interpolated,
     "RESIZE_NEAREST_NEIGHBOR": _repeated,
+    "SLICE": _cut,
     "SPACE_TO_DEPTH": _folded,
     "TRANSPOSE_CONV": _transposed,
 }

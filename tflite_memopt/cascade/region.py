@@ -50,6 +50,7 @@ def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
             if tensor not in inside and slot in way.sliced:
                 inputs[tensor] = None
     reason = _reason_against_types((*inputs, *inside)) or _reason_against_exit(graph, operators, inside)
+    reason = reason or _reason_against_reshapes(operators, ways, inside)
     return reason or Region(tuple(operators), tuple(ways), tuple(inputs))
 
 
@@ -64,7 +65,7 @@ def start_of_region(
     operators, inside = graph.operators, set[Operator]()
     for first in range(exit_, max(-1, exit_ - longest), -1):
         operator, way = operators[first], ways[first]
-        if isinstance(way, str) or not _is_inner(graph, operator, inside, ways, first == exit_, whole):
+        if isinstance(way, str) or not _is_inner(graph, operator, inside, way, first == exit_, whole):
             return first + 1
         inside.add(operator)
     return max(0, exit_ - longest + 1)
@@ -81,7 +82,8 @@ def regions_above(
     operators, inside = graph.operators, set[Operator]()
     found: tuple[int, ...] = ()
     for step in range(exit_, -1, -1):
-        if isinstance(ways[step], str) or not _is_inner(graph, operators[step], inside, ways, step == exit_, whole):
+        way = ways[step]
+        if isinstance(way, str) or not _is_inner(graph, operators[step], inside, way, step == exit_, whole):
             if step == exit_:
                 return
             continue
@@ -96,7 +98,7 @@ def _is_inner(
     graph: Graph,
     operator: Operator,
     inside: set[Operator],
-    ways: Sequence[RowByRow | str],
+    way: RowByRow,
     is_exit: bool,
     whole: Collection[str],
 ) -> bool:
@@ -104,6 +106,8 @@ def _is_inner(
     output = operator.outputs[0]
     sources = [tensor for tensor in operator.present_inputs() if not tensor.is_constant]
     if any(tensor.is_variable for tensor in sources) or _reason_against_types((*sources, output)) is not None:
+        return False
+    if way.passes_on and (is_exit or len(sources[0].uses) > 1):
         return False
     if is_exit:
         return bool(output.uses) or any(output is each for each in graph.outputs)
@@ -121,6 +125,17 @@ def _is_inner(
 def _reason_against_types(tensors: Iterable[Tensor]) -> str | None:
     wrong = next((tensor for tensor in tensors if tensor.dtype not in _CUT), None)
     return None if wrong is None else f"TFLM cannot slice '{wrong.name}', which is {wrong.dtype.label}"
+
+
+def _reason_against_reshapes(
+    operators: Sequence[Operator], ways: Sequence[RowByRow], inside: set[Tensor]
+) -> str | None:
+    """A reshape stands between two operators of a region: at an end of it, the region may as well do without."""
+    for operator, way in zip(operators, ways, strict=True):
+        source = operator.inputs[0] if way.passes_on else None
+        if source is not None and (source not in inside or operator is operators[-1] or len(source.uses) > 1):
+            return f"'{operator.outputs[0].name}' is another shape of what the region begins or ends with"
+    return None
 
 
 def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: set[Tensor]) -> str | None:

@@ -63,13 +63,17 @@ class OperatorRows:
 
 @dataclass
 class Sweep:
-    """``possible[w]``: whether way w can be done for the operators so far."""
+    """``possible[w]``: whether way w can be done for the operators so far.
+
+    What only a reshape reads is held in the reshape's shape alone: the operator that makes it makes these rows.
+    """
 
     cuts: CutTable
     halo: Halo
     edges: Edges
     possible: Flags = field(init=False)
     _needs: dict[Tensor, RowArrays] = field(default_factory=dict)
+    _passed: dict[Tensor, tuple[RowArrays, RowArrays]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.possible = np.ones(len(self.cuts.ways), np.bool_)
@@ -80,6 +84,8 @@ class Sweep:
         if not self._needs:
             needed = RowArrays(self.cuts.start, self.cuts.end)
             kept = RowArrays(needed.start, needed.start)
+        elif output in self._passed:
+            needed, kept = self._passed[output]
         else:
             needed = self._needs[output]
             kept = self._kept(needed)
@@ -90,6 +96,8 @@ class Sweep:
             self.possible &= self.cuts.sums(has_job & (done.read.end <= done.read.start)) == 0
         for tensor in done.sources:
             self._want(tensor, done.read, has_job)
+            if way.passes_on:
+                self._passed[tensor] = needed, kept
         return done
 
     def _kept(self, needed: RowArrays) -> RowArrays:

@@ -41,6 +41,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
     """
     if any(way.rows.factor > 1 or way.shape is not None for way in region.ways):
         return "an operator in it makes several rows of one, or is told the shape of its output"
+    if len(region.exit.shape) != 4:
+        return "its result has no channels"
     if form == "peeled":
         return peeled(region, rows, halo, edges)
     return clamped(region, rows) if form == "clamped" else masked(region, rows)
