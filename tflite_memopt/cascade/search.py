@@ -82,7 +82,8 @@ class _Cascading:
         model = self._own.model
         if self._unstriped.head <= io_lower_bound(model) or self._own.is_enough(self._unstriped):
             return self._uncut(())
-        searches = self._searches
+        searches, streamed_first = self._searches, self._options.budget is None
+        found = self._streamed(self._unstriped) if streamed_first else None  # what is known is not looked for any more
         best = self._best_in(self._own, (self._own, ()))
         if self._standing is not None:
             searches.append(StripeSearch(self._standing, self._profile, self._options, self._stop, self._unstriped))
@@ -95,8 +96,9 @@ class _Cascading:
             searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
         best = self._best_with_views_alone(best)
-        found = self._streamed(best[0].judge.cost(best[1]))
-        if found is not None:
+        if not streamed_first:
+            found = self._streamed(best[0].judge.cost(best[1]))
+        if found is not None and (not best[1] or not streamed_first):
             return found
         if not any(each.has_options for each in searches):
             return self._uncut((self._no_region(),))
@@ -122,7 +124,7 @@ class _Cascading:
         return self._best_in(self._searches[-1], best)
 
     def _streamed(self, known: Cost) -> Changed | None:
-        """The model with a long causal sequence as one loop, where that costs less than is known."""
+        """The model with a long causal sequence as one loop, where that costs less than is known, which it is then."""
         model = self._own.model if self._standing is None else self._standing
         if self._own.is_enough(known) or self._stop.strikes():
             return None
@@ -131,6 +133,7 @@ class _Cascading:
         found = streamed(model, self._profile, self._options, known)
         if found is None:
             return None
+        self._below = found.cost.need
         use = use_of(model, found.region, self._unstriped.need - found.cost.need)
         return Changed(found.model, (use,), ())
 
