@@ -147,9 +147,10 @@ def errors(folder: Path) -> None:
 @batch.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path))
-def page(folder: Path, output: Path) -> None:
+@click.option("--said", required=True, help="Commit, and what else ran on the machine: a sentence for the page.")
+def page(folder: Path, output: Path, said: str) -> None:
     """Write the page of all that is in FOLDER."""
-    write_page(folder, output)
+    write_page(folder, output, said)
 
 
 def _keep(folder: Path, name: str, measured: dict[str, Any]) -> None:

@@ -30,22 +30,20 @@ _ERRORS = "effort | rank correlation | mean error | largest above | largest belo
 _QUEUE = "work | workers | hours | workers busy | centre busy | begun again"
 
 
-def write_page(folder: Path, output: Path) -> None:
-    """Put together what is in a folder of figures."""
-    output.write_text("\n".join(_page(folder)) + "\n")
+def write_page(folder: Path, output: Path, said: str) -> None:
+    """Put together what is in a folder of figures; ``said``: commit and state of the machine, in a sentence."""
+    output.write_text("\n".join(_page(folder, said)) + "\n")
 
 
 def _text(*parts: str) -> str:
     return textwrap.fill(" ".join(parts), 120, break_on_hyphens=False) + "\n"
 
 
-def _page(folder: Path) -> Iterator[str]:
+def _page(folder: Path, said: str) -> Iterator[str]:
     yield "# Many models: figures\n"
     yield _text(
         "Made by `scripts/bench batch`, its pieces one after the other: `engine`, `costs`, `oracle`, `families`,",
-        "`whole`, `errors`, `page`. The machine has two processors, on which up to twenty other processes ran at the",
-        "same time, so that a rate below is that of a small part of it: compare columns with each other, and trust",
-        "ratios more than seconds.",
+        f"`whole`, `errors`, `page`. {said} Compare columns with each other, and trust ratios more than seconds.",
     )
     yield from _engines(folder)
     yield from _oracle(folder)

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -35,6 +36,15 @@ _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILI
 def commands_of(page: Path) -> list[str]:
     """The command lines of a page, without the comments and outputs after them."""
     return [found.split("   #")[0].strip() for found in _COMMAND.findall(page.read_text())]
+
+
+def run_line(line: str, more: Sequence[str] = ()) -> None:
+    """Run one command line of a page with ``more`` words after it; what is sent to a file goes there."""
+    command, _, target = line.partition(" > ")
+    done = CliRunner().invoke(cli, [*shlex.split(command, comments=True)[1:], *more])
+    assert done.exit_code == 0, f"{line}: {done.output}"
+    if target:
+        Path(target).write_text(done.stdout)
 
 
 def name_of(page: Path) -> str:
@@ -81,13 +91,9 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     lines = commands_of(ROOT / name)
     for line in lines:
-        command, _, target = line.replace("MODEL", "model.tflite").partition(" > ")
-        words = shlex.split(command, comments=True)[1:]
-        forced = ["--force"] if words[0] in ("optimize", "codegen", "analyze") and "--force" not in words else []
-        done = CliRunner().invoke(cli, [*words, *forced])
-        assert done.exit_code == 0, f"{line}: {done.output}"
-        if target:
-            Path(target).write_text(done.stdout)
+        words = shlex.split(line, comments=True)
+        forced = ["--force"] if words[1] in ("optimize", "codegen", "analyze") and "--force" not in words else []
+        run_line(line.replace("MODEL", "model.tflite"), forced)
     assert lines or name == "docs/report.md"
 
 
@@ -98,13 +104,9 @@ def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     lines = [line for line in commands_of(ROOT / "docs" / "batch.md") if "--cluster" not in line]
     for line in lines:
-        command, _, target = line.partition(" > ")
-        if "BEFORE" in command:
+        if "BEFORE" in line:
             shutil.copytree("OUT", "BEFORE")
-        done = CliRunner().invoke(cli, shlex.split(command, comments=True)[1:])
-        assert done.exit_code == 0, f"{line}: {done.output}"
-        if target:
-            Path(target).write_text(done.stdout)
+        run_line(line)
     assert lines
     assert Path("all.html").exists()
     assert Path("all.csv").read_text().count("\n") == 2
@@ -120,9 +122,7 @@ def test_commands_with_a_runner_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "model.tflite").write_bytes(write_model(mobile_chain()))
     monkeypatch.chdir(tmp_path)
     for line in commands_of(ROOT / "docs" / "device_runner.md"):
-        here = line.replace("--target cortex-m7 ", "")  # for 32 bits it promises less than the wheel's 64 bits need
-        done = CliRunner().invoke(cli, shlex.split(here, comments=True)[1:])
-        assert done.exit_code == 0, f"{line}: {done.output}"
+        run_line(line.replace("--target cortex-m7 ", ""))  # for 32 bits it promises less than the wheel's 64 need
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

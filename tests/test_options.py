@@ -25,6 +25,7 @@ WRONG: list[tuple[str, Any]] = [
     ("time_limit", float("inf")),
     ("seed", -1),
     ("samples", 0),
+    ("jobs", 0),
     ("budget", 0),
     ("budget", -64),
     ("max_extra_operators", -1),

@@ -41,6 +41,8 @@ class Options:
     firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
     ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
     that a result is the same on every machine.
+    ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
+    sooner where there are as many cores.
     ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
     runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
     without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``runner``: a
@@ -70,6 +72,7 @@ class Options:
     scheduler: str = "best_first"
     planner: str = "best"
     effort: Effort = "normal"
+    jobs: int = 1
     time_limit: float = 600.0
     seed: int = 0
     samples: int = 10
@@ -124,7 +127,7 @@ class Options:
         for field, known in (("runtimes", RUNTIMES), ("halos", HALOS), *required):
             if not _is_choice(getattr(self, field), known):
                 yield field, f"choose one or more of {', '.join(known)}"
-        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("interpreter_seconds", 1)):
+        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("jobs", 1), ("interpreter_seconds", 1)):
             if not least <= getattr(self, field) < math.inf:
                 yield field, f"must be a number from {least}"
         for field, least in (("budget", 1), ("max_extra_operators", 0), ("interpreter_memory", 1 << 28)):

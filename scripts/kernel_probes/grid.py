@@ -36,6 +36,23 @@ def convolutions(full: bool) -> Iterator[Case]:
         )
 
 
+def dense(full: bool) -> Iterator[Case]:
+    """FULLY_CONNECTED of every pixel, with a scale for each channel."""
+    for depth, channels in ((4, 16), (16, 16), (16, 4), *(((3, 5), (20, 7)) if full else ())):
+        yield Case(f"FULLY_CONNECTED of pixels {depth}->{channels}", _dense(depth, channels))
+
+
+def _dense(depth: int, channels: int) -> Build:
+    def build(b: ModelBuilder) -> tuple[Tensor, ...]:
+        x, y = b.input("x", (1, 11, 9, depth)), b.tensor("y", (1, 11, 9, channels))
+        values = np.random.default_rng(0).integers(-127, 127, (channels, depth)).astype(np.int8)
+        filters = b.constant("filter", values, per_channel(np.linspace(0.01, 0.02, channels), 0))
+        b.operator("FULLY_CONNECTED", (x, filters, None), (y,), "FullyConnectedOptions", keepNumDims=True)
+        return (y,)
+
+    return build
+
+
 def pools(full: bool) -> Iterator[Case]:
     """MAX_POOL_2D and AVERAGE_POOL_2D."""
     for name, kernel, stride, padding in product(
@@ -209,7 +226,7 @@ def _split(b: ModelBuilder) -> tuple[Tensor, ...]:
     return parts
 
 
-GRIDS = (convolutions, floats, pools, moves, resizes, elementwise, views)
+GRIDS = (convolutions, dense, floats, pools, moves, resizes, elementwise, views)
 
 
 def _padding(padding: int) -> str:

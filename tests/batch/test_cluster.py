@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,40 +18,45 @@ from tflite_memopt.batch.engines import open_engine
 from tflite_memopt.errors import UsageError
 
 from .runs import SMALL, compared, run, statuses, write_fates, write_models
+from .works import worker_of
 
 FATES = {**dict.fromkeys(SMALL, "done"), "refuse": "refused", "kill": "crashed", "once": "refused"}
 ROOT = Path(__file__).parent.parent.parent
 
 
 @contextmanager
-def dask_cluster(folder: Path, workers: int) -> Iterator[str]:
-    """A scheduler and workers of one thread each; the scheduler's address."""
-    file = folder / "scheduler.json"
-    scheduler = ("dask_scheduler", "--port", "0", "--no-dashboard")
-    worker = ("dask_worker", "--nthreads", "1", "--no-dashboard", "--nworkers", str(workers))
+def dask_process(file: Path, name: str, *words: str) -> Iterator[None]:
+    """One of Dask's commands, and all that it starts; ``file`` says where the scheduler is."""
+    command = [sys.executable, "-m", f"distributed.cli.{name}", *words, "--no-dashboard", "--scheduler-file", str(file)]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    commands = [
-        [sys.executable, "-m", f"distributed.cli.{name}", *rest, "--scheduler-file", str(file)]
-        for name, *rest in (scheduler, worker)
-    ]
-    started = [
-        subprocess.Popen(each, stderr=subprocess.DEVNULL, env=environment, cwd=folder, start_new_session=True)
-        for each in commands
-    ]
+    process = subprocess.Popen(
+        command, stderr=subprocess.DEVNULL, env=environment, cwd=file.parent, start_new_session=True
+    )
     try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def dask_workers(file: Path, count: int) -> AbstractContextManager[None]:
+    """Workers of one thread each."""
+    return dask_process(file, "dask_worker", "--nthreads", "1", "--nworkers", str(count))
+
+
+@contextmanager
+def dask_cluster(file: Path, workers: int) -> Iterator[str]:
+    """A scheduler and workers; the scheduler's address."""
+    with dask_process(file, "dask_scheduler", "--port", "0"), dask_workers(file, workers):
         while not file.exists() or not file.read_text():
             time.sleep(0.02)
         yield str(json.loads(file.read_text())["address"])
-    finally:
-        for process in reversed(started):
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("distributed", reason="the extra dask is not installed")
-    with dask_cluster(tmp_path_factory.mktemp("dask"), workers=2) as address:
+    with dask_cluster(tmp_path_factory.mktemp("dask") / "scheduler.json", workers=2) as address:
         yield address
 
 
@@ -72,6 +77,21 @@ def test_rows_on_dask_are_those_of_one_process(dask: str, rows: set[tuple[object
     assert (tmp_path / "mark").exists()  # a worker of the cluster was killed, and its models went to others
     assert statuses(tmp_path / "out") == FATES
     assert rows < set(compared(tmp_path / "out"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_come_later_get_work_too(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    file, seen = tmp_path / "scheduler.json", set[int]()
+    with ExitStack() as started, dask_cluster(file, workers=1) as address, open_engine(1, address) as engine:
+        for worker in engine.map(worker_of, range(900)):
+            if not seen:
+                started.enter_context(dask_workers(file, 1))
+            seen.add(worker)
+            if len(seen) == 2:
+                break
+    assert len(seen) == 2
+    assert os.getpid() not in seen  # a single worker's work is not done here
 
 
 @pytest.mark.filterwarnings("ignore")

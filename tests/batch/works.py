@@ -65,3 +65,9 @@ _FATES: dict[bytes, Callable[[bytes], None]] = {
     b"once": _kill_worker_once,
     b"always": _kill_worker,
 }
+
+
+def worker_of(_: int) -> int:
+    """The process that does it, a tenth of a second later."""
+    time.sleep(0.1)
+    return os.getpid()

@@ -22,6 +22,8 @@ PROBED = [
     "CONV_2D 3x3 stride 1 SAME 4->16",
     "CONV_2D 3x3 stride 2 SAME 16->4",
     "CONV_2D 1x1 stride 1 VALID 16->16",
+    "FULLY_CONNECTED of pixels 4->16",
+    "FULLY_CONNECTED of pixels 16->4",
     "DEPTHWISE_CONV_2D 3x3 stride 1 SAME multiplier 1",
     "DEPTHWISE_CONV_2D 3x3 stride 2 VALID multiplier 2",
     "MAX_POOL_2D 3x3 stride 2 SAME",

@@ -1,1 +1,1 @@
-"""Many models: each in a process of its own, spread by joblib over a machine or a cluster, results in one file."""
+"""Many models, each in a process of its own: spread over a machine or a cluster, results in one file."""

@@ -1,4 +1,4 @@
-"""Where jobs run: processes of this machine, a Dask cluster, or a Ray cluster. joblib does the work."""
+"""Where jobs run: processes of this machine or a Ray cluster, both by joblib, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import itertools
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 _PATIENCE = 30.0
 """Seconds until a scheduler or a first worker of a cluster must be there."""
+_EACH = 2
+"""Jobs that wait or run for each thread of a Dask cluster, so that none is idle until the next job comes."""
 _SLICE = 8
 """Jobs a processor, in each call of an engine that gives no answer before all are there."""
 
@@ -78,11 +81,11 @@ class DaskEngine(Engine):
     """The workers of a Dask cluster; ``address`` is its scheduler's, such as ``tcp://10.0.0.1:8786``."""
 
     def __init__(self, address: str) -> None:
-        distributed = _need("distributed", "dask")
+        self._distributed = _need("distributed", "dask")
         super().__init__(jobs=-1)
-        self._lost_by = distributed.scheduler.KilledWorker
+        self._counted, self._next_count = 0, 0.0
         try:
-            self._client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
+            self._client = self._distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise UsageError(f"no Dask scheduler answers at {address}: {error}") from error
         self._address = address
@@ -93,14 +96,38 @@ class DaskEngine(Engine):
 
     @property
     def _lost(self) -> tuple[type[Exception], ...]:
-        return (self._lost_by,)
+        return (self._distributed.scheduler.KilledWorker,)
 
     def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
+        """By the client itself: joblib counts workers once, leaves later ones idle, and gives a single one nothing."""
+        left = iter(jobs)
+        answers = self._distributed.as_completed(loop=self._client.loop, with_results=True)
+        running: set[Any] = set()
         try:
-            with joblib.parallel_config("dask", client=self._client, wait_for_workers_timeout=_PATIENCE):
-                yield from super()._answers(function, jobs)
+            while True:
+                for job in itertools.islice(left, max(0, _EACH * self._threads() - len(running))):
+                    future = self._client.submit(function, job, pure=False)
+                    running.add(future)
+                    answers.add(future)
+                if not running:
+                    return
+                future, answer = next(answers)
+                running.remove(future)
+                yield answer
+        finally:
+            self._client.cancel(list(running))
+
+    def _threads(self) -> int:
+        """How many models the cluster's workers can work on now; waits for a first one. Asked once a second."""
+        if time.monotonic() < self._next_count:
+            return self._counted
+        try:
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError as error:
             raise UsageError(f"the cluster at {self._address} has no workers: start some, and --resume") from error
+        self._counted = max(1, sum(self._client.nthreads().values()))
+        self._next_count = time.monotonic() + 1.0
+        return self._counted
 
 
 class RayEngine(Engine):

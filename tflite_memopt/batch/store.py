@@ -47,7 +47,9 @@ class ResultStore:
 
     def keep_options(self, options: Options) -> str:
         """The key of a set of options, which is kept with its fields: SHA-256 of those and of the tool's version."""
-        text = json.dumps({"version": __version__, **dataclasses.asdict(options)}, default=str, sort_keys=True)
+        fields = {"version": __version__, **dataclasses.asdict(options)}
+        del fields["jobs"]  # it changes no result
+        text = json.dumps(fields, default=str, sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         self._change("INSERT OR IGNORE INTO option_sets VALUES (?, ?)", (key, text))
         return key

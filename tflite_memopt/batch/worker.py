@@ -1,6 +1,6 @@
 """The worker's side: it hands a model to a process of its own, watches that process, and outlives it.
 
-A worker belongs to joblib's engine. What a model can do, crash, hang, or take all memory, it does to the process that
+A worker belongs to an engine. What a model can do, crash, hang, or take all memory, it does to the process that
 the worker keeps, so that an engine sees no failure at all.
 """
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from ..graph.alignment import aligned
 from ..graph.search_limit import SearchLimit
 from ..memory.cost import Cost
-from ..plan.bounds import max_breadth
 from ..plan.methods import BEST, solve
 from ..plan.problem import PlanProblem
 
@@ -23,34 +22,53 @@ BOTH = 2
 """The level from which on there is also the scheduler's order; at the last level only the better one is planned."""
 
 
+PlannedHead = tuple[int, int]
+"""Of one level: the head of the plan, and what no plan goes below."""
+
+
 @dataclass
 class DraftedOrder:
     """One order of the striped model: its plan problem, the smallest head at each level, and what no plan goes below.
 
-    All in bytes.
+    All in bytes. ``least``: what is alive at once. ``ahead``: plans of levels that are known, be they asked for or not:
+    what ``heads`` do not have has not been asked for.
     """
 
     problem: PlanProblem
     planner: str
+    least: int
+    ahead: list[PlannedHead] = field(default_factory=list)
     heads: list[int] = field(default_factory=list)
     _bounds: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._least = max_breadth(self.problem)
 
     def head_at(self, level: int, limit: SearchLimit) -> int:
         """The smallest head at a level, the first of which is 1."""
         while len(self.heads) < level and not self._is_done():
-            work = _WORK[len(self.heads)] if self.planner == BEST else 1.0
-            plan = solve(self.problem, self.planner, SearchLimit(limit.time_limit, limit.seed, work))
-            self._bounds.append(max((plan.lower_bound, *self._bounds[-1:])))
-            self.heads.append(min((plan.arena_bytes, *self.heads[-1:])))
+            if len(self.ahead) == len(self.heads):
+                self.ahead.append(self._planned(limit))
+            head, bound = self.ahead[len(self.heads)]
+            self._bounds.append(max((bound, *self._bounds[-1:])))
+            self.heads.append(min((head, *self.heads[-1:])))
         return self.heads[min(level, len(self.heads)) - 1]
+
+    def _planned(self, limit: SearchLimit) -> PlannedHead:
+        """At the next level."""
+        work = _WORK[len(self.heads)] if self.planner == BEST else 1.0
+        plan = solve(self.problem, self.planner, SearchLimit(limit.time_limit, limit.seed, work))
+        return plan.arena_bytes, plan.lower_bound
 
     def bound_at(self, level: int) -> int:
         """What no plan goes below, as far as is known at a level: before the first it is what is alive at once."""
         known = self._bounds[:level]
-        return known[-1] if known else self._least
+        return known[-1] if known else self.least
+
+    def unasked(self) -> DraftedOrder:
+        """The same with nothing asked for."""
+        return DraftedOrder(self.problem, self.planner, self.least)
+
+    def is_known_at(self, level: int) -> bool:
+        """Whether a level has been planned, asked for or not, or would be no better than the one before it."""
+        return len(self.ahead) >= level or self._is_done()
 
     def _is_done(self) -> bool:
         """Whether the bound is reached, or there is no other method."""
@@ -95,6 +113,16 @@ class Draft:
         """Bytes of the objective with a head of so many bytes."""
         tail, least = self.beside
         return max(least, aligned(head + tail)) if tail else head
+
+    def is_known_at(self, level: int, below: int) -> bool:
+        """Whether a level, ``BOTH`` at most, takes no planning: it is planned, or cannot be below so many bytes."""
+        orders = self._orders if level >= BOTH else (self.own,)
+        return bool(orders) and (self.least_at(level) >= below or all(each.is_known_at(level) for each in orders))
+
+    @property
+    def other_order(self) -> tuple[bool, DraftedOrder | None]:
+        """Whether it has been looked for, and the other order where there is one."""
+        return bool(self._orders), self._orders[1] if len(self._orders) > 1 else None
 
     def _orders_at(self, level: int) -> Sequence[DraftedOrder]:
         if level < BOTH:

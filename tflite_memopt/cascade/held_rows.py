@@ -119,13 +119,22 @@ class HeldRows:
         return (self._next_kept > 0) & ~self._keeps_whole
 
     @cached_property
+    def _kept_at(self) -> Integers:
+        """The first byte that the next stripe keeps, from the first one held."""
+        return (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+
+    @cached_property
+    def _keeps_view(self) -> Flags:
+        """Whether the rows that the next stripe keeps are a slice that is a view."""
+        return self.keep_is_cut & ~self.keep_is_copy
+
+    @cached_property
     def keep_is_copy(self) -> Flags:
-        """Whether that slice is a copy."""
-        skipped = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+        """Whether the slice of the rows that the next stripe keeps is a copy."""
         has_more = self.is_trimmed & ~self.trim_is_copy & (self._made_is_part | ~self.is_joined)
         next_is_joined = self.cuts.following(self.is_joined, 0)
         over_next = has_more & next_is_joined & (self.computed.end > self.needed.end)
-        found: Flags = self.keep_is_cut & ((skipped % ARENA_ALIGNMENT != 0) | over_next)
+        found: Flags = self.keep_is_cut & ((self._kept_at % ARENA_ALIGNMENT != 0) | over_next)
         return found
 
     def add_to(self, table: StepTable, steps: StepRows) -> None:
@@ -173,8 +182,7 @@ class HeldRows:
     def _read_or_kept(self) -> Integers:
         """Bytes that the read rows and the kept ones take together, both views of the held rows."""
         read, kept = self.last, self._next_kept
-        start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
-        common = np.minimum(read.first + read.bytes, start + kept) - np.maximum(read.first, start)
+        common = np.minimum(read.first + read.bytes, self._kept_at + kept) - np.maximum(read.first, self._kept_at)
         return np.where(kept > 0, read.bytes + kept - np.maximum(common, 0), read.bytes)
 
     def _save(self, table: StepTable, steps: StepRows) -> None:
@@ -198,11 +206,10 @@ class HeldRows:
     def _dying(self, read: ReadRows, is_last: bool) -> tuple[Integers, Integers]:
         """(bytes that die as one range, bytes that die) where a reader takes its rows; 0 where none do."""
         alive = self._keeps_whole if is_last else np.ones_like(self._keeps_whole)
-        kept_view = self.keep_is_cut & ~self.keep_is_copy
-        start = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
+        start = self._kept_at
         first, end = np.where(read.is_cut, read.first, 0), np.where(read.is_cut, read.first + read.bytes, self._held)
         common = np.maximum(np.minimum(end, start + self._next_kept) - np.maximum(first, start), 0)
-        rest = np.where(kept_view, end - first - common, end - first)
+        rest = np.where(self._keeps_view, end - first - common, end - first)
         bound = np.where(read.is_copy, read.bytes, np.where(alive, 0, rest))
         is_one = (rest == end - first) & ~self._is_split(first, end)
         return np.where(read.is_copy | (is_one & ~alive), bound, 0), bound
@@ -228,13 +235,12 @@ class HeldRows:
         own = ~self.is_joined | self._made_is_part  # the new rows lie in the storage
         made = np.where(self.is_joined, self.kept.count * self.row, 0)
         computed = made - (self.made.start - self.computed.start) * self.row
-        kept = (self.cuts.following(self.kept.start, 0) - self.needed.start) * self.row
         parts = [
             (self.needed.count > 0, 0, self._held),
             (self.is_joined, 0, self._kept),
             (self.rows.has_job & own, made, self._made),
             (self.is_trimmed & own & ~self.trim_is_copy, computed, self._computed),
-            (self.keep_is_cut & ~self.keep_is_copy, kept, self._next_kept),
+            (self._keeps_view, self._kept_at, self._next_kept),
             *((read.is_cut & ~read.is_copy, read.first, read.bytes) for read in self.reads),
         ]
         return ViewEnds(

@@ -125,7 +125,7 @@ class StripeSearch:
             if self._finder is None:
                 pinned = {name for name, _ in self._options.pins}
                 aim = Aim(self._floor, unstriped, widest, base)
-                self._finder = OptionFinder(self.model, self._profile, aim, pinned)
+                self._finder = OptionFinder(self.model, self._profile, aim, pinned, jobs=self._options.jobs)
             options = self._finder.options(modes_of(each.halos, each.loops), below)
             self._candidates[kind] = Candidates(options, base, unstriped, self._options.budget is not None)
         return self._candidates[kind]

@@ -6,10 +6,12 @@ Many sets are compared by drafts, and the best of them by better ones: see ``Dra
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
+from functools import partial
 
 from ..analysis.macs import model_macs
 from ..graph.search_limit import SearchLimit
+from ..graph.side_by_side import side_by_side
 from ..ir.copying import copy_model
 from ..ir.model import Model
 from ..ir.share_constants import share_constants
@@ -21,6 +23,7 @@ from ..memory.schedule_problem import schedule_problem
 from ..memory.together import join
 from ..memory.usage import operator_count
 from ..options import Options
+from ..plan.bounds import max_breadth
 from ..plan.problem import PlanProblem
 from ..schedule.methods import solve as solve_schedule
 from .draft import BOTH, LEVELS, Draft, DraftedOrder
@@ -34,6 +37,22 @@ _HEATS = ((1, 3), (2, 1))
 """(level, how many go on after it): drafts that are compared reach a higher level the better they come off."""
 _NEXT, _LAST = 8, 2
 """Drafts that are planned in both orders in the end, and how many of them reach the highest level."""
+
+
+_LEAST_WORK = 400
+"""Operators of all models to plan at once: with fewer, processes take longer than they save."""
+
+
+@dataclass(frozen=True)
+class _PlannedAhead:
+    """What a process has found of a set of regions: its orders, ``other`` only where ``has_other``; as in ``Draft``."""
+
+    own: DraftedOrder
+    has_other: bool
+    other: DraftedOrder | None
+    beside: tuple[int, int]
+    macs: int
+    operators: int
 
 
 class StripeJudge:
@@ -56,6 +75,8 @@ class StripeJudge:
         self._drafts: dict[Chosen, Draft] = {}
         # Different regions can come to the same problem, such as those without a halo in two modes.
         self._orders: dict[PlanProblem, DraftedOrder] = {}
+        # What other processes have found: nothing is decided by it before it is asked for.
+        self._ahead: dict[Chosen, _PlannedAhead] = {}
 
     @property
     def drafts(self) -> Collection[Chosen]:
@@ -104,6 +125,8 @@ class StripeJudge:
 
     def _at(self, level: int, racing: Iterable[Chosen], known: int) -> Sequence[Chosen]:
         """Those that may still get below what is known, best first; when the emergency stop strikes, only one."""
+        racing = list(racing)
+        self._plan_ahead(level, racing, known)
         prices: dict[Chosen, tuple[int, ...]] = {}
         for other in racing:
             if self._stop.strikes():
@@ -121,12 +144,24 @@ class StripeJudge:
         return self._drafts[chosen]
 
     def _drafted(self, chosen: Chosen) -> Draft:
+        ahead = self._ahead.get(chosen)
+        if ahead is not None:
+            other = partial(self._other_order, chosen, None)
+            return Draft(self._shared(ahead.own), other, ahead.beside, ahead.macs, ahead.operators, self._limit)
         model = self.striped(chosen)
         layout = self._layout(model, None)
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
         beside = (use.tail, use.required) if self._options.objective == "total" else (0, 0)
         macs, operators = model_macs(model, layout.loops.loops), operator_count(model)
-        return Draft(self._order(layout), lambda: self._scheduled(model), beside, macs, operators, self._limit)
+        other = partial(self._other_order, chosen, model)
+        return Draft(self._order(layout), other, beside, macs, operators, self._limit)
+
+    def _other_order(self, chosen: Chosen, model: Model | None) -> DraftedOrder | None:
+        """The scheduler's order; ``model``: with the regions in stripes, None where another process has it."""
+        ahead = self._ahead.get(chosen)
+        if ahead is not None and ahead.has_other:
+            return None if ahead.other is None else self._shared(ahead.other)
+        return self._scheduled(self.striped(chosen) if model is None else model)
 
     def _scheduled(self, model: Model) -> DraftedOrder | None:
         """In the scheduler's order, where that is not the one in which the stripes are written."""
@@ -134,13 +169,39 @@ class StripeJudge:
         order = solve_schedule(problem, self._options.scheduler, self._limit).order
         return None if order == tuple(range(len(order))) else self._order(self._layout(model, order))
 
+    def _plan_ahead(self, level: int, racing: Sequence[Chosen], known: int) -> None:
+        """Let several processes find what will be asked for at this level."""
+        drafts = self._drafts
+        new = [each for each in racing if each not in drafts or not drafts[each].is_known_at(level, known)]
+        is_little = len(new) * len(self._model.main.operators) < _LEAST_WORK
+        if self._options.jobs == 1 or is_little or self._stop.strikes():
+            return
+        found = side_by_side(partial(self._found_ahead, level, known), new, self._options.jobs)
+        for chosen, ahead in zip(new, found, strict=True):
+            self._ahead[chosen] = ahead
+            for order in (ahead.own, *([ahead.other] if ahead.other is not None else [])):
+                self._shared(order)
+
+    def _found_ahead(self, level: int, known: int, chosen: Chosen) -> _PlannedAhead:
+        draft = self.draft(chosen)
+        if draft.least_at(level) < known:
+            draft.cost_at(level)
+        has_other, other = draft.other_order
+        return _PlannedAhead(draft.own, has_other, other, draft.beside, draft.macs, draft.operators)
+
+    def _shared(self, found: DraftedOrder) -> DraftedOrder:
+        """The one order of a problem, with the plans that another process has found for it."""
+        order = self._orders.setdefault(found.problem, found.unasked())
+        order.ahead += found.ahead[len(order.ahead) :]
+        return order
+
     def _layout(self, model: Model, order: Sequence[int] | None) -> MemoryLayout:
         return memory_layout(model, self._profile, self._options.pins, order)
 
     def _order(self, layout: MemoryLayout) -> DraftedOrder:
         problem = join(layout.problem, layout.groups).problem
         if problem not in self._orders:
-            self._orders[problem] = DraftedOrder(problem, self._options.planner)
+            self._orders[problem] = DraftedOrder(problem, self._options.planner, max_breadth(problem))
         return self._orders[problem]
 
     def striped(self, chosen: Chosen) -> Model:

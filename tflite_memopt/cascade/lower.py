@@ -24,6 +24,7 @@ from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import stem
 from ..ir.origin import piece_of
+from ..ir.quantization import quantized_alike
 from .receptive_field import Rows
 from .region import Region
 from .stripes import Job, Stripe
@@ -82,16 +83,21 @@ class _Keeper:
             self._writer.held[tensor] = rows_of(self._edit, *held, kept, name), kept
 
 
-def rows_of(edit: Editor, tensor: Tensor, present: Rows, wanted: Rows, name: str) -> Tensor:
-    """The wanted rows of a tensor that has the present ones: a slice, unless they are the same."""
+def rows_of(
+    edit: Editor, tensor: Tensor, present: Rows, wanted: Rows, name: str, size: Sequence[int] | None = None
+) -> Tensor:
+    """The wanted rows of a tensor that has the present ones: a slice, unless they are the same.
+
+    ``size``: what SLICE is told, in place of the shape; -1 is all that is left.
+    """
     if wanted == present:
         return tensor
     start = wanted.start - present.start
     cut = _activation(edit, name, tensor, Rows(start, start + wanted.count))
     first = np.asarray([0, start, 0, 0], np.int32)
     begin = edit.constant(f"{cut.name}/begin", first)
-    size = edit.constant(f"{cut.name}/size", np.asarray(cut.shape, np.int32))
-    edit.operator("SLICE", (tensor, begin, size), (cut,), "SliceOptions")
+    told = edit.constant(f"{cut.name}/size", np.asarray(cut.shape if size is None else size, np.int32))
+    edit.operator("SLICE", (tensor, begin, told), (cut,), "SliceOptions")
     return cut
 
 
@@ -199,6 +205,7 @@ class StripeWriter:
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
     the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs,
     or, with ``tells_after``, after that. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
+    With ``tells_after`` a PAD that pads nothing is left out, too: stripes one after the other are predicted with it.
     """
 
     def __init__(
@@ -257,6 +264,10 @@ class StripeWriter:
             inputs[slot] = found[tensor]
         if not self._tells_after:
             self._tell(unread)
+        if self._tells_after and _adds_nothing(operator, job):
+            self._tell(unread)
+            assert inputs[0] is not None
+            return inputs[0]
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
         if operator.name in ("PAD", "PADV2"):
             self._pad(operator, inputs, computed, job)
@@ -309,6 +320,15 @@ class StripeWriter:
         padded = self._edit.activation(name, shape, tensor)
         self._edit.operator("PAD", (tensor, self._edit.constant(f"{name}/paddings", amounts)), (padded,), "PadOptions")
         return padded
+
+
+def _adds_nothing(operator: Operator, job: Job) -> bool:
+    """Whether it is a PAD of rows alone, and this stripe is at no edge: its rows are those that it reads."""
+    amounts = integers(operator.inputs[1]) if operator.name == "PAD" else None
+    source, output = operator.inputs[0], operator.outputs[0]
+    if amounts is None or source is None or job.padding is None or any(job.padding[:2]) or job.wanted != job.computed:
+        return False
+    return not (amounts[:2].any() or amounts[4:].any()) and quantized_alike(source.quantization, output.quantization)
 
 
 def _last_reads(region: Region, stripe: Stripe) -> dict[Operator, list[Tensor]]:

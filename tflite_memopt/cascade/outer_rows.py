@@ -62,7 +62,10 @@ class SliceTimes:
 
 def slice_times(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> SliceTimes:
     """``at_end``: see ``lower.bytes_at_end``, for each way; 0 where copies must not be spread."""
-    reads = [_OuterRead(cuts, tensor, steps) for steps in readers]
+    return _times_of(cuts, tensor, [_OuterRead(cuts, tensor, steps) for steps in readers], at_end)
+
+
+def _times_of(cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], at_end: Integers) -> SliceTimes:
     late = cuts.sums(np.logical_or.reduce([read.is_late for read in reads])) > 0
     if len(reads) > 1 or not late.any():
         return SliceTimes(late, np.zeros_like(late))
@@ -82,7 +85,7 @@ class OuterReads:
     ) -> None:
         self._cuts, self._tensor, self._lives_on = cuts, tensor, lives_on
         self._reads = [_OuterRead(cuts, tensor, steps) for steps in reversed(readers)]
-        self._times = slice_times(cuts, tensor, readers, at_end)
+        self._times = _times_of(cuts, tensor, self._reads, at_end)
         self._late = self._times.late[cuts.way]
 
     def at_start(self, twins: Twins) -> tuple[Integers, Integers]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import gcd
 
 import numpy as np
 
 from ..graph.alignment import ARENA_ALIGNMENT
+from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
@@ -31,6 +33,14 @@ COUNTS = (*range(2, 17), 18, 20, 24, 28, 32, 40, 48, 64)
 """Numbers of stripes to look at."""
 LONGEST = 32
 """Operators in a region: more than any that has been chosen."""
+
+
+_MANY_EXITS = 8
+"""With fewer exits to look at it takes longer to divide them among processes than to work them out."""
+_Way = tuple[StripedRegion, Option, frozenset[int]]
+"""A region, what it needs without its new constants, and those, by numbers that are equal for equal ones."""
+_OfExit = tuple[list[_Way], int]
+"""What was found with one exit in one mode, and how many ways to cut were worked out for it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,7 @@ class OptionFinder:
 
     A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits`` and ``starts``: steps at which
     regions may end and start; None: any. ``looked_at`` counts the ways to cut a region that were worked out.
+    ``jobs``: processes that work out exits side by side.
     """
 
     def __init__(
@@ -82,11 +93,14 @@ class OptionFinder:
         pinned: Collection[str] = (),
         exits: Collection[int] | None = None,
         starts: Collection[int] | None = None,
+        jobs: int = 1,
     ) -> None:
-        self._model, self._pinned = model, pinned
+        self._model, self._pinned, self._jobs = model, pinned, jobs
         self._exits = range(len(model.main.operators)) if exits is None else sorted(exits)
         self._starts = range(len(model.main.operators)) if starts is None else starts
         self._twins, self._terms = Twins(profile), arena_terms(model, profile)
+        for tensor in model.main.tensors:
+            self._twins.shape_number(tensor.shape[2:])  # numbers of constants are made of it: the same in all processes
         problem = schedule_problem(model.main, memory_layout(model, profile))
         self._needs = least_needs(model, profile)
         self._across = _Across(problem)
@@ -95,46 +109,57 @@ class OptionFinder:
         fixed = [need for need, way in zip(self._needs, self._ways, strict=True) if isinstance(way, str)]
         self._aim = replace(aim, floor=max(aim.floor, *fixed)) if fixed else aim
         self._bits: dict[int, int] = {}
-        self._looked_at = 0
+        self.looked_at = 0
         self._loops = LoopOptions(model, profile, aim.limits)
         self._found: dict[Mode | LoopMode, dict[StripedRegion, Option]] = {}
-
-    @property
-    def looked_at(self) -> int:
-        """Ways to cut a region that were worked out, loops among them."""
-        return self._looked_at + self._loops.looked_at
 
     def options(self, modes: Sequence[Mode | LoopMode], known: int = 1 << 62) -> StripingOptions:
         """Those with one of the modes; each mode is worked out once.
 
         Only those that may need less than the ``known`` bytes of the objective.
         """
+        self._work_out([mode for mode in modes if mode not in self._found], known)
         by_interval: dict[tuple[int, int], dict[StripedRegion, Option]] = {}
         for mode in modes:
-            for region, option in self._of_mode(mode, known).items():
+            for region, option in self._found[mode].items():
                 by_interval.setdefault((region.first, region.end), {})[region] = option
         every = {region: option for each in by_interval.values() for region, option in each.items()}
         best = {region: option for each in by_interval.values() for region, option in _undominated(each).items()}
         raised = _raised(self._needs, best)
         return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every)
 
-    def _of_mode(self, mode: Mode | LoopMode, known: int) -> dict[StripedRegion, Option]:
-        if mode not in self._found:
+    def _work_out(self, modes: Sequence[Mode | LoopMode], known: int) -> None:
+        """Find the options of these modes. What is found of one exit does not depend on the others."""
+        aim = replace(self._aim, below=min(self._aim.below, known))
+        exits = [exit_ for exit_ in self._exits if modes and self._may_end_at(exit_)]
+        jobs = self._jobs if len(exits) >= _MANY_EXITS else 1
+        every = side_by_side(partial(self._of_exit, modes, aim), exits, jobs)
+        for at, mode in enumerate(modes):
             self._found[mode] = {}
-            for exit_ in self._exits:
-                first = start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
-                if first > exit_ or max(self._needs[first : exit_ + 1]) <= self._aim.floor:
-                    continue
-                aim = replace(self._aim, below=min(self._aim.below, known))
-                if len(mode) == 2:
-                    self._found[mode] |= self._unrolled(first, exit_, mode, aim)
-                else:
-                    self._found[mode] |= self._looped(first, exit_, mode, aim)
-        return self._found[mode]
+            for of_exit in every:
+                ways, looked_at = of_exit[at]
+                self.looked_at += looked_at
+                self._found[mode] |= {region: self._with(option, constants) for region, option, constants in ways}
 
-    def _looped(self, first: int, exit_: int, mode: LoopMode, aim: Aim) -> dict[StripedRegion, Option]:
+    def _may_end_at(self, exit_: int) -> bool:
+        first = self._first(exit_)
+        return first <= exit_ and max(self._needs[first : exit_ + 1]) > self._aim.floor
+
+    def _first(self, exit_: int) -> int:
+        return start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
+
+    def _of_exit(self, modes: Sequence[Mode | LoopMode], aim: Aim, exit_: int) -> list[_OfExit]:
+        """For each mode the regions that end with one step."""
+        first = self._first(exit_)
+        return [
+            self._looped(first, exit_, mode, aim) if len(mode) == 3 else self._unrolled(first, exit_, mode, aim)
+            for mode in modes
+        ]
+
+    def _looped(self, first: int, exit_: int, mode: LoopMode, aim: Aim) -> _OfExit:
         """The loops that end with one step and start with ``first`` or a later one."""
-        found: dict[StripedRegion, Option] = {}
+        found: list[_Way] = []
+        before = self._loops.looked_at
         for start in range(exit_, first - 1, -1):
             whole = max(self._needs[start : exit_ + 1])
             if whole > aim.floor:
@@ -143,17 +168,16 @@ class OptionFinder:
                 for region, option in self._loops.of_interval(start, exit_ + 1, mode, across, most):
                     least = aim.base.least(max(option.bound, aim.floor), option.tail, option.temporaries)
                     if least < aim.below and option.operators <= aim.limits.operators:
-                        found[region] = option
-        return found
+                        found.append((region, option, frozenset()))
+        return found, self._loops.looked_at - before
 
-    def _unrolled(self, first: int, exit_: int, mode: Mode, aim: Aim) -> dict[StripedRegion, Option]:
+    def _unrolled(self, first: int, exit_: int, mode: Mode, aim: Aim) -> _OfExit:
         """The regions that end with one step and start with ``first`` or a later one."""
         operators = self._model.main.operators
-        found: dict[StripedRegion, Option] = {}
         image = operators[exit_].outputs[0]
         cuts = ways_to_cut(image.shape[1], COUNTS, ARENA_ALIGNMENT // gcd(ARENA_ALIGNMENT, row_bytes(image)))
         if cuts is None:
-            return found
+            return [], 0
         chosen = operators[first : exit_ + 1]
         ways = [way for way in self._ways[first : exit_ + 1] if isinstance(way, RowByRow)]
         lives_on = _read_later(self._model, exit_ + 1)
@@ -162,10 +186,12 @@ class OptionFinder:
             start = first + place
             return start in self._starts and max(self._needs[start : exit_ + 1]) > self._aim.floor
 
+        found: list[_Way] = []
+        looked_at = 0
         for each in forecasts(chosen, ways, cuts, mode, self._twins, lives_on, self._goes_on, starts_at):
-            self._looked_at += len(cuts.ways)
-            found.update(self._options(first + each.first, exit_ + 1, cuts, mode, aim, each))
-        return found
+            looked_at += len(cuts.ways)
+            found += self._options(first + each.first, exit_ + 1, cuts, mode, aim, each)
+        return found, looked_at
 
     def _goes_on(self, forecast: Forecast) -> bool:
         """Whether longer regions may still be within the limit: MACs only grow."""
@@ -173,7 +199,7 @@ class OptionFinder:
 
     def _options(
         self, first: int, end: int, cuts: CutTable, mode: Mode, aim: Aim, forecast: Forecast
-    ) -> Iterator[tuple[StripedRegion, Option]]:
+    ) -> Iterator[_Way]:
         across = self._across.nbytes(first, end)
         whole = max(self._needs[first:end])
         good = forecast.exact & (forecast.bound + across < whole) & (forecast.macs <= aim.limits.macs)
@@ -198,16 +224,19 @@ class OptionFinder:
                     int(temporaries[way]),
                     int(added.macs[way]),
                     int(added.operators[way]),
-                    self._set(added.constants_of(int(way))),
-                    int(added.work[way]),
+                    work=int(added.work[way]),
                 ),
+                added.constants_of(int(way)),
             )
 
-    def _set(self, constants: Collection[int]) -> int:
+    def _with(self, option: Option, constants: Collection[int]) -> Option:
+        """The option with its constants as a set of bits, numbered here: processes that find options share no table."""
+        if not constants:
+            return option
         found = 0
         for each in constants:
             found |= 1 << self._bits.setdefault(each, len(self._bits))
-        return found
+        return replace(option, constants=found)
 
 
 class _Across:

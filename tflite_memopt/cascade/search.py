@@ -27,6 +27,7 @@ from .judge import Chosen
 from .orders import promising_orders
 from .region import region_of
 from .stop import EmergencyStop
+from .streamed import streamed
 from .striped_region import StripedRegion
 from .upright import upright
 
@@ -94,6 +95,9 @@ class _Cascading:
             searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
         best = self._best_with_views_alone(best)
+        found = self._streamed(best[0].judge.cost(best[1]))
+        if found is not None:
+            return found
         if not any(each.has_options for each in searches):
             return self._uncut((self._no_region(),))
         search, chosen = best
@@ -116,6 +120,19 @@ class _Cascading:
         views = replace(self._profile, relations=PORTABLE.relations)
         self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
         return self._best_in(self._searches[-1], best)
+
+    def _streamed(self, known: Cost) -> Changed | None:
+        """The model with a long causal sequence as one loop, where that costs less than is known."""
+        model = self._own.model if self._standing is None else self._standing
+        if self._own.is_enough(known) or self._stop.strikes():
+            return None
+        if self._below is not None and self._below < known.need:
+            known = replace(known, need=self._below)
+        found = streamed(model, self._profile, self._options, known)
+        if found is None:
+            return None
+        use = use_of(model, found.region, self._unstriped.need - found.cost.need)
+        return Changed(found.model, (use,), ())
 
     def best_so_far(self) -> Changed:
         """The best that has been planned, if only as a draft: its full plan is no worse."""

@@ -14,10 +14,10 @@ import numpy as np
 from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
+from ..kernels.relations.shapes import RESHAPES
 from .receptive_field import ELEMENTWISE, POOLS, REDUCTIONS
 
 _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 COMPUTING = frozenset({*_CONVOLUTIONS, "FULLY_CONNECTED"})
 """Operators for whose sake sequences are stood up."""
 _SWAPPED = (("strideH", "strideW"), ("dilationHFactor", "dilationWFactor"), ("filterHeight", "filterWidth"))

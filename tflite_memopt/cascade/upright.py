@@ -22,10 +22,10 @@ from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.origin import Origin
 from ..ir.quantization import quantized_alike
+from ..kernels.relations.shapes import RESHAPES
 from .heads_apart import heads_apart
 from .turning import (
     COMPUTING,
-    RESHAPES,
     can_turn,
     is_sequence,
     shape_is_said,

@@ -19,6 +19,7 @@ from .shared import (
     FORCE,
     INPUTS,
     IO_TYPES,
+    JOBS,
     JSON,
     KERNELS,
     OBJECTIVE,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 @APPROXIMATE
 @TFLM_SINCE
 @EFFORT
+@JOBS
 @TIME_LIMIT
 @SEED
 @SAMPLES

@@ -14,6 +14,7 @@ from .model import Tensor
 _BY_TYPE: Mapping[str, Mapping[DType, int]] = {
     "ADD": {DType.INT8: 2, DType.INT16: 3, DType.INT64: 4},
     "CONCATENATION": {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4},
+    "FULLY_CONNECTED": {DType.FLOAT32: 5},
     "PAD": {DType.INT8: 2, DType.INT16: 3},
     "PADV2": {DType.INT8: 2, DType.INT16: 3},
     "RESIZE_NEAREST_NEIGHBOR": {DType.INT8: 2, DType.INT16: 4},
@@ -22,7 +23,7 @@ _BY_TYPE: Mapping[str, Mapping[DType, int]] = {
     "SPLIT_V": {DType.INT8: 2},
     "STRIDED_SLICE": {DType.INT8: 2, DType.BOOL: 3, DType.UINT32: 7},
 }
-"""By the type of the data, which is that of the first output."""
+"""By the type of the data, which is that of the first output. FULLY_CONNECTED: one that keeps the dimensions."""
 _ABOVE_RANK_4: Mapping[str, int] = {"PAD": 4, "PADV2": 4, "SLICE": 5, "STRIDED_SLICE": 4}
 
 

@@ -14,7 +14,7 @@ from .relations.views import view_reuses
 from .relations.windows import resize_reuses, window_reuses
 from .requests.table import requests_of
 
-_WINDOWS = ("AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D")
+_WINDOWS = ("AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MAX_POOL_2D")
 _RULES: Mapping[str, ReuseRule] = {
     **dict.fromkeys(_WINDOWS, window_reuses),
     **dict.fromkeys(("PAD", "PADV2"), pad_reuses),

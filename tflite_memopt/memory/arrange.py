@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from ..errors import InfeasibleError
 from ..graph.search_limit import SearchLimit
@@ -108,17 +107,23 @@ def _best_in_force(
     """
     best = plan, offsets_to_write(model, layout, plan.offsets)
     least = head_in_force(layout, best[1])
-    turns = (SearchLimit(limit.time_limit, limit.seed + turn, limit.work) for turn in range(_OTHER_PLANS))
-    others = chain(
-        (solve_together(layout.problem, layout.groups, IN_TURNS, turn) for turn in turns),
-        (solve_together(_alive_as_for_tflm(layout), layout.groups, planner, each) for each in (limit,)),
-    )
-    while least > plan.arena_bytes and (other := next(others, None)) is not None:
+    if least <= plan.arena_bytes:
+        return best
+    for other in _other_plans(layout, planner, limit):
         offsets = offsets_to_write(model, layout, other.offsets)
         head = head_in_force(layout, offsets)
         if head < least:
             best, least = (other, offsets), head
+        if least <= plan.arena_bytes:
+            break
     return _with_bound_of(plan, best[0]), best[1]
+
+
+def _other_plans(layout: MemoryLayout, planner: str, limit: SearchLimit) -> Iterator[Plan]:
+    for turn in range(_OTHER_PLANS):
+        other = SearchLimit(limit.time_limit, limit.seed + turn, limit.work)
+        yield solve_together(layout.problem, layout.groups, IN_TURNS, other)
+    yield solve_together(_alive_as_for_tflm(layout), layout.groups, planner, limit)
 
 
 def _with_bound_of(plan: Plan, other: Plan) -> Plan:

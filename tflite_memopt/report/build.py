@@ -78,7 +78,8 @@ def build_report(
     before = replace(original.memory, tflm=proof.tflm_before)
     after = replace(placement.memory, tflm=proof.tflm_after)
     fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
-    bounds = bounds_of(model, placement.layout, _bound_of_any_order(arrangement))
+    any_order = _bound_of_any_order(arrangement)
+    bounds = bounds_of(model, placement.layout, any_order)
     report = Report(
         version=__version__,
         model=original.name,
@@ -92,7 +93,7 @@ def build_report(
         after=after,
         bounds=replace(bounds, plan=max(bounds.plan, placement.plan.lower_bound)),
         interface={"before": original.interface, "after": interface_of(model)},
-        schedule=_order_use(arrangement),
+        schedule=_order_use(arrangement, any_order),
         plan=_plan_use(placement),
         rewrites=outcome.rewrites,
         refused=outcome.refused,
@@ -154,10 +155,12 @@ def _bound_of_any_order(arrangement: Arrangement) -> int:
     return head_lower_bound(arrangement.problem, arrangement.schedule.lower_bound)
 
 
-def _order_use(arrangement: Arrangement) -> SearchUse:
-    """What is said of the search for the order; the order in force need not be the one that it found."""
+def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
+    """What is said of the search for the order; the order in force need not be the one that it found.
+
+    ``bound``: bytes of the head that no plan of any order goes below.
+    """
     schedule, placement = arrangement.schedule, arrangement.placement
-    bound = _bound_of_any_order(arrangement)
     # A plan of the order may need less than its peak, where it saves what no scheduler counts.
     reached = min(peak_of(arrangement.problem, placement.order), placement.memory.arena_bytes)
     gap = max(0, reached - bound)

@@ -15,7 +15,8 @@ from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
-from ..memory.cost import Cost, cost_of
+from ..memory.arrange import Arrangement, arrange
+from ..memory.cost import Cost, cost_in
 from ..memory.work import model_work
 from ..options import Options
 from .driver import Driver
@@ -31,8 +32,8 @@ def after_stripes(
     options: Options,
     most_macs: int,
     most_work: int,
-) -> tuple[Model, RewriteUse, Cost] | None:
-    """A copy of a model in stripes with these rules applied, and what it costs; None where that is no less.
+) -> tuple[Model, RewriteUse, Arrangement] | None:
+    """A copy of a model in stripes with these rules applied, and how it is arranged; None where it costs no less.
 
     ``cost``: what it costs as it is; ``most_macs``: the most multiply-accumulates that it may have; ``most_work``:
     instructions, as estimated.
@@ -45,9 +46,10 @@ def after_stripes(
         return None
     drop_dead_tensors(made)
     share_constants(made)
-    then = cost_of(made, profile, options, options.time_limit)
+    arrangement = arrange(made, profile, options)
+    then = cost_in(arrangement.placement.memory, options)
     if not then < cost:
         return None
     names = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
     operators = tuple(each.operator for each in driver.applied)
-    return made, RewriteUse(names, operators, "exact", cost.need - then.need), then
+    return made, RewriteUse(names, operators, "exact", cost.need - then.need), arrangement

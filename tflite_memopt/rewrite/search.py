@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from ..graph.clock import deadline_in
 from ..graph.interrupted_search import InterruptedSearch
+from ..graph.side_by_side import side_by_side
 from ..ir.change import OUT_OF_TIME, Exactness, Refusal
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
@@ -50,6 +51,10 @@ Sites = frozenset[Site]
 
 CostOf = Callable[[Model], Cost]
 _EXACT: tuple[Exactness, ...] = ("exact",)
+_LEAST_WORK = 400
+"""Operators of all models whose costs are worked out at once: with fewer, processes take longer than they save."""
+_AHEAD = 8
+"""Windows whose costs are worked out at once."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +76,13 @@ class SiteLimit:
     """How many costs a search may ask for, and the seconds of wall time after which it stops whatever is left.
 
     ``below``: a need in bytes. Where all sites together leave a head that is too large for it, nothing more is tried.
+    ``jobs``: processes that work out costs side by side.
     """
 
     costs: int
     seconds: float
     below: int | None = None
+    jobs: int = 1
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,8 @@ class _SiteSearch:
         self._start_from, self._model, self._cost_of, self._limit = start, start.model, cost_of, limit
         self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
+        # What other processes have worked out: it counts once it is asked for.
+        self._ahead: dict[Sites, Cost] = {}
         self._names = start.names
 
     def run(self) -> TakenApart:
@@ -208,15 +217,28 @@ class _SiteSearch:
 
     def _cost(self, sites: Sites) -> Cost:
         if sites not in self._costs:
-            self._costs[sites] = self._cost_of(self._start_from.taken_apart(sites)[0])
+            known = self._ahead.pop(sites) if sites in self._ahead else None
+            self._costs[sites] = known or self._worked_out(sites)
         return self._costs[sites]
+
+    def _worked_out(self, sites: Sites) -> Cost:
+        return self._cost_of(self._start_from.taken_apart(sites)[0])
+
+    def _look_ahead(self, wanted: Iterable[Sites]) -> None:
+        """Let several processes work out costs that are likely to be asked for next."""
+        new = [each for each in dict.fromkeys(wanted) if each not in self._costs and each not in self._ahead]
+        if self._limit.jobs > 1 and len(new) * len(self._model.main.operators) >= _LEAST_WORK:
+            self._ahead |= zip(new, side_by_side(self._worked_out, new, self._limit.jobs), strict=True)
 
     def _start(self, every: Sequence[Sites]) -> Sites:
         none: Sites = frozenset()
+        self._look_ahead((none, *every))
         best = min((none, *every), key=self._cost)
         if best or self._is_hopeless(every):
             return best
-        for site in sorted(frozenset().union(*every)):
+        alone = sorted(frozenset().union(*every))
+        self._look_ahead(frozenset({site}) for site in alone[: self._limit.costs - len(self._costs)])
+        for site in alone:
             if self._may_go_on() and self._cost(frozenset({site})).head <= self._cost(none).head:
                 best = _with(best, site)
         return min((none, best), key=self._cost) if self._may_go_on() else none
@@ -245,9 +267,14 @@ class _SiteSearch:
         before = None
         while best != before and self._may_go_on():
             before = best
-            for window in _windows(candidates):
+            windows = list(_windows(candidates))
+            for at, window in enumerate(windows):
                 if self._may_go_on():
-                    best = min((best, _toggle(best, window)), key=self._cost)
+                    other = _toggle(best, window)
+                    if other not in self._costs and other not in self._ahead:
+                        # As long as none is better, these come next.
+                        self._look_ahead(_toggle(best, each) for each in windows[at : at + _AHEAD])
+                    best = min((best, other), key=self._cost)
         return best
 
     def _use(self, site: Site, best: Sites, cost: Cost) -> SiteUse:

@@ -58,7 +58,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
         SPLITS,
         allowed(options),
         lambda each: estimate_of(each, profile, options),
-        SiteLimit(_COSTS, options.time_limit),
+        SiteLimit(_COSTS, options.time_limit, jobs=options.jobs),
         pinned(options),
     )
 

@@ -7,11 +7,13 @@ from .rules.adjoint_matmul import ADJOINT_MATMUL
 from .rules.consecutive_reshapes import CONSECUTIVE_RESHAPES
 from .rules.constant_folding import CONSTANT_FOLDING
 from .rules.dead_operators import DEAD_OPERATORS
+from .rules.dense_pixels import DENSE_PIXELS
 from .rules.flattened_input import FLATTENED_INPUT
 from .rules.folded_bias import FOLDED_BIAS
 from .rules.folded_shapes import FOLDED_SHAPES
 from .rules.identity import IDENTITY
 from .rules.joined_padding import JOINED_PADDING
+from .rules.lean_reshape import LEAN_RESHAPE
 from .rules.legal_concatenation import LEGAL_CONCATENATION
 from .rules.nested_concatenation import NESTED_CONCATENATION
 from .rules.partial_convolution import PARTIAL_CONVOLUTION, PARTIAL_TRANSPOSED_CONVOLUTION
@@ -59,7 +61,8 @@ SPLITS: tuple[AnyRule, ...] = (
 AFTER_STRIPES: tuple[tuple[AnyRule, ...], ...] = (
     (SKIPPING_CONVOLUTION,),
     (JOINED_PADDING,),
-    (FLATTENED_INPUT, PLAIN_SLICE, REDUCED_RESHAPE),
+    (FLATTENED_INPUT, LEAN_RESHAPE, PLAIN_SLICE, REDUCED_RESHAPE),
+    (DENSE_PIXELS,),
 )
 """For the model in stripes: rules that take operators out at the price of products; that make copies views; that leave
 less in the tail. Each group is tried on what the one before has made, and kept where that needs less."""

@@ -13,8 +13,8 @@ from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import Changed
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import arrange
-from ..memory.cost import Cost, cost_of, estimate_of
+from ..memory.arrange import Arrangement, arrange
+from ..memory.cost import Cost, cost_in, estimate_of
 from ..memory.every_library import placement_for_every_library
 from ..memory.libraries import LibraryNeed
 from ..memory.work import model_work
@@ -30,11 +30,21 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class _Striped:
-    """A rewritten model, the same in stripes, and what that costs."""
+    """A rewritten model, the same in stripes, how that is arranged, and what it costs."""
 
     rewritten: Changed
     cascaded: Changed
+    arrangement: Arrangement
     cost: Cost
+
+
+@dataclass(frozen=True)
+class TilesFound:
+    """What a search ended with. ``arrangement``: of the model in stripes; None where nothing was arranged."""
+
+    rewritten: Changed
+    cascaded: Changed
+    arrangement: Arrangement | None = None
 
 
 @dataclass(frozen=True)
@@ -52,36 +62,43 @@ class TileSearch:
     most: Callable[[int, int], tuple[int, int]]
     progress: Callable[[str], None]
 
-    def run(self, rewritten: Changed, cascaded: Changed) -> tuple[Changed, Changed]:
+    def run(self, rewritten: Changed, cascaded: Changed) -> TilesFound:
         """The same two, or both with channels in tiles where that lowers the cost of the model in stripes.
 
         Raises InterruptedSearch at Ctrl-C.
         """
         if not self.options.rewrite:
-            return rewritten, cascaded
-        best = _Striped(rewritten, cascaded, self._cost(cascaded.model))
+            return TilesFound(rewritten, cascaded)
+        best = self._arranged(rewritten, cascaded)
         try:
             for _ in range(_ROUNDS):
                 found = self._with_more_tiles(best)
                 if found is None:
                     break
                 best = found
-            return best.rewritten, self._with_fewer_operators(best)
+            best = self._with_fewer_operators(best)
+            return TilesFound(best.rewritten, best.cascaded, best.arrangement)
         except KeyboardInterrupt as stopped:
-            raise InterruptedSearch(lambda: (best.rewritten, best.cascaded)) from stopped
+            raise InterruptedSearch(lambda: TilesFound(best.rewritten, best.cascaded)) from stopped
 
-    def _cost(self, model: Model) -> Cost:
-        return cost_of(model, self.profile, self.options, self.options.time_limit)
+    def _arranged(self, rewritten: Changed, cascaded: Changed) -> _Striped:
+        """The two, with the planner's word on the model in stripes."""
+        found = arrange(cascaded.model, self.profile, self.options)
+        return _Striped(rewritten, cascaded, found, cost_in(found.placement.memory, self.options))
 
-    def _with_fewer_operators(self, best: _Striped) -> Changed:
+    def _with_fewer_operators(self, best: _Striped) -> _Striped:
         """The model in stripes, with what the rules for it save, within the limits on computation."""
-        options, profile, cascaded, cost = self.options, self.profile, best.cascaded, best.cost
+        options, profile = self.options, self.profile
         most = self.most(model_macs(best.rewritten.model), model_work(best.rewritten.model, profile.prices))
         for rules in AFTER_STRIPES:
-            found = after_stripes(cascaded.model, cost, rules, profile, options, *most)
-            if found is not None and self._fits_every_library(found[0]):
-                cascaded, cost = replace(cascaded, model=found[0], uses=(*cascaded.uses, found[1])), found[2]
-        return cascaded
+            found = after_stripes(best.cascaded.model, best.cost, rules, profile, options, *most)
+            if found is None:
+                continue
+            model, use, arrangement = found
+            if self._fits_every_library(model, arrangement):
+                cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
+                best = _Striped(best.rewritten, cascaded, arrangement, cost_in(arrangement.placement.memory, options))
+        return best
 
     def _with_more_tiles(self, best: _Striped) -> _Striped | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
@@ -103,20 +120,19 @@ class TileSearch:
             least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
             if not found.sites or least.need >= best.cost.need:
                 return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
-            other = self.cascade(found.model, profile, options, self.progress, best.cost.need)
-            cost = self._cost(other.model)
-            if not cost < best.cost:
+            cascaded = self.cascade(found.model, profile, options, self.progress, best.cost.need)
+            other = self._arranged(rewritten, cascaded)
+            if not other.cost < best.cost:
                 return None
-            if self._fits_every_library(other.model):
+            if self._fits_every_library(cascaded.model, other.arrangement):
                 # What one of several saves is not measured.
-                saved = best.cost.need - cost.need if len(found.sites) == 1 else 0
+                saved = best.cost.need - other.cost.need if len(found.sites) == 1 else 0
                 uses = (replace(site_use(site), saved_bytes=saved) for site in found.sites)
-                return _Striped(replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)), other, cost)
+                return replace(other, rewritten=replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)))
         return None
 
-    def _fits_every_library(self, model: Model) -> bool:
+    def _fits_every_library(self, model: Model, found: Arrangement) -> bool:
         """Whether there is a place for all tensors that makes no library need more than ``before``."""
         if self.before is None:
             return True
-        found = arrange(model, self.profile, self.options)
         return placement_for_every_library(model, found, self.before, self.profile, self.options) is not None

@@ -53,7 +53,7 @@ def find_tiles(
         return _cost_around(focus, known, each, profile, options)
 
     known = {label(operator) for operator in model.main.operators}
-    limit = SiteLimit(_COSTS if names else 0, options.time_limit, below)
+    limit = SiteLimit(_COSTS if names else 0, options.time_limit, below, options.jobs)
     return search_tiles(replace(start, names=names), cost, limit)
 
 

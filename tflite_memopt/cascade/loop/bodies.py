@@ -16,7 +16,10 @@ from ..stripes import Stripe
 from .clamped import Clamped
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
-from .turn_graph import LoopSubgraphs, TurnGraph, last_part
+from .turn_graph import NHWC, LoopSubgraphs, TurnGraph, last_part
+
+_ALL = (-1,) * NHWC
+"""Sizes of a slice that takes all that is left: one constant for all that is kept, whatever its shape."""
 
 
 def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
@@ -95,7 +98,9 @@ class _RollingBody:
             whole, rows = held
             end = window.needed.end
             last = Rows(end - window.kept.count, end)
-            self._kept_next[tensor] = rows_of(self._turn.edit, whole, rows, last, f"{last_part(tensor)}/turn/kept")
+            name = f"{last_part(tensor)}/turn/kept"
+            size = _ALL if last.end == rows.end else None
+            self._kept_next[tensor] = rows_of(self._turn.edit, whole, rows, last, name, size)
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every turn reads elsewhere, cut out where they are needed first."""

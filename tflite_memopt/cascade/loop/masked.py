@@ -79,8 +79,7 @@ def masked(region: Region, rows: int) -> Masked | str:
     low = _lower_than_a_turn(region, turn)
     if low is not None:
         return f"'{low.name}' has fewer rows than a turn reads or makes"
-    ahead = max((-(-window.needed.end // (rows * strides[t])) for t, window in turn.windows.items()), default=1)
-    early = max(0, ahead - 1)
+    early = _early(turn, rows, strides)
     count = height // rows + early
     reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
     masks = {}
@@ -99,6 +98,22 @@ def masked(region: Region, rows: int) -> Masked | str:
     writes = tuple(max(0, (t - early) * rows) for t in range(count))
     steps = {tensor: rows * stride for tensor, stride in strides.items()}
     return Masked(rows, turn, reads, writes, masks, wide, read_wide, steps, -early)
+
+
+def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
+    """Turns before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
+
+    Rows that a PAD puts above the image need no turn, since what is kept starts as padding: a causal convolution, whose
+    padding is all above, is not ahead.
+    """
+    above = {
+        operator.outputs[0]: job.computed.start - job.read.start
+        for operator, job in turn.jobs.items()
+        if operator.name == "PAD"
+    }
+    ends = ((tensor, window.needed.end - above.get(tensor, 0)) for tensor, window in turn.windows.items())
+    ahead = max((-(-end // (rows * strides[tensor])) for tensor, end in ends), default=1)
+    return max(0, ahead - 1)
 
 
 def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:

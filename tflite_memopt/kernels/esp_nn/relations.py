@@ -37,10 +37,10 @@ _WINDOWS = frozenset({"AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_PO
 
 
 def relations(operator: Operator, chip: Chip) -> tuple[KernelReuse, ...]:
-    """The reference rules, but for what was not probed: vector code, groups, 4-bit filters, several batches."""
+    """The reference rules, but for what was not probed: vector code, dense layers, groups, int4, batches."""
     if chip != "generic" and operator.name in REPLACED | _REPLACED_ELSEWHERE:
         return ()
-    if operator.name in _WINDOWS and not _was_probed(operator):
+    if operator.name == "FULLY_CONNECTED" or (operator.name in _WINDOWS and not _was_probed(operator)):
         return ()
     return reference_relations(operator)
 

@@ -16,6 +16,9 @@ from ...ir.model import Operator, Tensor
 _UNSUPPORTED = ("ellipsisMask", "newAxisMask", "offset")
 """Fields of StridedSliceOptions that TFLM ignores (strided_slice_common.cc): no rule should build on them."""
 
+RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
+"""Operators that give a tensor another shape and move no element."""
+
 
 @dataclass(frozen=True)
 class Box:

@@ -9,7 +9,7 @@ order while they read its window again for each:
     distance = max over p of end(p) - need(p)
 
 Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/kernels/internal/reference/conv.h, depthwiseconv_float.h,
-pooling.h, integer_ops/conv.h, integer_ops/depthwise_conv.h, integer_ops/pooling.h; padding as in
+pooling.h, fully_connected.h, and those four of integer_ops; padding as in
 tensorflow/lite/kernels/padding.h.
 """
 
@@ -55,7 +55,10 @@ class _KernelAxis:
 
 
 def window_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
-    """CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D, MAX_POOL_2D. Filter and bias must be constants."""
+    """CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D, MAX_POOL_2D, and FULLY_CONNECTED of every pixel by itself.
+
+    Filter and bias must be constants.
+    """
     found = _axes(operator)
     if found is None:
         return ()
@@ -86,7 +89,11 @@ def _axes(operator: Operator) -> tuple[Tensor, Tensor, _KernelAxis, _KernelAxis]
         return None
     if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
         return None
-    if operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+    if operator.name == "FULLY_CONNECTED":
+        if source.shape[:3] != output.shape[:3]:
+            return None
+        taps = 1, 1
+    elif operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         filters = operator.inputs[1]
         if filters is None or len(filters.shape) != 4:
             return None

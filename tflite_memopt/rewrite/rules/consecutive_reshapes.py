@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
+from ...kernels.relations.shapes import RESHAPES
 from ..copies import source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule
@@ -39,7 +40,7 @@ def _rewrite(found: ReshapedTwice, edit: Editor) -> None:
 
 CONSECUTIVE_RESHAPES = Rule(
     "consecutive_reshapes",
-    Pattern("second", ("RESHAPE",), {0: Pattern("first", ("EXPAND_DIMS", "RESHAPE", "SQUEEZE"))}),
+    Pattern("second", ("RESHAPE",), {0: Pattern("first", RESHAPES)}),
     _check,
     _rewrite,
 )

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
+from ...kernels.relations.shapes import RESHAPES
 from ..copies import source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule
-
-_RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def _rewrite(found: FlattenedInput, edit: Editor) -> None:
 
 FLATTENED_INPUT = Rule(
     "flattened_input",
-    Pattern("dense", ("FULLY_CONNECTED",), {0: Pattern("reshape", _RESHAPES)}),
+    Pattern("dense", ("FULLY_CONNECTED",), {0: Pattern("reshape", RESHAPES)}),
     _check,
     _rewrite,
 )

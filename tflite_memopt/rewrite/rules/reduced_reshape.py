@@ -18,12 +18,11 @@ import numpy as np
 from ...ir.constants import integers
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
-from ...kernels.relations.shapes import axis_of, operands
+from ...kernels.relations.shapes import RESHAPES, axis_of, operands
 from ..copies import source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
-_RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _MOST_DIMENSIONS = 4
 """Of an input that TFLM reduces."""
@@ -86,7 +85,7 @@ def _rewrite(found: ReducedReshape, edit: Editor) -> None:
 
 REDUCED_RESHAPE = Rule(
     "reduced_reshape",
-    Pattern("reduction", _REDUCTIONS, {0: Pattern("reshape", _RESHAPES)}),
+    Pattern("reduction", _REDUCTIONS, {0: Pattern("reshape", RESHAPES)}),
     _check,
     _rewrite,
 )

@@ -21,6 +21,7 @@ from ...ir.channels import is_per_channel
 from ...ir.constants import integers
 from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
+from ...kernels.relations.shapes import RESHAPES
 from ..channelwise import (
     ChannelReader,
     ChannelSplit,
@@ -49,7 +50,6 @@ _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _RESIZES = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
 _REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
-_RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _SLICES = ("SLICE", "STRIDED_SLICE")
 
 _SPLIT_TYPES = (DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32)
@@ -248,7 +248,7 @@ _TABLE = (
     _Row("split_elementwise", _UNARY | _WITH_OPERANDS, _elementwise, at_any_input=True),
     _Row("split_pad", _PADS, _pad),
     _Row("split_spatial", (*_RESIZES, *_REDUCTIONS), _resize_or_reduction),
-    _Row("split_reshape", _RESHAPES, _reshape),
+    _Row("split_reshape", RESHAPES, _reshape),
     _Row("split_slice", _SLICES, _slice),
 )
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from ...ir.editor import Editor
 from ...ir.model import Tensor
+from ...kernels.relations.shapes import RESHAPES
 from ..copies import source_of
 from ..pattern import Match, Pattern
 from ..rule import Rule
-
-_RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 
 
 @dataclass(frozen=True)
@@ -46,5 +45,5 @@ def _rewrite(found: UndoneReshape, edit: Editor) -> None:
 
 
 UNDONE_RESHAPES = Rule(
-    "undone_reshapes", Pattern("second", _RESHAPES, {0: Pattern("first", _RESHAPES)}), _check, _rewrite
+    "undone_reshapes", Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}), _check, _rewrite
 )

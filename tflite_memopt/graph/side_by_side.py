@@ -1,0 +1,129 @@
+"""One function of many items, worked out by several processes: the answers of one process, in the same order."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+_MOST = 4
+"""Processes at most, where nobody says how many: each takes memory, and what can be divided ends soon."""
+
+
+def usable_cores() -> int:
+    """How many processes may run at a time on this machine, at most four."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    return min(_MOST, cores)
+
+
+def side_by_side(function: Callable[[Item], Found], items: Sequence[Item], jobs: int) -> list[Found]:
+    """``[function(item) for item in items]``, by up to ``jobs`` processes.
+
+    They are copies of this one, so that nothing has to travel to them; what the function changes in them is lost, and
+    its answers must pickle. What has no answer is worked out by this process: where a process has died, where the
+    function has raised an exception, where the system gives no process. So the answers never depend on them.
+    """
+    found: dict[int, Found] = {}
+    if min(jobs, len(items)) > 1 and _can_fork():
+        with _processes(function, items, min(jobs, len(items))) as idle:
+            _hand_out(found, len(items), idle)
+    return [found[at] if at in found else function(item) for at, item in enumerate(items)]
+
+
+def _can_fork() -> bool:
+    """Other systems than Linux have no fork, or one that their libraries do not survive."""
+    return sys.platform == "linux" and not multiprocessing.current_process().daemon
+
+
+def _hand_out(found: dict[int, Any], items: int, idle: list[Connection]) -> None:
+    """Give each process one item after the other, until all have an answer or no process is left."""
+    waiting = iter(range(items))
+    busy = [process for process in idle if _is_given(process, waiting)]
+    while busy:
+        for process in wait(busy):
+            assert isinstance(process, Connection)
+            try:
+                at, has_answer, answer = process.recv()
+            except (EOFError, OSError):  # it has died
+                busy.remove(process)
+                continue
+            if has_answer:
+                found[at] = answer
+            if not _is_given(process, waiting):
+                busy.remove(process)
+
+
+def _is_given(process: Connection, waiting: Iterator[int]) -> bool:
+    """Whether there is an item left for it."""
+    at = next(waiting, None)
+    if at is None:
+        return False
+    with suppress(OSError):  # that it has died is seen when its answer is read
+        process.send(at)
+    return True
+
+
+@contextmanager
+def _processes(function: Callable[[Item], Found], items: Sequence[Item], count: int) -> Iterator[list[Connection]]:
+    """What to talk to them by; all are gone at the end, whatever happens."""
+    context = multiprocessing.get_context("fork")
+    started: list[ForkProcess] = []
+    ends: list[Connection] = []
+    try:
+        with _deaf_to_interruptions(), suppress(OSError), warnings.catch_warnings():
+            # Newer Pythons warn of threads: what other threads hold, such as a console, is not touched in there.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for _ in range(count):
+                own, other = context.Pipe()
+                ends.append(own)
+                process = context.Process(target=_answer, args=(function, items, other, tuple(ends)), daemon=True)
+                process.start()
+                other.close()
+                started.append(process)
+        yield ends[: len(started)]
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.join()
+            process.close()
+        for end in ends:
+            end.close()
+
+
+@contextmanager
+def _deaf_to_interruptions() -> Iterator[None]:
+    """A terminal sends Ctrl-C to all processes: what starts in here does not hear it, and this one does afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _answer(
+    function: Callable[[Item], Found], items: Sequence[Item], asked: Connection, others: Sequence[Connection]
+) -> None:
+    """In a process of its own: one item after the other, until this process is ended, or the one that asks is gone."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    gc.disable()  # it would touch, and so copy, all memory that is shared; the process is a short one
+    for each in others:
+        each.close()  # else nobody would see that the process at that end is gone
+    with suppress(EOFError, OSError):
+        while True:
+            at = asked.recv()
+            try:
+                answer: tuple[int, bool, Any] = (at, True, function(items[at]))
+            except Exception:
+                answer = (at, False, None)  # whoever asks works it out anew, and sees the exception
+            asked.send(answer)
