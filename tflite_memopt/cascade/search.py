@@ -104,7 +104,7 @@ class _Cascading:
             found = self._streamed(best[0].judge.cost(best[1]))
         if found is not None and (best == (self._own, ()) or not streamed_first):
             return found
-        if not any(each.has_options for each in searches):
+        if best[0] is not self._phased and not any(each.has_options for each in searches):
             return self._uncut((self._no_region(),))
         search, chosen = best
         refused = (*self._summary(searches, search, chosen), *_refusals(search, chosen))
