@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from .cascade.rounds import limits_at
 from .cascade.search import cascade
+from .equivalence.beside import looking_beside
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
@@ -87,17 +88,19 @@ def optimize(
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
+    interruption, stages = Interruption(options.keep_best, progress), stages or Stages(rewrite, cascade, True)
+    run = _Setting(data, profile, stages, clock, progress, interruption, None, [])
+    looked_at, early = _looked_at_beside(run, options) if _may_look_beside(options) else (None, None)
     with clock.stage("inspect"):
-        looked_at = inspect(data, options, progress)
+        looked_at = looked_at or inspect(data, options, progress)
         shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
         if shaped_file.wrong:
-            original = facts_of(shaped_file.model, name, len(data), profile)
+            original, early = facts_of(shaped_file.model, name, len(data), profile), None
 
     is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
     before = original.libraries if is_right else None
-    interruption, stages = Interruption(options.keep_best, progress), stages or Stages(rewrite, cascade, True)
-    run = _Setting(shaped_file.data, profile, stages, clock, progress, interruption, looked_at, [])
-    shaped, written, proof = _best_proved(run, options, before)
+    run = replace(run, data=shaped_file.data, looked_at=looked_at)
+    shaped, written, proof = _best_proved(run, options, before, early)
 
     inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
@@ -114,17 +117,44 @@ def _npu_note(options: Options) -> str:
     return f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unproved}"
 
 
+def _may_look_beside(options: Options) -> bool:
+    """Whether the original is looked at while the search goes on; a runner of the user's comes first."""
+    return options.verify and options.jobs > 1 and options.runner is None
+
+
+def _looked_at_beside(run: _Setting, options: Options) -> tuple[Original, _StripedModel | None]:
+    """What the look at the original finds, and the model in stripes, if the shapes in its file are right.
+
+    Raises what the look raises, as soon as the search says how far it is. What the search raises may be the fault of
+    wrong shapes, which are not known yet: it is left to the search that follows.
+    """
+    with looking_beside(run.data, options) as look:
+
+        def say(message: str) -> None:
+            look.check()
+            run.progress(message)
+
+        try:
+            early = _stripe(replace(run, progress=say), options)
+        except Exception:
+            early = None
+        with run.clock.stage("inspect"):
+            return look.found(), early
+
+
 def _best_proved(
-    run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None
+    run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: _StripedModel | None
 ) -> tuple[_Shaped, bytes, Proof]:
     """The first result that is proved equal and makes no library need more, with one step after another left out.
 
-    ``before`` is what each library needs for the original, None if it runs wrongly.
+    ``before`` is what each library needs for the original, None if it runs wrongly. ``early``: the model in stripes, by
+    all steps, where that is known.
     """
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
-        shaped = _shape(run, attempt, before)
+        striped = early if early is not None and attempt is options else _stripe(run, attempt)
+        shaped = _shape(run, striped, before)
         if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
             continue
         try:
@@ -181,8 +211,18 @@ class _Shaped:
     is_no_worse: bool
 
 
-def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> _Shaped:
-    """Rewrite, cascade and arrange; ``before`` is what each library needs for the original, None if it runs wrongly."""
+@dataclass(frozen=True)
+class _StripedModel:
+    """The model rewritten, as a file too, and in stripes. ``options``: for what comes after, as for :func:`_shape`."""
+
+    rewritten: Changed
+    unplanned: bytes
+    cascaded: Changed
+    options: Options
+
+
+def _stripe(run: _Setting, options: Options) -> _StripedModel:
+    """Rewrite and cascade."""
     clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
 
     with clock.stage("rewrite"):
@@ -197,6 +237,15 @@ def _shape(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | 
         cascaded, options = interruption.during(
             "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
         )
+    return _StripedModel(rewritten, unplanned, cascaded, options)
+
+
+def _shape(run: _Setting, striped: _StripedModel, before: Mapping[str, LibraryNeed] | None) -> _Shaped:
+    """Tiles, order and plan; ``before`` is what each library needs for the original, None if it runs wrongly."""
+    clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
+    rewritten, cascaded, options, unplanned = striped.rewritten, striped.cascaded, striped.options, striped.unplanned
+
+    with clock.stage("cascade"):
         tiles, searched = TilesFound(rewritten, cascaded), options
         if run.stages.has_tiles:
             tiles, options = interruption.during(

@@ -21,6 +21,7 @@ from .shared import (
     FORCE,
     INPUTS,
     IO_TYPES,
+    JOBS,
     JSON,
     KERNELS,
     OBJECTIVE,
@@ -126,6 +127,7 @@ _AS_IS = "as_is"
     "smallest price in computation; when it does not fit, the file is written all the same and the exit code is 3.",
 )
 @EFFORT
+@JOBS
 @TIME_LIMIT
 @click.option(
     "--all-kernels",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..graph.side_by_side import usable_cores
 from ..kernels.profiles import PROFILES
 from ..kernels.targets import TARGETS
 from ..options import EFFORTS, IO, OBJECTIVES
@@ -112,6 +113,14 @@ EFFORT = click.option(
     show_default=True,
     help="How many ways of cutting the model into stripes are tried, and how much work the final plan may take. It "
     "counts work: every machine finds the same.",
+)
+JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=usable_cores,
+    metavar="N",
+    help="Processes that share the search. The result is the same with any number. [default: as many as there are "
+    "cores, at most 4]",
 )
 INPUTS = click.option(
     "--inputs",

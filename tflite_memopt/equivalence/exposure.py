@@ -14,6 +14,7 @@ from ..graph.alignment import aligned
 from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
+from ..ir.copying import copy_model
 from ..ir.editor import Editor
 from ..ir.head import in_head
 from ..ir.model import Model
@@ -47,14 +48,15 @@ class Exposure:
 
 def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
     """The model without a plan, and with its tensors as outputs, at most ``most_bytes`` of them or one at a time."""
-    return [_exposed(read_model(data), chosen) for chosen in _groups(read_model(data), most_bytes)]
+    model = read_model(data)
+    return [_exposed(copy_model(model), chosen) for chosen in _groups(model, most_bytes)]
 
 
 def logged(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
     """The model with the tensors of its loops' bodies as outputs; empty where there is none to show."""
     model = read_model(data)
     groups = _grouped(log_bytes(model).items(), most_bytes)
-    return [_exposed(read_model(data), chosen) for chosen in groups if chosen]
+    return [_exposed(copy_model(model), chosen) for chosen in groups if chosen]
 
 
 def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
@@ -62,8 +64,8 @@ def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Expo
 
     ``head``: bytes of TFLM's head without them.
     """
-    groups = _groups(read_model(data), most_bytes)
-    return [_snapshot(read_model(data), chosen, aligned(head)) for chosen in groups]
+    model = read_model(data)
+    return [_snapshot(copy_model(model), chosen, aligned(head)) for chosen in _groups(model, most_bytes)]
 
 
 def _groups(model: Model, most_bytes: int) -> Iterator[list[int]]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from .external_runner import RUNNER, ExternalRunner
 from .limits import ProcessLimits
-from .runner import Interpreter, ModelRunner
+from .runner import GivenUpError, Interpreter, ModelRunner
 
 
 class Interpreters:
@@ -18,7 +18,7 @@ class Interpreters:
     """
 
     def __init__(self, limits: ProcessLimits, runner: str | os.PathLike[str] | None = None) -> None:
-        self._limits = limits
+        self._limits, self._is_closed = limits, False
         self._running: dict[str, ModelRunner] = {}
         if runner is not None:
             self._running[RUNNER] = ExternalRunner(runner, limits.seconds)
@@ -26,11 +26,15 @@ class Interpreters:
     def __getitem__(self, runtime: str) -> ModelRunner:
         if runtime not in self._running:
             self._running[runtime] = Interpreter(runtime, self._limits)
+        if self._is_closed:  # by another thread
+            self._running[runtime].close()
+            raise GivenUpError
         return self._running[runtime]
 
     def close(self) -> None:
-        """End all processes."""
-        for each in self._running.values():
+        """End all processes, and give no more: any thread may call it. Who runs a model then sees a GivenUpError."""
+        self._is_closed = True
+        for each in list(self._running.values()):
             each.close()
 
 

@@ -56,8 +56,13 @@ def inspect(data: bytes, options: Options, progress: Progress) -> Original | Non
     if not options.verify:
         return None
     progress(f"looking at the original on {', '.join(_asked(options))}")
-    with _open(options) as interpreters:
-        found = look_at(data, read_model(data), options, interpreters)
+    with open_for(options) as interpreters:
+        return inspect_on(interpreters, data, options)
+
+
+def inspect_on(interpreters: Interpreters, data: bytes, options: Options) -> Original:
+    """As :func:`inspect`, with interpreters that are there."""
+    found = look_at(data, read_model(data), options, interpreters)
     runner, tflm = (found.grounds.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.trace is None and tflm is not None and tflm.trace is not None:
         raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
@@ -81,7 +86,7 @@ def prove(subject: Subject, options: Options, progress: Progress, original: Orig
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
         return Proof({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
-    with _open(options) as interpreters:
+    with open_for(options) as interpreters:
         original = original or look_at(subject.original, read_model(subject.original), options, interpreters)
         optimised = read_model(subject.optimised)
         interface = interface_between(original.model, optimised)
@@ -109,7 +114,7 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     for model in models:
         check_model(model)
     _check_same_interface(models[0].main, models[1].main)
-    with _open(options) as interpreters:
+    with open_for(options) as interpreters:
         progress(f"looking at the first model on {', '.join(_asked(options))}")
         original = look_at(first, models[0], options, interpreters)
         claim = _claim(Subject(first, second, second), original, models[1], SAME, options)
@@ -121,7 +126,8 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     return {FILE: in_file, **{runtime: each.verdict for runtime, each in judgements.items()}}
 
 
-def _open(options: Options) -> AbstractContextManager[Interpreters]:
+def open_for(options: Options) -> AbstractContextManager[Interpreters]:
+    """The interpreters that the options ask for, for as long as it is entered."""
     return open_interpreters(options.runtimes, _limits(options), options.runner)
 
 

@@ -43,6 +43,10 @@ class Run:
         return self.error is None and self.missing is None
 
 
+class GivenUpError(Exception):
+    """Nobody waits for the run any more."""
+
+
 class ModelRunner(Protocol):
     """What runs models, one after the other."""
 
@@ -60,21 +64,26 @@ class Interpreter:
     """
 
     def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
-        self.runtime, self._limits = runtime, limits
+        self.runtime, self._limits, self._is_closed = runtime, limits, False
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._process = self._start()
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, be it in a run."""
+        self._is_closed = True
         self._end()
         self._log.close()
 
     def run(self, job: RunJob) -> Run:
-        """Run one model; never raises for what the model does to the interpreter."""
+        """Run one model; never raises for what the model does to the interpreter. Raises GivenUpError once closed."""
+        if self._is_closed:
+            raise GivenUpError
         if self._process.poll() is not None:
             self._process = self._start()
         with self._watch() as expired:
             answer = self._exchange(job)
+        if self._is_closed:
+            raise GivenUpError
         if answer is None:
             return Run(error=self._last_words(expired.is_set()))
         head, arrays = answer

@@ -1,0 +1,80 @@
+"""Several processes give the answers of one, whatever becomes of them, and none is left."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from multiprocessing.context import ForkProcess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflite_memopt.graph.side_by_side import side_by_side, usable_cores
+
+ITEMS = list(range(20))
+
+
+def squares(jobs: int) -> list[int]:
+    return side_by_side(lambda n: n * n, ITEMS, jobs)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 50])
+def test_answers_come_in_order(jobs: int) -> None:
+    assert squares(jobs) == [n * n for n in ITEMS]
+    assert not multiprocessing.active_children()
+
+
+def test_the_work_is_divided() -> None:
+    at_work = side_by_side(lambda _: os.getpid(), ITEMS, 2)
+    assert os.getpid() not in at_work
+
+
+def test_none_is_an_answer_and_nothing_is_no_work() -> None:
+    assert side_by_side(lambda _: None, [1, 2], 2) == [None, None]
+    assert side_by_side(lambda _: None, [], 2) == []
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sets(st.sampled_from(ITEMS)), st.integers(2, 3))
+def test_what_dead_processes_leave_is_made_up_for(deadly: set[int], jobs: int) -> None:
+    here = os.getpid()
+
+    def square(n: int) -> int:
+        if n in deadly and os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return n * n
+
+    assert side_by_side(square, ITEMS, jobs) == squares(1)
+    assert not multiprocessing.active_children()
+
+
+def test_an_exception_is_the_one_that_one_process_would_raise() -> None:
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda n: 1 // (n - 7), ITEMS, 2)
+    assert not multiprocessing.active_children()
+
+
+def test_an_interruption_ends_all() -> None:
+    here = os.getpid()
+
+    def interrupt(n: int) -> None:
+        os.kill(here, signal.SIGINT)
+        signal.pause()
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(interrupt, ITEMS, 2)
+    assert not multiprocessing.active_children()
+
+
+def test_where_the_system_gives_no_process_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: ForkProcess) -> None:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(ForkProcess, "start", refuse)
+    assert squares(2) == squares(1)
+
+
+def test_there_are_no_more_processes_than_cores() -> None:
+    assert 1 <= usable_cores() <= min(4, os.cpu_count() or 1)

@@ -1,0 +1,101 @@
+"""Any number of processes gives the same bytes and the same report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tflite_memopt
+from tests.cascade.networks import TYPES, random_network
+from tests.equivalence.test_original import dilated_with_a_batch_of_one
+from tests.models import mobile_chain
+from tests.oracle.cells import cell_network
+from tflite_memopt.batch.child import without_times
+from tflite_memopt.batch.store import open_store
+from tflite_memopt.cascade import judge, predict
+from tflite_memopt.equivalence import runner
+from tflite_memopt.errors import UsageError
+from tflite_memopt.graph.side_by_side import side_by_side
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import Model
+from tflite_memopt.options import Options
+from tflite_memopt.rewrite import search
+
+ALONE = Options(samples=2, effort="quick")
+MODELS: dict[str, Callable[[], Model]] = {
+    "chain": lambda: mobile_chain(32),
+    "cells": lambda: cell_network(3, cells=1),
+    "integers": lambda: random_network(0, TYPES[0], 6, 24),
+    "floats": lambda: random_network(1, TYPES[1], 6, 24),
+}
+
+
+def made(model: bytes, options: Options) -> tuple[bytes, str]:
+    """The new file, and the report without its times."""
+    result = tflite_memopt.optimize(model, options)
+    return result.model, without_times(result.report)[0]
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Everything that can be divided is, however little it is; names of what was."""
+    found: set[str] = set()
+
+    def noted(function: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> list[Any]:
+        if jobs > 1 and len(items) > 1:
+            found.add(getattr(function, "func", function).__name__)
+        return side_by_side(function, items, jobs)
+
+    for module in (judge, predict, search):
+        monkeypatch.setattr(module, "side_by_side", noted)
+    monkeypatch.setattr(predict, "_MANY_EXITS", 1)
+    monkeypatch.setattr(judge, "_LEAST_WORK", 1)
+    monkeypatch.setattr(search, "_LEAST_WORK", 1)
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_processes_give_what_one_gives(name: str, divided: set[str]) -> None:
+    model, unproved = write_model(MODELS[name]()), replace(ALONE, verify=name == "chain")
+    assert made(model, replace(unproved, jobs=2)) == made(model, unproved)
+    assert name != "chain" or divided == {"_of_exit", "_found_ahead", "_worked_out"}
+
+
+def test_wrong_shapes_are_seen_beside_the_search() -> None:
+    model, options = write_model(dilated_with_a_batch_of_one()), Options(samples=2)
+    assert made(model, replace(options, jobs=2)) == made(model, options)
+
+
+def test_wrong_inputs_are_refused_beside_the_search(tmp_path: Path) -> None:
+    np.savez(tmp_path / "wrong.npz", nobody=np.zeros(3, np.int8))
+    with pytest.raises(UsageError, match="no array named"):
+        tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2, inputs=tmp_path / "wrong.npz"))
+
+
+def test_an_interruption_ends_the_look_beside_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[runner.Interpreter] = []
+    start = runner.Interpreter._start
+
+    def noted(self: runner.Interpreter) -> Any:
+        running.append(self)
+        return start(self)
+
+    def interrupt(message: str) -> None:
+        if message.startswith("stripes"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.Interpreter, "_start", noted)
+    with pytest.raises(KeyboardInterrupt):
+        tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2), interrupt)
+    assert running
+    assert all(each._process.poll() is not None for each in running)
+
+
+def test_results_are_kept_under_the_same_key(tmp_path: Path) -> None:
+    with open_store(tmp_path, is_new=True) as store:
+        assert store.keep_options(Options(jobs=2)) == store.keep_options(Options())
