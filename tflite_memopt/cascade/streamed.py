@@ -90,11 +90,11 @@ def _loops(
         striped = StripedRegion(first, end, tuple(range(rows, height + 1, rows)), "rolling", "pad", "masked")
         made = copy_model(model)
         apply_stripes(made, [striped])
-        if _is_within(made, model, profile, options):
+        if is_within(made, model, profile, options):
             yield made, striped
 
 
-def _is_within(made: Model, model: Model, profile: KernelProfile, options: Options) -> bool:
+def is_within(made: Model, model: Model, profile: KernelProfile, options: Options) -> bool:
     """Whether it keeps the limits on what may be added to the model: MACs, run time and operators."""
     macs, work, most = model_macs(model), model_work(model, profile.prices), options.max_extra_operators
     limits = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
