@@ -142,7 +142,7 @@ def test_a_size_that_the_file_leaves_open_is_said() -> None:
     model = b.finish(b.conv(x, 4))
     for signature, count in (([-1, -1, -1, 3], 1), ([-1, 1, 1, 3], 0)):
         x.extras = {**x.extras, "shapeSignature": np.asarray(signature, np.int32)}
-        warnings = optimize(write_model(model), Options(verify=False)).report.warnings
+        warnings = tflite_memopt.optimize(write_model(model), Options(verify=False)).report.warnings
         said = [each for each in warnings if "'x' has no size along 1, 2 in the file" in each]
         assert len(said) == count
 
