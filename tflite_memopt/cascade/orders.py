@@ -8,8 +8,9 @@ to look for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model
@@ -67,7 +68,8 @@ def promising_orders(
     start = _Contracted(problem, tuple((v,) for v in own), graph.peak(own), own, ())
     regions = _regions(model, pinned)
     found: dict[tuple[int, ...], int] = {}
-    for first in _smaller(start, regions, limit)[:MOST_ORDERS]:
+    firsts = _smaller(start, regions, limit) or _smaller_together(start, regions, limit)
+    for first in firsts[:MOST_ORDERS]:
         best = first
         while len(best.regions) < _MOST_REGIONS:
             more = _smaller(best, regions, limit)
@@ -95,24 +97,40 @@ def _regions(model: Model, pinned: Collection[str]) -> list[_Repeatable]:
 
 
 def _smaller(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit) -> list[_Contracted]:
-    """The problems with one region more, or one and those like it, whose best order has a smaller peak, best first."""
-    needs = memory_graph(start.problem).needs_along(start.order)
-    hot = [at for at, need in enumerate(needs) if need >= _HOT * start.peak]
+    """The problems with one region more whose best order has a smaller peak, best ones first."""
+    hot = _hot_steps(start)
     taken = {step for region in start.regions for step in region}
-    free = [region for region in regions if not taken & set(region.steps)]
+    tried = (each for each in regions if hot & set(each.steps) and not taken & set(each.steps))
+    return _best_first(start, (_contract(start, [each.steps], limit) for each in islice(tried, _TRIES)))
+
+
+def _smaller_together(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit) -> list[_Contracted]:
+    """The problems with a region and all those like it whose best order has a smaller peak, best ones first."""
+    tried = ([each.steps, *_like(each, regions)] for each in islice(_tried(start, regions), _TRIES))
+    return _best_first(start, (_contract(start, blocks, limit) for blocks in tried))
+
+
+def _best_first(start: _Contracted, made: Iterable[_Contracted]) -> list[_Contracted]:
+    """Those with a smaller peak than before, one for each peak."""
     found: dict[int, _Contracted] = {}
-    for _, region in zip(range(_TRIES), _tried(start, free, hot), strict=False):
-        contracted = _contract(start, [region.steps], limit)
-        if contracted.peak == start.peak and (others := _like(region, free)):
-            contracted = _contract(start, [region.steps, *others], limit)
-        if contracted.peak < start.peak and contracted.peak not in found:
-            found[contracted.peak] = contracted
+    for each in made:
+        if each.peak < start.peak:
+            found.setdefault(each.peak, each)
     return [found[peak] for peak in sorted(found)]
 
 
-def _tried(start: _Contracted, regions: Sequence[_Repeatable], hot: Sequence[int]) -> Iterator[_Repeatable]:
+def _hot_steps(start: _Contracted) -> set[int]:
+    return {step for at in _hot_places(start) for step in start.groups[start.order[at]]}
+
+
+def _hot_places(start: _Contracted) -> list[int]:
+    needs = memory_graph(start.problem).needs_along(start.order)
+    return [at for at, need in enumerate(needs) if need >= _HOT * start.peak]
+
+
+def _tried(start: _Contracted, regions: Sequence[_Repeatable]) -> Iterator[_Repeatable]:
     """Regions with a hot step; then those around one, whose tensors may be alive there."""
-    steps = {step for at in hot for step in start.groups[start.order[at]]}
+    hot, steps = _hot_places(start), _hot_steps(start)
     yield from (region for region in regions if steps & set(region.steps))
     place = {step: at for at, v in enumerate(start.order) for step in start.groups[v]}
     for region in regions:
