@@ -39,8 +39,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
 
     ``halo`` and ``edges`` are for peeled loops; the others have their own.
     """
-    if any(way.rows.factor > 1 or way.shape is not None for way in region.ways):
-        return "an operator in it makes several rows of one, or is told the shape of its output"
+    if any(way.rows.factor > 1 for way in region.ways):
+        return "an operator in it makes several rows of one"
     if len(region.exit.shape) != 4:
         return "its result has no channels"
     if form == "peeled":
