@@ -18,6 +18,7 @@ from tests.oracle.cells import cell_network
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.cascade import judge, predict
+from tflite_memopt.equivalence import judge as equivalence_judge
 from tflite_memopt.equivalence import runner
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
@@ -56,6 +57,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     monkeypatch.setattr(predict, "_MANY_EXITS", 1)
     monkeypatch.setattr(judge, "_LEAST_WORK", 1)
     monkeypatch.setattr(search, "_LEAST_WORK", 1)
+    monkeypatch.setattr(equivalence_judge, "_MUCH", 0)
     return found
 
 
