@@ -131,7 +131,7 @@ class FrontSearch:
         if self._options.scheduler == _AS_IS:
             return []
         limit = SearchLimit(self._options.time_limit, self._options.seed)
-        return promising_orders(own, profile, limit, self._kept)
+        return promising_orders(own, profile, limit, self._kept, self._options.jobs)
 
     def _cost(self, found: tuple[int, Chosen]) -> Cost:
         return self._searches[found[0]].judge.cost(found[1])

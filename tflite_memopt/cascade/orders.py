@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..graph.search_limit import SearchLimit
+from ..graph.side_by_side import side_by_side
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
@@ -28,6 +29,8 @@ _MOST_REGIONS = 3
 _LONGEST = 24
 _TRIES = 240
 """Regions that are tried out, for each that is added."""
+_LEAST_WORK = 2000
+"""Steps of all problems that are solved at once: with fewer, processes take longer than they save."""
 _HOT = 0.93
 """A region that is tried has a step with so much of the peak."""
 
@@ -48,9 +51,12 @@ class _Contracted:
 
 
 def promising_orders(
-    model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = ()
+    model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = (), jobs: int = 1
 ) -> list[tuple[int, ...]]:
-    """Orders with one or more regions in a row that may have a smaller peak than the model's own, best ones first."""
+    """Orders with one or more regions in a row that may have a smaller peak than the model's own, best ones first.
+
+    ``jobs``: processes that try regions out side by side.
+    """
     problem = schedule_problem(model.main, memory_layout(model, profile))
     own, graph = tuple(range(len(problem.steps))), memory_graph(problem)
     if graph.has_one_order:
@@ -58,10 +64,10 @@ def promising_orders(
     start = _Contracted(problem, tuple((v,) for v in own), graph.peak(own), own, ())
     regions = _regions(model, pinned)
     found: dict[tuple[int, ...], int] = {}
-    for first in _smaller(start, regions, limit)[:MOST_ORDERS]:
+    for first in _smaller(start, regions, limit, jobs)[:MOST_ORDERS]:
         best = first
         while len(best.regions) < _MOST_REGIONS:
-            more = _smaller(best, regions, limit)
+            more = _smaller(best, regions, limit, jobs)
             if not more:
                 break
             best = more[0]
@@ -82,7 +88,9 @@ def _regions(model: Model, pinned: Collection[str]) -> list[tuple[int, ...]]:
     return sorted((region for region in found if len(region) > 1), key=lambda region: (len(region), region))
 
 
-def _smaller(start: _Contracted, regions: Sequence[tuple[int, ...]], limit: SearchLimit) -> list[_Contracted]:
+def _smaller(
+    start: _Contracted, regions: Sequence[tuple[int, ...]], limit: SearchLimit, jobs: int
+) -> list[_Contracted]:
     """The problems with one region more whose best order has a smaller peak, best ones first."""
     needs = memory_graph(start.problem).needs_along(start.order)
     hot = {
@@ -92,12 +100,17 @@ def _smaller(start: _Contracted, regions: Sequence[tuple[int, ...]], limit: Sear
         for step in start.groups[v]
     }
     taken = {step for region in start.regions for step in region}
-    tried = (region for region in regions if hot & set(region) and not taken & set(region))
-    found: dict[int, _Contracted] = {}
-    for _, region in zip(range(_TRIES), tried, strict=False):
+    tried = [region for region in regions if hot & set(region) and not taken & set(region)][:_TRIES]
+
+    def if_smaller(region: tuple[int, ...]) -> _Contracted | None:
         contracted = _contract(start, region, limit)
-        if contracted.peak < start.peak and contracted.peak not in found:
-            found[contracted.peak] = contracted
+        return contracted if contracted.peak < start.peak else None
+
+    is_much = len(tried) * len(start.problem.steps) >= _LEAST_WORK
+    found: dict[int, _Contracted] = {}
+    for contracted in side_by_side(if_smaller, tried, jobs if is_much else 1):
+        if contracted is not None:
+            found.setdefault(contracted.peak, contracted)
     return [found[peak] for peak in sorted(found)]
 
 

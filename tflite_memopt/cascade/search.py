@@ -144,7 +144,8 @@ class _Cascading:
         if self._options.scheduler == _AS_IS:
             return []
         limit = SearchLimit(self._options.time_limit, self._options.seed)
-        return promising_orders(self._own.model, self._profile, limit, [name for name, _ in self._options.pins])
+        pinned = [name for name, _ in self._options.pins]
+        return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
 
     def _best_in(self, search: StripeSearch, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best of one order, if it costs less than what is known."""
