@@ -9,6 +9,7 @@ scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md] 
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
+scripts/bench floor FILE...                                    lower bounds for these networks
 scripts/bench tiles [MODEL...] [-o docs/benchmarks/tiles.md]   channels in tiles
 scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
@@ -29,6 +30,7 @@ from bench_arena import arena
 from bench_batch import batch
 from bench_cascade import cascade
 from bench_devices import devices
+from bench_floor import floor
 from bench_growth import growth
 from bench_loops import loops
 from bench_people import people
@@ -162,6 +164,7 @@ cli.add_command(batch)
 cli.add_command(cascade)
 cli.add_command(devices)
 cli.add_command(schedule)
+cli.add_command(floor)
 cli.add_command(growth)
 cli.add_command(loops)
 cli.add_command(people)

@@ -350,7 +350,7 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
     assert "ways to run the model" in done.stdout
     assert "fits 1 MB (total)" in done.stdout
     assert "outputs equal" in done.stdout
-    assert "stripes for the smallest head" in done.stderr
+    assert "--objective head" in done.stderr
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
     found = json.loads(run("explore", source, *quick, "--json").stdout)
     rows = list(csv.DictReader(StringIO(run("explore", source, *quick, "--csv").stdout)))

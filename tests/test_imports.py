@@ -17,8 +17,9 @@ LEVELS = (
     ("options",),
     ("memory", "equivalence"),
     ("cascade", "firmware", "report", "rewrite"),
-    ("batch", "explore", "oracle", "pipeline"),
-    ("cli", "keras_model"),
+    ("batch", "oracle", "pipeline"),
+    ("explore", "keras_model"),
+    ("cli",),
     ("__init__", "__main__"),
 )
 """The top of the package, lowest first. A part imports from lower levels, and always from the next one."""
@@ -50,7 +51,7 @@ def imports_of(part: str) -> set[str]:
 
 
 def test_nothing_lies_loose_at_the_top() -> None:
-    assert len(LEVELS) <= 9
+    assert len(LEVELS) <= 10
     assert {part_of(path) for path in FILES} == set(LEVEL_OF)
 
 

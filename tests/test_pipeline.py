@@ -27,7 +27,7 @@ from tflite_memopt import (
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import per_tensor
+from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, OperatorOptions, Tensor
@@ -134,6 +134,17 @@ def test_wrong_pins_are_named(pins: tuple[tuple[str, int], ...], words: str) -> 
     chosen = tuple((first if name == "first" else name, offset) for name, offset in pins)
     with pytest.raises(UsageError, match=words):
         tflite_memopt.optimize(write_model(model), Options(verify=False, pins=chosen))
+
+
+def test_a_size_that_the_file_leaves_open_is_said() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 1, 1, 3))
+    model = b.finish(b.conv(x, 4))
+    for signature, count in (([-1, -1, -1, 3], 1), ([-1, 1, 1, 3], 0)):
+        x.extras = {**x.extras, "shapeSignature": np.asarray(signature, np.int32)}
+        warnings = tflite_memopt.optimize(write_model(model), Options(verify=False)).report.warnings
+        said = [each for each in warnings if "'x' has no size along 1, 2 in the file" in each]
+        assert len(said) == count
 
 
 def test_a_chain_that_no_greedy_order_solves_meets_its_bound() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .cascade.rounds import limits_at
@@ -108,7 +108,19 @@ def optimize(
     outcome = RunOutcome(shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds())
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
-    return Result(written, replace(report, warnings=(*run.notes, *npu, *report.warnings)))
+    return Result(written, replace(report, warnings=(*run.notes, *npu, *_open_sides(model), *report.warnings)))
+
+
+def _open_sides(model: Model) -> Iterator[str]:
+    """What is said of inputs whose size beyond the batch the file leaves open: it is planned with 1."""
+    for tensor in model.main.inputs:
+        said = tensor.extras.get("shapeSignature")
+        sides = [] if said is None else [axis for axis, size in enumerate(said) if axis and size < 0]
+        if sides:
+            yield (
+                f"'{tensor.name}' has no size along {', '.join(map(str, sides))} in the file: planned for the shape "
+                f"{list(tensor.shape)}; give the network's input its size (keras.Input) and convert again"
+            )
 
 
 def _npu_note(options: Options) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.cascade.networks import TYPES, random_network, regions
+from tests.cascade.networks import EVERY, TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
 from tflite_memopt import ModelFormatError, analyze, optimize
 from tflite_memopt.analysis.loops import loops_of
@@ -142,7 +142,7 @@ def test_a_loop_whose_body_is_not_there_is_refused(command: Callable[[bytes], ob
 @pytest.mark.parametrize("mode", LOOP_MODES)
 @pytest.mark.parametrize("seed", range(8))
 def test_what_turns_say_is_what_a_written_loop_takes(mode: LoopMode, seed: int) -> None:
-    model = random_network(seed, TYPES[seed % 3], 4, height=24)
+    model = random_network(seed, TYPES[seed % 3], 4, height=24, kinds=EVERY)
     region = max(regions(model), key=lambda each: len(each.operators))
     turns = turns_of(region, 1 + seed % 2, mode[2], *mode[:2])
     if isinstance(turns, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cascade.networks import Network
-from tflite_memopt.cascade.receptive_field import Axis, RowByRow, Rows, row_by_row
+from tflite_memopt.cascade.receptive_field import WAYS, Axis, RowByRow, Rows, row_by_row
 from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
@@ -89,6 +90,15 @@ def test_reads_of_several_rows_are_those_of_each(size: int, reach: int, stride: 
     assert above + reads.count + below == (out.count - 1) * stride + reach
     assert (above > 0) <= (reads.start == 0)
     assert (below > 0) <= (reads.end == size)
+
+
+def test_the_documentation_names_each_operator_once() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "cascading.md").read_text()
+    rows = (
+        text.partition("| operators | rows of the input for row r | limits |")[2].partition("\n\n")[0].splitlines()[2:]
+    )
+    names = [name for row in rows for name in row.split("|")[1].strip().split(", ")]
+    assert sorted(names) == sorted(WAYS)
 
 
 def test_padding_of_the_whole_is_that_of_the_axis() -> None:

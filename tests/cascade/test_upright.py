@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options, optimize, verify
-from tflite_memopt.cascade.front import FrontSearch
 from tflite_memopt.cascade.upright import upright
 from tflite_memopt.equivalence.correspondence import Link
 from tflite_memopt.io.reader import read_model
@@ -23,7 +22,6 @@ from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel, per
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.kernels.portable import PORTABLE
 
 OPTIONS = Options(samples=3, max_extra_macs=1.0)
 F32, I8 = DType.FLOAT32, DType.INT8
@@ -253,12 +251,6 @@ def test_a_model_that_stands_alone_needs_less_and_says_so() -> None:
     model = s.b.finish(s.flat(s.conv(s.lie(s.b.add(y, y)), 4, 3)))
     options = replace(OPTIONS, kernels="reference")  # CMSIS-NN takes scratch for a filter of k x 1
     assert "upright" in [each.rule for each in optimize(write_model(model), options).report.rewrites]
-    limit, recipe = next(FrontSearch(model, PORTABLE, OPTIONS).run(lambda _: None))
-    stood = recipe.applied(model)
-    assert (limit.loops, recipe.regions) == (False, ())
-    assert [use.rule for use in stood.uses] == ["upright"]
-    assert len(stood.model.main.operators) < len(model.main.operators)
-    assert_equal(model, stood.model)
 
 
 def test_a_piece_of_a_sequence_that_was_stood_up_is_compared() -> None:

@@ -64,6 +64,7 @@ def one(name: str, custom: str | None = None, *types: DType) -> Model:
         (one("CUSTOM", "FlexErf"), "Failed to get registration from op code CUSTOM", "without SELECT_TF_OPS"),
         (one("CUSTOM", "Mine"), "Failed to get registration from op code CUSTOM", "--runner"),
         (one("ATAN2"), "Failed to get registration from op code ATAN2", "replace the layer"),
+        (one("ARG_MAX", None, DType.INT8, DType.INT64), "Node ARG_MAX (number 0) failed", "output_type=tf.int32"),
         (one("CAST", None, DType.FLOAT32, DType.INT8), "Node CAST (number 0) failed", "representative dataset"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ..analysis.bounds import io_lower_bound
@@ -16,7 +16,7 @@ from .arena_terms import arena_terms
 from .candidates import Candidates
 from .judge import Chosen, StripeJudge
 from .predict import Aim, OptionFinder
-from .rounds import Round, choices_of, limits_at, rounds
+from .rounds import Round, rounds
 from .selection import BaseNeed, Selection
 from .stop import EmergencyStop
 from .striped_region import loop_forms, modes_of
@@ -52,17 +52,6 @@ class StripeSearch:
         told the share of the rounds that are done, and the least cost that is known.
         """
         in_turn = self._rounds() if self._options.budget is None else self._rounds()[::-1]
-        return self.run_rounds(in_turn, known, progress)
-
-    def run_rounds(
-        self,
-        in_turn: Sequence[Round],
-        known: Cost,
-        progress: Callable[[float, Cost], None] = lambda *_: None,
-        start: Chosen = (),
-    ) -> Chosen:
-        """The best of these rounds, or ``start`` where none costs less; the rest as for ``run``."""
-        self._best = start
         for number, each in enumerate(in_turn):
             for batch in self._batches(each, known):
                 progress(number / len(in_turn), min(known, self.judge.cost(self._best)))
@@ -120,14 +109,6 @@ class StripeSearch:
         whole = self._terms.macs, self._work
         limits = options.max_extra_macs, *whole, options.max_extra_operators, self._any_number
         return rounds(options.halos, *limits, loop_forms(options), options.max_extra_work)
-
-    def rounds_within(self, extra_macs: float, loops: bool) -> tuple[Round, ...]:
-        """The rounds of these limits alone, with loops or without; ``extra_macs`` is a fraction of the model's."""
-        options = self._options
-        operators = self._any_number if options.max_extra_operators is None else options.max_extra_operators
-        limits = limits_at(extra_macs, self._terms.macs, self._work, operators, options.max_extra_work)
-        forms = loop_forms(options)[::-1] if loops else [()]
-        return tuple(Round(halos, limits, each) for each in forms for halos in choices_of(options.halos))
 
     @property
     def _any_number(self) -> int:

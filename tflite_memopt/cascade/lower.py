@@ -25,7 +25,7 @@ from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import stem
 from ..ir.origin import piece_of
 from ..ir.quantization import quantized_alike
-from .receptive_field import Rows
+from .receptive_field import RowByRow, Rows
 from .region import Region
 from .stripes import Job, Stripe
 
@@ -276,12 +276,7 @@ class StripeWriter:
             fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
             self._edit.twin(operator, inputs, (computed,), **fields)
         else:
-            told: dict[str, Any] = {}
-            if way.shape is not None:
-                said = np.asarray(way.shape.of(computed.shape), np.int32)
-                inputs[way.shape.slot] = self._edit.constant(f"{computed.name}/shape", said)
-                told = {"newShape": said} if way.passes_on else {}
-            self._edit.twin(operator, inputs, (computed,), **told)
+            write_twin(self._edit, operator, way, inputs, computed)
         if self._tells_after:
             self._tell(unread)
         wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
@@ -320,6 +315,18 @@ class StripeWriter:
         padded = self._edit.activation(name, shape, tensor)
         self._edit.operator("PAD", (tensor, self._edit.constant(f"{name}/paddings", amounts)), (padded,), "PadOptions")
         return padded
+
+
+def write_twin(
+    edit: Editor, operator: Operator, way: RowByRow, inputs: Sequence[Tensor | None], output: Tensor
+) -> None:
+    """The operator with another number of rows, of which it is told where it wants to be."""
+    given, told = list(inputs), {}
+    if way.shape is not None:
+        said = np.asarray(way.shape.of(output.shape), np.int32)
+        given[way.shape.slot] = edit.constant(f"{output.name}/shape", said)
+        told = {"newShape": said} if way.passes_on else {}
+    edit.twin(operator, given, (output,), **told)
 
 
 def _adds_nothing(operator: Operator, job: Job) -> bool:

@@ -1,14 +1,16 @@
 """Orders of a model in which more regions are intervals, so that stripes can lower what binds.
 
 A region that is one step, and needs no more than its inputs or its output, may let the scheduler find an order with a
-smaller peak: the region's operators then follow one another, and stripes can make it true. In a chain there is one
-order, and nothing to look for.
+smaller peak: the region's operators then follow one another, and stripes can make it true. Blocks that repeat peak
+alike, so that all of them are one step each where one alone changes nothing. In a chain there is one order, and nothing
+to look for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..graph.search_limit import SearchLimit
 from ..graph.side_by_side import side_by_side
@@ -50,6 +52,14 @@ class _Contracted:
         return tuple(step for v in self.order for step in self.groups[v])
 
 
+@dataclass(frozen=True)
+class _Repeatable:
+    """The steps of a region, and what they are: the same for blocks that repeat."""
+
+    steps: tuple[int, ...]
+    kind: tuple[tuple[object, ...], ...]
+
+
 def promising_orders(
     model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = (), jobs: int = 1
 ) -> list[tuple[int, ...]]:
@@ -77,35 +87,34 @@ def promising_orders(
     return sorted(found, key=lambda order: (found[order], order))[:MOST_ORDERS]
 
 
-def _regions(model: Model, pinned: Collection[str]) -> list[tuple[int, ...]]:
-    """The steps of all regions, small ones first."""
-    ways = [row_by_row(operator) for operator in model.main.operators]
-    found = []
-    for exit_, operator in enumerate(model.main.operators):
+def _regions(model: Model, pinned: Collection[str]) -> list[_Repeatable]:
+    """All regions, small ones first."""
+    operators = model.main.operators
+    ways = [row_by_row(operator) for operator in operators]
+    kinds = [(operator.name, *(output.shape for output in operator.outputs)) for operator in operators]
+    found: list[tuple[int, ...]] = []
+    for exit_, operator in enumerate(operators):
         shape = operator.outputs[0].shape if operator.outputs else ()
         if len(shape) == 4 and shape[1] > 1:
-            found += list(regions_above(model.main, exit_, ways, _LONGEST, pinned))
-    return sorted((region for region in found if len(region) > 1), key=lambda region: (len(region), region))
+            found += regions_above(model.main, exit_, ways, _LONGEST, pinned)
+    several = sorted((region for region in found if len(region) > 1), key=lambda region: (len(region), region))
+    return [_Repeatable(region, tuple(kinds[step] for step in region)) for region in several]
 
 
-def _smaller(
-    start: _Contracted, regions: Sequence[tuple[int, ...]], limit: SearchLimit, jobs: int
-) -> list[_Contracted]:
-    """The problems with one region more whose best order has a smaller peak, best ones first."""
+def _smaller(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit, jobs: int) -> list[_Contracted]:
+    """The problems with one region more, or one and those like it, whose best order has a smaller peak, best first."""
     needs = memory_graph(start.problem).needs_along(start.order)
-    hot = {
-        step
-        for v, need in zip(start.order, needs, strict=True)
-        if need >= _HOT * start.peak
-        for step in start.groups[v]
-    }
+    hot = [at for at, need in enumerate(needs) if need >= _HOT * start.peak]
     taken = {step for region in start.regions for step in region}
-    tried = [region for region in regions if hot & set(region) and not taken & set(region)][:_TRIES]
+    free = [region for region in regions if not taken & set(region.steps)]
 
-    def if_smaller(region: tuple[int, ...]) -> _Contracted | None:
-        contracted = _contract(start, region, limit)
+    def if_smaller(region: _Repeatable) -> _Contracted | None:
+        contracted = _contract(start, [region.steps], limit)
+        if contracted.peak == start.peak and (others := _like(region, free)):
+            contracted = _contract(start, [region.steps, *others], limit)
         return contracted if contracted.peak < start.peak else None
 
+    tried = list(islice(_tried(start, free, hot), _TRIES))
     is_much = len(tried) * len(start.problem.steps) >= _LEAST_WORK
     found: dict[int, _Contracted] = {}
     for contracted in side_by_side(if_smaller, tried, jobs if is_much else 1):
@@ -114,36 +123,63 @@ def _smaller(
     return [found[peak] for peak in sorted(found)]
 
 
-def _contract(start: _Contracted, region: tuple[int, ...], limit: SearchLimit) -> _Contracted:
-    """With a region as one step, and the best order of that."""
-    inside = set(region)
-    places = [v for v, group in enumerate(start.groups) if not inside & set(group)]
-    last = next(v for v, group in enumerate(start.groups) if group[-1] == region[-1])
-    number = {v: at for at, v in enumerate(sorted([*places, last]))}
-    number |= {v: number[last] for v, group in enumerate(start.groups) if inside & set(group)}
-    steps, groups = [], []
-    for v in sorted([*places, last]):
-        step = start.problem.steps[v]
-        after = tuple(dict.fromkeys(number[u] for u in step.after))
-        steps.append(
-            _as_one(start, inside, number, last)
-            if v == last
-            else Step(step.inputs, step.outputs, step.scratch, after, step.reuses)
-        )
-        groups.append(region if v == last else start.groups[v])
-    problem = ScheduleProblem(start.problem.sizes, tuple(steps), start.problem.inputs, start.problem.outputs)
+def _tried(start: _Contracted, regions: Sequence[_Repeatable], hot: Sequence[int]) -> Iterator[_Repeatable]:
+    """Regions with a hot step; then those around one, whose tensors may be alive there."""
+    steps = {step for at in hot for step in start.groups[start.order[at]]}
+    yield from (region for region in regions if steps & set(region.steps))
+    place = {step: at for at, v in enumerate(start.order) for step in start.groups[v]}
+    for region in regions:
+        places = [place[step] for step in region.steps]
+        if not steps & set(region.steps) and any(min(places) < at < max(places) for at in hot):
+            yield region
+
+
+def _like(region: _Repeatable, regions: Sequence[_Repeatable]) -> list[tuple[int, ...]]:
+    """Other regions of the same operators and shapes, none of which has a step of another one: blocks that repeat."""
+    found: list[tuple[int, ...]] = []
+    taken = set(region.steps)
+    for each in regions:
+        if each.kind == region.kind and not taken & set(each.steps):
+            found.append(each.steps)
+            taken |= set(each.steps)
+    return found
+
+
+def _contract(start: _Contracted, regions: Sequence[tuple[int, ...]], limit: SearchLimit) -> _Contracted:
+    """With each of these regions as one step, and the best order of that."""
+    problem, groups = start.problem, start.groups
+    for region in regions:
+        problem, groups = _as_step(problem, groups, region)
     schedule = solve(problem, limit=limit)
-    return _Contracted(problem, tuple(groups), schedule.peak_bytes, schedule.order, (*start.regions, region))
+    return _Contracted(problem, groups, schedule.peak_bytes, schedule.order, (*start.regions, *regions))
 
 
-def _as_one(start: _Contracted, inside: set[int], number: dict[int, int], last: int) -> Step:
+def _as_step(
+    problem: ScheduleProblem, groups: tuple[tuple[int, ...], ...], region: tuple[int, ...]
+) -> tuple[ScheduleProblem, tuple[tuple[int, ...], ...]]:
+    """The problem with a region as one step, and what its steps stand for."""
+    inside = set(region)
+    members = [v for v, group in enumerate(groups) if inside & set(group)]
+    last = next(v for v, group in enumerate(groups) if group[-1] == region[-1])
+    places = sorted([*(v for v in range(len(groups)) if v not in members), last])
+    number = {v: at for at, v in enumerate(places)} | dict.fromkeys(members, places.index(last))
+    steps = []
+    for v in places:
+        step = problem.steps[v]
+        after = tuple(dict.fromkeys(number[u] for u in step.after))
+        whole = _as_one(problem, members, number, last) if v == last else None
+        steps.append(whole or Step(step.inputs, step.outputs, step.scratch, after, step.reuses))
+    made = ScheduleProblem(problem.sizes, tuple(steps), problem.inputs, problem.outputs)
+    return made, tuple(region if v == last else groups[v] for v in places)
+
+
+def _as_one(problem: ScheduleProblem, members: Sequence[int], number: Mapping[int, int], last: int) -> Step:
     """The step that stands for the region: its output can take the place of any input that dies."""
-    members = [v for v, group in enumerate(start.groups) if inside & set(group)]
-    steps = [start.problem.steps[v] for v in members]
+    steps = [problem.steps[v] for v in members]
     made = {t for step in steps for t in step.outputs}
     inputs = tuple(dict.fromkeys(t for step in steps for t in step.inputs if t not in made))
-    outputs = start.problem.steps[last].outputs
-    nbytes = sum(start.problem.sizes[t] for t in outputs)
+    outputs = problem.steps[last].outputs
+    nbytes = sum(problem.sizes[t] for t in outputs)
     after = {number[u] for step in steps for u in step.after} - {number[last]}
-    reuses = tuple(Reuse(t, min(start.problem.sizes[t], nbytes)) for t in inputs)
+    reuses = tuple(Reuse(t, min(problem.sizes[t], nbytes)) for t in inputs)
     return Step(inputs, outputs, 0, tuple(sorted(after)), reuses)

@@ -11,7 +11,7 @@ An operator that makes ``factor`` rows of one reads the rows
 
     [(a - above) // factor, (b - 1 + below) // factor + 1), clipped to the input
 
-and makes all rows of these; those that are not wanted, which lack a neighbour, are cut off. ``_WAYS`` is the table of
+and makes all rows of these; those that are not wanted, which lack a neighbour, are cut off. ``WAYS`` is the table of
 the operators that are row by row.
 """
 
@@ -130,7 +130,7 @@ def row_by_row(operator: Operator) -> RowByRow | str:
     """How the operator can be run for some of its rows at a time, or the reason why it cannot."""
     if len(operator.outputs) != 1 or not _has_rows(operator):
         return "its output is not one NHWC tensor with batch 1"
-    way = _WAYS.get(operator.name)
+    way = WAYS.get(operator.name)
     return way(operator) if way is not None else f"{operator.name} is not computed row by row"
 
 
@@ -394,7 +394,7 @@ def _enlarged(
     return RowByRow(rows, Axis(source.shape[2], output.shape[2]), (slot,), is_window=False, shape=shape)
 
 
-_WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
+WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(_WINDOWED, _windowed),
     **dict.fromkeys(REDUCTIONS, _reduced),

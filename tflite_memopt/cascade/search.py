@@ -25,8 +25,10 @@ from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen
 from .orders import promising_orders
+from .phases import phased
 from .region import region_of
 from .stop import EmergencyStop
+from .streamed import streamed
 from .striped_region import StripedRegion
 from .upright import upright
 
@@ -75,17 +77,21 @@ class _Cascading:
                 model, self._standing, self._unstriped = self._standing, None, cost
         self._own = StripeSearch(model, profile, options, self._stop, self._unstriped)
         self._searches = [self._own]
+        self._phased: StripeSearch | None = None
+        self._phases_use: RewriteUse | None = None
 
     def run(self) -> Changed:
         """Search the model's own order, and others in which more regions are intervals."""
         model = self._own.model
         if self._unstriped.head <= io_lower_bound(model) or self._own.is_enough(self._unstriped):
             return self._uncut(())
-        searches = self._searches
+        searches, streamed_first = self._searches, self._options.budget is None
+        found = self._streamed(self._unstriped) if streamed_first else None  # what is known is not looked for any more
         best = self._best_in(self._own, (self._own, ()))
         if self._standing is not None:
             searches.append(StripeSearch(self._standing, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
+        best = self._best_with_phases(best)
         for order in self._orders():
             if best[0].is_enough(best[0].judge.cost(best[1])):
                 break
@@ -94,13 +100,37 @@ class _Cascading:
             searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
         best = self._best_with_views_alone(best)
-        if not any(each.has_options for each in searches):
+        if not streamed_first:
+            found = self._streamed(best[0].judge.cost(best[1]))
+        if found is not None and (best == (self._own, ()) or not streamed_first):
+            return found
+        if best[0] is not self._phased and not any(each.has_options for each in searches):
             return self._uncut((self._no_region(),))
         search, chosen = best
         refused = (*self._summary(searches, search, chosen), *_refusals(search, chosen))
-        if not chosen:
+        if not chosen and search is not self._phased:
             return self._uncut(refused)
-        return Changed(search.judge.striped(chosen), tuple(_use(search, each, chosen) for each in chosen), refused)
+        uses = tuple(_use(search, each, chosen) for each in chosen)
+        return Changed(search.judge.striped(chosen), (*self._uses_of(search), *uses), refused)
+
+    def _best_with_phases(self, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
+        """The best with dilated sequences as a loop over phases, and stripes in what is left, if that costs less."""
+        model = self._own.model if self._standing is None else self._standing
+        if best[0].is_enough(best[0].judge.cost(best[1])):
+            return best
+        found = phased(model, self._profile, self._options, self._unstriped)
+        if found is None:
+            return best
+        names = tuple(label(operator) for operator in found.operators)
+        cost, saved = self._ordered(found.model), self._unstriped.need - found.cost.need
+        self._phases_use = RewriteUse(f"cascade in a loop over {found.phases} phases", names, "exact", saved)
+        self._phased = StripeSearch(found.model, self._profile, self._options, self._stop, cost)
+        self._searches.append(self._phased)
+        return self._best_in(self._phased, best)
+
+    def _uses_of(self, search: StripeSearch) -> tuple[RewriteUse, ...]:
+        """What was done to the model of a search before stripes were looked for in it."""
+        return () if search is not self._phased or self._phases_use is None else (self._phases_use,)
 
     def _best_with_views_alone(self, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best of the own order when outputs may not lie on inputs, if it costs less than what is known.
@@ -117,14 +147,28 @@ class _Cascading:
         self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
         return self._best_in(self._searches[-1], best)
 
+    def _streamed(self, known: Cost) -> Changed | None:
+        """The model with a long causal sequence as one loop, where that costs less than is known, which it is then."""
+        model = self._own.model if self._standing is None else self._standing
+        if self._own.is_enough(known) or self._stop.strikes():
+            return None
+        if self._below is not None and self._below < known.need:
+            known = replace(known, need=self._below)
+        found = streamed(model, self._profile, self._options, known)
+        if found is None:
+            return None
+        self._below = found.cost.need
+        use = use_of(model, found.region, self._unstriped.need - found.cost.need)
+        return Changed(found.model, (use,), ())
+
     def best_so_far(self) -> Changed:
         """The best that has been planned, if only as a draft: its full plan is no worse."""
         found = [(search.judge.best_so_far(), number) for number, search in enumerate(self._searches)]
         (_, chosen), number = min(found)
         search = self._searches[number]
-        if not chosen:
+        if not chosen and search is not self._phased:
             return self._uncut(())
-        uses = tuple(use_of(search.model, each) for each in chosen)
+        uses = (*self._uses_of(search), *(use_of(search.model, each) for each in chosen))
         return Changed(search.judge.striped(chosen), uses, (Refusal(_RULE, "the search", "interrupted"),))
 
     def _ordered(self, model: Model) -> Cost:

@@ -44,6 +44,11 @@ def can_turn(operator: Operator, sequences: Sequences) -> bool:
     return way is not None and way.check(operator, sequences)
 
 
+def stays(operator: Operator, slot: int) -> bool:
+    """Whether a turning operator reads this input as it lies: the matrix of a product."""
+    return operator.name == "BATCH_MATMUL" and slot == 1
+
+
 def turn_operands(edit: Editor, operator: Operator) -> None:
     """What an operator is told about rows and columns, said of standing sequences; their shapes are as they were."""
     _WAYS[operator.name].turn(edit, operator)
@@ -154,13 +159,39 @@ def _set_options(operator: Operator, **fields: Any) -> None:
         operator.options = replace(operator.options, fields={**operator.options.fields, **fields})
 
 
+def _product_turns(operator: Operator, sequences: Sequences) -> bool:
+    """A sequence by one matrix, which stays as it lies: what broadcasts is the same for all rows."""
+    source, matrix = operator.inputs[:2]
+    if source is None or matrix is None or source not in sequences or len(source.shape) != 4:
+        return False
+    is_plain = not operator.option("adjX", False) and len(operator.outputs[0].shape) == 4
+    return is_plain and matrix.dtype is source.dtype and set(matrix.shape[:-2]) <= {1}
+
+
+def _slice_turns(operator: Operator, sequences: Sequences) -> bool:
+    """Some channels of the whole sequence."""
+    source, output = operator.inputs[0], operator.outputs[0]
+    is_said = all(tensor is not None and integers(tensor) is not None for tensor in operator.inputs[1:3])
+    return is_said and source in sequences and source is not None and source.shape[:-1] == output.shape[:-1]
+
+
+def _turn_slice(edit: Editor, operator: Operator) -> None:
+    begin = integers(operator.inputs[1])
+    assert begin is not None
+    name, size = operator.outputs[0].name, standing(operator.outputs[0].shape)
+    edit.graph.set_input(operator, 1, edit.constant(f"{name}/begin", np.asarray((0, 0, 0, begin[-1]), np.int32)))
+    edit.graph.set_input(operator, 2, edit.constant(f"{name}/size", np.asarray(size, np.int32)))
+
+
 _WAYS: Mapping[str, _Turning] = {
     **dict.fromkeys(ELEMENTWISE, _Turning(_elementwise_turns, lambda _, __: None)),
     **dict.fromkeys((*_CONVOLUTIONS, *sorted(POOLS)), _Turning(_window_turns, _swap_sides)),
     **dict.fromkeys(sorted(REDUCTIONS), _Turning(_reduction_turns, _turn_axis)),
+    "BATCH_MATMUL": _Turning(_product_turns, lambda _, __: None),
     "CONCATENATION": _Turning(_join_turns, lambda _, operator: _set_options(operator, axis=3)),
     "FULLY_CONNECTED": _Turning(_dense_turns, lambda _, operator: _set_options(operator, keepNumDims=True)),
     "PAD": _Turning(_pad_turns, _turn_paddings),
     "PADV2": _Turning(_pad_turns, _turn_paddings),
+    "SLICE": _Turning(_slice_turns, _turn_slice),
 }
 """Operator -> when it can be turned, and how."""

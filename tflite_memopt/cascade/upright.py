@@ -23,7 +23,17 @@ from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.origin import Origin
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import RESHAPES
-from .turning import COMPUTING, can_turn, is_sequence, shape_is_said, standing, turn_operands, write_reshape
+from .heads_apart import heads_apart
+from .turning import (
+    COMPUTING,
+    can_turn,
+    is_sequence,
+    shape_is_said,
+    standing,
+    stays,
+    turn_operands,
+    write_reshape,
+)
 
 _SIGNATURE = "shapeSignature"
 
@@ -34,6 +44,7 @@ def upright(model: Model, kept: Collection[str] = ()) -> Model | None:
     Tensors named in ``kept`` keep their shape.
     """
     copied = copy_model(model)
+    heads_apart(copied, kept)
     found = _sequences(copied.main, kept)
     if not any(operator.name in COMPUTING for operator in found.turning):
         return None
@@ -55,7 +66,7 @@ def _sequences(graph: Graph, kept: Collection[str]) -> _Sequences:
     tensors = frozenset(tensor for tensor in graph.tensors if is_sequence(tensor))
     while True:
         turning = tuple(operator for operator in graph.operators if can_turn(operator, tensors))
-        touched = {tensor for each in turning for tensor in (*each.present_inputs(), *each.outputs)}
+        touched = {tensor for each in turning for tensor in (*_turned(each), *each.outputs)}
         if tensors <= touched:
             return _Sequences(turning, tensors | _passed_on(graph, tensors, kept))
         tensors &= touched
@@ -109,7 +120,8 @@ class _Turn:
         """Whether something else than turning operators and reshapes needs it as it lies."""
         others = [use.operator for use in tensor.uses]
         others += [] if tensor.producer is None else [tensor.producer]
-        is_needed = any(each not in self._turning and not shape_is_said(each) for each in others)
+        is_needed = any(stays(use.operator, use.slot) for use in tensor.uses)
+        is_needed = is_needed or any(each not in self._turning and not shape_is_said(each) for each in others)
         return is_needed or tensor in interface or tensor.name in kept
 
     def _twin(self, tensor: Tensor) -> Tensor:
@@ -121,7 +133,8 @@ class _Turn:
     def _at_the_border(self, tensor: Tensor, twin: Tensor) -> None:
         """Turning operators take the twin; one RESHAPE makes it of the tensor, or the tensor of it."""
         graph, producer = self._graph, tensor.producer
-        for use in [use for use in tensor.uses if use.operator in self._turning]:
+        turned = (use for use in tensor.uses if use.operator in self._turning)
+        for use in [use for use in turned if not stays(use.operator, use.slot)]:
             graph.set_input(use.operator, use.slot, twin)
         if producer is not None and producer in self._turning:
             at = graph.operators.index(producer)
@@ -146,6 +159,12 @@ class _Turn:
             self._graph.replace_uses(output, source)
         else:
             write_reshape(self._edit, at, source, output, operator)
+
+
+def _turned(operator: Operator) -> list[Tensor]:
+    """The inputs that an operator takes standing."""
+    given = enumerate(operator.inputs)
+    return [tensor for slot, tensor in given if tensor is not None and not stays(operator, slot)]
 
 
 def _filter_of(operator: Operator) -> Tensor | None:

@@ -89,7 +89,8 @@ def explore(
 ) -> None:
     """Show what RAM IN.tflite can need, and at which price in computation, operators and bytes of file.
 
-    Each point is the best that was found under a limit, planned; a file that is written is proved as well.
+    Each point is what `optimize` writes with the flags beside it and the other flags given here; a file that is
+    written is proved as well.
     """
     from ..explore import explore as run
     from ..io.files import write_files
@@ -118,11 +119,9 @@ def explore(
 
 def _made(source: Path, explored: Explored, is_proved: bool, say: Callable[[str], None]) -> Result:
     """The point that was picked, as ``optimize`` makes it."""
-    from ..pipeline import Stages, optimize
+    from ..pipeline import optimize
 
-    way = explored.ways[explored.exploration.choice.point]
-    options = replace(way.options, verify=is_proved, max_extra_macs=1.0)
-    return optimize(source, options, say, Stages(way.rewrite, way.cascade))
+    return optimize(source, replace(explored.options[explored.exploration.choice.point], verify=is_proved), say)
 
 
 def _print(exploration: Exploration, is_chosen: bool, as_json: bool, as_csv: bool) -> None:

@@ -14,6 +14,7 @@ _UNREGISTERED = re.compile(r"op code (\w+)")
 """micro_interpreter.cc: the resolver has no such operator; the wheel's has all that TFLM has."""
 _OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
 """What the converter writes to work out shapes that the network leaves open."""
+_ARGUMENTS = ("ARG_MAX", "ARG_MIN")
 _FIXED_BATCH = "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))"
 
 
@@ -49,6 +50,8 @@ def _first(model: Model, name: str) -> tuple[int, Operator] | None:
 
 def _advice_on_types(operator: Operator) -> str:
     kinds = {tensor.dtype for tensor in (*operator.present_inputs(), *operator.outputs)}
+    if operator.name in _ARGUMENTS and DType.INT64 in kinds:
+        return ": TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))"
     if DType.INT16 in kinds:
         return ": TFLM has fewer kernels for 16 bits, convert to int8 or float, or replace the layer"
     if DType.FLOAT32 in kinds and DType.INT8 in kinds:

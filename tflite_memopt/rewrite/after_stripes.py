@@ -40,8 +40,9 @@ def after_stripes(
     """
     made = copy_model(model)
     driver = Driver(made, pinned=pinned(options))
-    for operator in list(made.main.operators):
-        driver.apply_at(rules, made.main, operator)
+    for graph in made.graphs:  # the bodies of loops among them
+        for operator in list(graph.operators):
+            driver.apply_at(rules, graph, operator)
     if not driver.applied or model_macs(made) > most_macs or model_work(made, profile.prices) > most_work:
         return None
     drop_dead_tensors(made)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.making import Array
 from ...ir.model import Model, Operator, Tensor
-from ..lower import Held, StripeWriter, rows_of
+from ..lower import Held, StripeWriter, rows_of, write_twin
 from ..receptive_field import Rows
 from ..region import Region, region_of
 from ..stripes import Stripe
@@ -33,7 +33,7 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
             cuts[tensor, starts, count] = turn.cut(tensor, starts, count, name)
         return cuts[tensor, starts, count]
 
-    for operator in region.operators:
+    for operator, way in zip(region.operators, region.ways, strict=True):
         inputs = [None if tensor is None else have[tensor] for tensor in operator.inputs]
         for slot, tensor in enumerate(inputs):
             read = turns.reads.get((operator, slot))
@@ -41,7 +41,7 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
                 inputs[slot] = part(tensor, read.count, read.starts, "turn")
         output, makes = operator.outputs[0], turns.makes[operator]
         made = turn.rows_like(output, makes.of, "turn")
-        turn.edit.twin(operator, inputs, (made,))
+        write_twin(turn.edit, operator, way, inputs, made)
         have[output] = made if makes.is_whole else turn.cut(made, makes.starts, makes.count, "counted")
         turn.note(have[output], output, turns.holds[output])
     return turn.finish(have[region.exit], turns.writes, ())

@@ -39,8 +39,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
 
     ``halo`` and ``edges`` are for peeled loops; the others have their own.
     """
-    if any(way.rows.factor > 1 or way.shape is not None for way in region.ways):
-        return "an operator in it makes several rows of one, or is told the shape of its output"
+    if any(way.rows.factor > 1 for way in region.ways):
+        return "an operator in it makes several rows of one"
     if len(region.exit.shape) != 4:
         return "its result has no channels"
     if form == "peeled":
@@ -59,7 +59,7 @@ def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None
         _write_peeled(edit, region, turns, subgraphs)
     else:
         _write_whole(edit, region, turns, subgraphs)
-    graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *_unread_constants(model, graph, region)])
+    graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
 
 
 def _write_turn(model: Model, region: Region, turns: Turns) -> LoopSubgraphs:
@@ -75,7 +75,7 @@ def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraph
         for tensor, rows in turns.kept().items():
             zeros = zero_rows(tensor, rows.count, turns.wide.get(tensor, (0, 0)))
             kept[tensor] = edit.constant(f"{stem(tensor)}/zero", zeros, tensor.quantization)
-    _write_while(edit, subgraphs, _unset(edit, region), region.exit, kept)
+    write_while(edit, subgraphs, _unset(edit, region), region.exit, kept)
 
 
 def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSubgraphs) -> None:
@@ -88,10 +88,10 @@ def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSu
         kept = {tensor: keeper.kept[tensor] for tensor in turns.kept()}
         result = _put(edit, result, made, 0, edit.activation(f"{stem(exit_)}/first_rows", exit_.shape, exit_))
     if turns.last is None:
-        _write_while(edit, subgraphs, result, exit_, kept)
+        write_while(edit, subgraphs, result, exit_, kept)
         return
     grown = edit.activation(f"{stem(exit_)}/all_but_last_rows", exit_.shape, exit_)
-    carried, kept_after = _write_while(edit, subgraphs, result, grown, kept)
+    carried, kept_after = write_while(edit, subgraphs, result, grown, kept)
     slices = _Slices(edit, "last", carried)
     for tensor, k in kept_after.items():
         k.origin = piece_of(tensor, 1, turns.kept_after[tensor].start)
@@ -137,7 +137,7 @@ def _unset(edit: Editor, region: Region) -> Tensor:
     return result
 
 
-def _write_while(
+def write_while(
     edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
 ) -> tuple[dict[Tensor, Tensor], dict[Tensor, Tensor]]:
     """WHILE; returns what it gives back of what it carries unchanged, and of the kept rows."""
@@ -165,7 +165,7 @@ def _put(edit: Editor, whole: Tensor, rows: Tensor, first: int, output: Tensor) 
     return output
 
 
-def _unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]:
+def unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]:
     """Weights of the region that only the loop's body reads now."""
     named = {tensor for each in model.signatures or () for _, tensor in (*each.inputs, *each.outputs)}
     kept = named.union(graph.outputs)

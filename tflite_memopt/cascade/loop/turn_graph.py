@@ -24,6 +24,7 @@ from ..region import Region
 
 NHWC = 4
 """Integers that say where a slice begins."""
+_ROWS = 1
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,19 @@ class TurnGraph:
     """The body of a loop while it is written.
 
     ``twins`` gives the body's tensor for a tensor of the region: an input, or a constant. ``result`` has the rows that
-    the turns before have written.
+    the turns before have written. ``whole``: what it is like, None for the region's exit; where it is given, a turn
+    reads of it, too, and nothing else is carried. ``axis``: along which turns read and write, in NHWC.
     """
 
-    def __init__(self, model: Model, region: Region, turns: int) -> None:
-        exit_ = region.exit
-        self._model, self._turns = model, turns
+    def __init__(
+        self, model: Model, region: Region, turns: int, whole: Tensor | None = None, axis: int = _ROWS
+    ) -> None:
+        exit_ = region.exit if whole is None else whole
+        self._model, self._turns, self._axis = model, turns, axis
         self.graph = Graph(f"{stem(exit_)}/turn")
         self.edit = Editor(model, self.graph, 0)
         self._counter = self.edit.integers("counter", (1,))
-        self.carried = _read_from_outside(region)
+        self.carried = _read_from_outside(region) if whole is None else ()
         constants = (t for op in region.operators for t in op.present_inputs() if t.is_constant)
         read = dict.fromkeys((*self.carried, *constants))
         self.twins = {
@@ -70,10 +74,10 @@ class TurnGraph:
         return self._slice(tensor, self.begin(starts), self.rows_like(tensor, count, name))
 
     def begin(self, rows: tuple[int, ...]) -> Tensor:
-        """Where a slice begins: in turn t at row ``rows[t]``."""
+        """Where a slice begins: in turn t at row ``rows[t]``, or that place of the other axis."""
         if rows not in self._begins:
             table = np.zeros((len(rows), NHWC), np.int32)
-            table[:, 1] = rows
+            table[:, self._axis] = rows
             begin = self.edit.integers("begin", (NHWC,))
             self._begins[rows] = self._slice(self.edit.constant("begins", table.ravel()), self._counter, begin)
         return self._begins[rows]

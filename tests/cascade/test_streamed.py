@@ -1,0 +1,97 @@
+"""Long causal regions as one loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.cascade.test_lower import assert_equal
+from tflite_memopt import Options
+from tflite_memopt.analysis.macs import model_macs
+from tflite_memopt.cascade import streamed as streams
+from tflite_memopt.cascade.in_order import StripeSearch
+from tflite_memopt.cascade.predict import LONGEST
+from tflite_memopt.cascade.search import cascade
+from tflite_memopt.cascade.streamed import streamed
+from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.memory.cost import Cost, cost_of
+
+LEVELS, LENGTH, CHANNELS = 12, 64, 8
+OPTIONS = Options(samples=3, max_extra_work=1.0)
+
+
+def causal(b: ModelBuilder, x: Tensor, level: int, after: int = 0) -> Tensor:
+    """A convolution of two taps ``1 << level % 4`` apart, padded above; with ``after``, also below, and three taps."""
+    taps, dilation = 2 + (after > 0), 1 << level % 4
+    above = (taps - 1) * dilation - after
+    padded = b.tensor(f"padded{level}", (1, LENGTH + above + after, 1, CHANNELS), x.dtype)
+    amounts = b.constant(f"amounts{level}", np.asarray([[0, 0], [above, after], [0, 0], [0, 0]], np.int32))
+    b.operator("PAD", (x, amounts), (padded,), "PadOptions")
+    random, shape = np.random.default_rng(level), (CHANNELS, taps, 1, CHANNELS)
+    if x.dtype is DType.FLOAT32:
+        filters = b.constant(f"w{level}", random.uniform(-0.2, 0.2, shape).astype(np.float32))
+        bias = b.constant(f"b{level}", np.zeros(CHANNELS, np.float32))
+    else:
+        scales = random.uniform(0.002, 0.01, CHANNELS).astype(np.float32)
+        filters = b.constant(f"w{level}", random.integers(-127, 128, shape).astype(np.int8), per_channel(scales, 0))
+        bias = b.constant(f"b{level}", np.zeros(CHANNELS, np.int32), per_channel(scales * np.float32(0.05), 0))
+    y = b.tensor(f"y{level}", (1, LENGTH, 1, CHANNELS), x.dtype)
+    fields = {"padding": VALID, "strideH": 1, "strideW": 1, "dilationHFactor": dilation, "dilationWFactor": 1}
+    b.operator("CONV_2D", (padded, filters, bias), (y,), "Conv2DOptions", **fields)
+    return y
+
+
+def network(dtype: DType = DType.INT8, levels: int = LEVELS, after: int = 0) -> Model:
+    """Residual causal convolutions, one after the other: three operators a level."""
+    b = ModelBuilder()
+    x = b.input("x", (1, LENGTH, 1, CHANNELS), dtype)
+    for level in range(levels):
+        y, z = causal(b, x, level, after if level == levels // 2 else 0), b.tensor(f"z{level}", x.shape, dtype)
+        b.operator("ADD", (x, y), (z,), "AddOptions")
+        x = z
+    return b.finish(x)
+
+
+def cost(model: Model) -> Cost:
+    return cost_of(model, OPTIONS.profile, OPTIONS, 5)
+
+
+def test_it_computes_the_same_and_needs_less_head() -> None:
+    model = network()
+    assert len(model.main.operators) > LONGEST
+    known = replace(cost(model), need=1 << 30)
+    found = streamed(model, OPTIONS.profile, OPTIONS, known)
+    assert found is not None
+    assert found.cost.head < cost(model).head
+    assert model_macs(found.model) == model_macs(model)
+    assert "PAD" not in {operator.name for graph in found.model.graphs for operator in graph.operators}
+    assert_equal(model, found.model)
+
+
+def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StripeSearch, "run", lambda *_: ())
+    monkeypatch.setattr(streams, "LONGEST", 5)
+    options = replace(OPTIONS, objective="head")
+    found = cascade(network(levels=2), options.profile, options, lambda _: None)
+    (use,) = found.uses
+    assert use.rule.startswith("cascade in a masked loop")
+    assert len(found.model.graphs) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (network(levels=8), OPTIONS),  # so short that the search looks at it
+        (network(after=1), OPTIONS),  # one convolution sees a row ahead
+        (network(), replace(OPTIONS, halos=("recompute",))),
+        (network(), replace(OPTIONS, loops=False)),
+        (network(), replace(OPTIONS, pins=(("z6", 0),))),
+        (network(), replace(OPTIONS, max_extra_operators=0)),
+    ],
+)
+def test_where_there_is_none(model: Model, options: Options) -> None:
+    assert streamed(model, options.profile, options, replace(cost(model), need=1 << 30)) is None

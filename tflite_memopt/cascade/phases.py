@@ -1,0 +1,214 @@
+"""Dilated sequences as a loop over phases, each written over its own input.
+
+A convolution with dilation d reads the steps t, t - d, t - 2 d, ...: where P divides all dilations and paddings of a
+region, the steps with the same ``t mod P`` are a sequence of their own, and no two of them ever meet.
+
+    x (1, L, 1, C)  is  (1, L / P, P, C): column p has the steps p, p + P, p + 2 P, ...
+
+    loop over p     column = SLICE(x, p)        the region on (1, L / P, 1, C), dilations and paddings divided by P
+                    x' = DYNAMIC_UPDATE_SLICE(x, made, p)
+
+Only one column of each inner tensor is alive at a time, and the result takes the place of the input: these are the same
+bytes in the same order. No product is computed twice, and nothing is kept from turn to turn. Exactness: exact. (The
+converter writes a dilated convolution in the same way, with the phases as a batch: SPACE_TO_BATCH_ND.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.builder import VALID
+from ..ir.constants import integers
+from ..ir.copying import copy_model
+from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.editor import Editor
+from ..ir.model import Graph, Model, Operator, Tensor
+from ..ir.names import stem
+from ..kernels.profile import KernelProfile
+from ..memory.cost import Cost, cost_of
+from ..options import Options
+from .loop.lower import unread_constants, write_while
+from .loop.turn_graph import NHWC, LoopSubgraphs, TurnGraph
+from .region import Region, region_of
+from .streamed import is_within
+from .striped_region import loop_forms
+
+_COLUMNS = 2
+"""The axis of NHWC that says which phase."""
+_ELEMENTWISE = frozenset(
+    {
+        "ADD",
+        "HARD_SWISH",
+        "LEAKY_RELU",
+        "LOGISTIC",
+        "MAXIMUM",
+        "MINIMUM",
+        "MUL",
+        "QUANTIZE",
+        "RELU",
+        "RELU6",
+        "SUB",
+        "TANH",
+    }
+)
+_SHORTEST = 3
+"""Operators of a region that is worth a loop: a PAD, a convolution and a sum at least."""
+
+
+@dataclass(frozen=True)
+class Phased:
+    """A model with one region as a loop over ``phases`` phases, the operators of that region, and what it costs."""
+
+    model: Model
+    phases: int
+    operators: tuple[Operator, ...]
+    cost: Cost
+
+
+def phased(model: Model, profile: KernelProfile, options: Options, known: Cost) -> Phased | None:
+    """The cheapest loop over phases; None where none costs less than is ``known``. The model stays as it is."""
+    if not loop_forms(options):
+        return None
+    pinned = {name for name, _ in options.pins}
+    best: Phased | None = None
+    for first, end, phases in _regions(model.main, pinned):
+        made = copy_model(model)
+        region = region_of(made.main, made.main.operators[first:end])
+        assert isinstance(region, Region)
+        lower_phases(made, region, phases)
+        if not is_within(made, model, profile, options):
+            continue
+        cost = cost_of(made, profile, options, options.time_limit)
+        if cost < (known if best is None else best.cost):
+            best = Phased(made, phases, tuple(model.main.operators[first:end]), cost)
+    return best
+
+
+def _regions(graph: Graph, pinned: Collection[str]) -> Iterator[tuple[int, int, int]]:
+    """Steps ``first`` to ``end``, half-open, and phases: for each number of phases the longest region that has them."""
+    dilations = {int(op.option("dilationHFactor", 1)) for op in graph.operators if op.name == "CONV_2D"}
+    for phases in sorted(each for each in dilations if each > 1):
+        fits = [_has_phases(operator, phases) for operator in graph.operators]
+        starts = ((_start(graph, fits, end, pinned), end) for end in range(len(fits), 0, -1))
+        found = ((first, end) for first, end in starts if first is not None)
+        longest = max(found, key=lambda each: each[1] - each[0], default=None)
+        if longest is not None and longest[1] - longest[0] >= _SHORTEST:
+            yield (*longest, phases)
+
+
+def _start(graph: Graph, fits: Sequence[bool], end: int, pinned: Collection[str]) -> int | None:
+    """The first step of the longest region that ends before step ``end`` and has one sequence as input."""
+    start = end
+    while start and fits[start - 1]:
+        start -= 1
+    return next((first for first in range(start, end - _SHORTEST + 1) if _is_one(graph, first, end, pinned)), None)
+
+
+def _is_one(graph: Graph, first: int, end: int, pinned: Collection[str]) -> bool:
+    """Whether these steps make a sequence of one that nothing else reads, of the same bytes."""
+    region = region_of(graph, graph.operators[first:end])
+    if isinstance(region, str) or len(region.inputs) != 1:
+        return False
+    (x,), exit_ = region.inputs, region.exit
+    if any(operator.outputs[0].name in pinned for operator in region.operators) or x.name in pinned:
+        return False
+    is_read_elsewhere = any(use.operator not in region.operators for use in x.uses)
+    is_interface = x in graph.inputs or x in graph.outputs or exit_ in graph.outputs
+    return not is_read_elsewhere and not is_interface and x.shape == exit_.shape and x.dtype is exit_.dtype
+
+
+def _has_phases(operator: Operator, phases: int) -> bool:
+    """Whether the operator does the same to every phase by itself."""
+    if len(operator.outputs) != 1 or not _is_sequence(operator.outputs[0], phases):
+        return False
+    source = operator.inputs[0]
+    if source is None or source.is_constant or not _is_sequence(source, phases):
+        return False
+    if operator.name == "PAD":
+        return _pads_whole_phases(operator, phases)
+    if operator.name == "CONV_2D":
+        return _is_dilated(operator, phases)
+    present = operator.present_inputs()
+    return operator.name in _ELEMENTWISE and all(_is_alike(each, operator.outputs[0]) for each in present)
+
+
+def _pads_whole_phases(operator: Operator, phases: int) -> bool:
+    amounts = integers(operator.inputs[1])
+    if amounts is None or amounts.size != 2 * NHWC:
+        return False
+    return not (amounts[:2].any() or amounts[4:].any() or (amounts % phases).any())
+
+
+def _is_dilated(operator: Operator, phases: int) -> bool:
+    filters = operator.inputs[1]
+    if filters is None or len(filters.shape) != 4 or filters.shape[2] != 1:
+        return False
+    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
+        return False
+    if operator.option("strideH", 1) != 1 or operator.option("strideW", 1) != 1:
+        return False
+    is_dilated = operator.option("padding", 0) == VALID and operator.option("dilationHFactor", 1) % phases == 0
+    return filters.shape[1] == 1 or is_dilated
+
+
+def _is_sequence(tensor: Tensor, phases: int) -> bool:
+    shape = tensor.shape
+    return len(shape) == 4 and shape[0] == shape[2] == 1 and shape[1] > phases and shape[1] % phases == 0
+
+
+def _is_alike(tensor: Tensor, output: Tensor) -> bool:
+    """Whether it has a value for each of the output, or is a constant of channels."""
+    return tensor.shape == output.shape or (tensor.is_constant and tensor.elements in (1, *tensor.shape[-1:]))
+
+
+def lower_phases(model: Model, region: Region, phases: int) -> None:
+    """Replace the operators of a region of the main graph by the loop, in place."""
+    graph, (x,), exit_ = model.main, region.inputs, region.exit
+    edit = Editor(model, graph, graph.operators.index(region.operators[-1]) + 1)
+    for operator in region.operators:
+        edit.remove(operator)
+    shape = (1, x.shape[1] // phases, phases, x.shape[3])
+    columns = edit.activation(f"{stem(x)}/columns", shape, x)
+    _reshape(edit, x, columns)
+    grown = edit.activation(f"{stem(exit_)}/columns", shape, x)
+    write_while(edit, _body(model, region, phases, columns), columns, grown, {})
+    _reshape(edit, grown, exit_)
+    graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
+    drop_dead_tensors(model)
+
+
+def _reshape(edit: Editor, source: Tensor, output: Tensor) -> None:
+    """The same bytes in another shape; after the loop they are those of the exit, quantised as that is."""
+    shape = np.asarray(output.shape, np.int32)
+    edit.operator("RESHAPE", (source,), (output,), "ReshapeOptions", newShape=shape)
+
+
+def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSubgraphs:
+    """A turn: one column out of the whole, the operators on it, and what they make into its place."""
+    turn = TurnGraph(model, region, phases, columns, _COLUMNS)
+    edit, begin = turn.edit, turn.begin(tuple(range(phases)))
+    (x,) = region.inputs
+    have = {x: edit.activation("column", _column(x, phases), x)}
+    size = edit.constant("column/size", np.asarray(have[x].shape, np.int32))
+    edit.operator("SLICE", (turn.result, begin, size), (have[x],), "SliceOptions")
+    for operator in region.operators:
+        output = operator.outputs[0]
+        inputs = [None if each is None else have.get(each) or turn.twins[each] for each in operator.inputs]
+        fields = {}
+        if operator.name == "PAD":
+            amounts = integers(operator.inputs[1])
+            assert amounts is not None
+            paddings = (amounts // phases).astype(np.int32).reshape(-1, 2)
+            inputs[1] = edit.constant(f"{stem(output)}/paddings", paddings)
+        if operator.name == "CONV_2D":
+            fields = {"dilationHFactor": max(1, int(operator.option("dilationHFactor", 1)) // phases)}
+        have[output] = edit.activation(stem(output), _column(output, phases), output)
+        edit.twin(operator, inputs, (have[output],), **fields)
+    return turn.finish(have[region.exit], tuple(range(phases)), ())
+
+
+def _column(tensor: Tensor, phases: int) -> tuple[int, ...]:
+    return (1, tensor.shape[1] // phases, 1, tensor.shape[3])
