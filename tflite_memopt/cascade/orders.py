@@ -2,17 +2,18 @@
 
 A region that is one step, and needs no more than its inputs or its output, may let the scheduler find an order with a
 smaller peak: the region's operators then follow one another, and stripes can make it true. Blocks that repeat peak
-alike, so that all of them are one step each where one alone changes nothing. In a chain there is one order, and nothing
+alike, so that all of them are one step each where no region alone changes anything. In a chain there is one order, and nothing
 to look for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from ..graph.search_limit import SearchLimit
+from ..graph.side_by_side import side_by_side
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
@@ -30,6 +31,8 @@ _MOST_REGIONS = 3
 _LONGEST = 24
 _TRIES = 240
 """Regions that are tried out, for each that is added."""
+_LEAST_WORK = 2000
+"""Steps of all problems that are solved at once: with fewer, processes take longer than they save."""
 _HOT = 0.93
 """A region that is tried has a step with so much of the peak."""
 
@@ -58,9 +61,12 @@ class _Repeatable:
 
 
 def promising_orders(
-    model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = ()
+    model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = (), jobs: int = 1
 ) -> list[tuple[int, ...]]:
-    """Orders with one or more regions in a row that may have a smaller peak than the model's own, best ones first."""
+    """Orders with one or more regions in a row that may have a smaller peak than the model's own, best ones first.
+
+    ``jobs``: processes that try regions out side by side.
+    """
     problem = schedule_problem(model.main, memory_layout(model, profile))
     own, graph = tuple(range(len(problem.steps))), memory_graph(problem)
     if graph.has_one_order:
@@ -68,11 +74,11 @@ def promising_orders(
     start = _Contracted(problem, tuple((v,) for v in own), graph.peak(own), own, ())
     regions = _regions(model, pinned)
     found: dict[tuple[int, ...], int] = {}
-    firsts = _smaller(start, regions, limit) or _smaller_together(start, regions, limit)
+    firsts = _smaller(start, regions, limit, jobs) or _smaller_together(start, regions, limit, jobs)
     for first in firsts[:MOST_ORDERS]:
         best = first
         while len(best.regions) < _MOST_REGIONS:
-            more = _smaller(best, regions, limit)
+            more = _smaller(best, regions, limit, jobs)
             if not more:
                 break
             best = more[0]
@@ -96,26 +102,36 @@ def _regions(model: Model, pinned: Collection[str]) -> list[_Repeatable]:
     return [_Repeatable(region, tuple(kinds[step] for step in region)) for region in several]
 
 
-def _smaller(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit) -> list[_Contracted]:
+def _smaller(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit, jobs: int) -> list[_Contracted]:
     """The problems with one region more whose best order has a smaller peak, best ones first."""
     hot = _hot_steps(start)
     taken = {step for region in start.regions for step in region}
-    tried = (each for each in regions if hot & set(each.steps) and not taken & set(each.steps))
-    return _best_first(start, (_contract(start, [each.steps], limit) for each in islice(tried, _TRIES)))
+    tried = ([each.steps] for each in regions if hot & set(each.steps) and not taken & set(each.steps))
+    return _best_first(start, list(islice(tried, _TRIES)), limit, jobs)
 
 
-def _smaller_together(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit) -> list[_Contracted]:
+def _smaller_together(
+    start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit, jobs: int
+) -> list[_Contracted]:
     """The problems with a region and all those like it whose best order has a smaller peak, best ones first."""
-    tried = ([each.steps, *_like(each, regions)] for each in islice(_tried(start, regions), _TRIES))
-    return _best_first(start, (_contract(start, blocks, limit) for blocks in tried))
+    tried = [[each.steps, *_like(each, regions)] for each in islice(_tried(start, regions), _TRIES)]
+    return _best_first(start, tried, limit, jobs)
 
 
-def _best_first(start: _Contracted, made: Iterable[_Contracted]) -> list[_Contracted]:
-    """Those with a smaller peak than before, one for each peak."""
+def _best_first(
+    start: _Contracted, tried: Sequence[Sequence[tuple[int, ...]]], limit: SearchLimit, jobs: int
+) -> list[_Contracted]:
+    """With each of these sets of regions, where the peak is smaller than before: one for each peak, best ones first."""
+
+    def if_smaller(regions: Sequence[tuple[int, ...]]) -> _Contracted | None:
+        contracted = _contract(start, regions, limit)
+        return contracted if contracted.peak < start.peak else None
+
+    is_much = len(tried) * len(start.problem.steps) >= _LEAST_WORK
     found: dict[int, _Contracted] = {}
-    for each in made:
-        if each.peak < start.peak:
-            found.setdefault(each.peak, each)
+    for contracted in side_by_side(if_smaller, tried, jobs if is_much else 1):
+        if contracted is not None:
+            found.setdefault(contracted.peak, contracted)
     return [found[peak] for peak in sorted(found)]
 
 

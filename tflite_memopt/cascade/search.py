@@ -141,7 +141,7 @@ class _Cascading:
         cost = best[0].judge.cost(best[1])
         if self._profile.relations is PORTABLE.relations or best[0].is_enough(cost):
             return best
-        if cost.need - self._least(cost.need) <= _NEARLY_PROVED * cost.need:
+        if cost.need - self._least_of_any(cost) <= _NEARLY_PROVED * cost.need:
             return best
         views = replace(self._profile, relations=PORTABLE.relations)
         self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
@@ -188,7 +188,8 @@ class _Cascading:
         if self._options.scheduler == _AS_IS:
             return []
         limit = SearchLimit(self._options.time_limit, self._options.seed)
-        return promising_orders(self._own.model, self._profile, limit, [name for name, _ in self._options.pins])
+        pinned = [name for name, _ in self._options.pins]
+        return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
 
     def _best_in(self, search: StripeSearch, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best of one order, if it costs less than what is known."""
@@ -230,6 +231,12 @@ class _Cascading:
     def _least(self, need: int) -> int:
         """Bytes that nothing in the orders that were searched goes below; ``need`` where there is no selection."""
         return min((bound for each in self._searches if (bound := each.least()) is not None), default=need)
+
+    def _least_of_any(self, cost: Cost) -> int:
+        """As above. Without any selection what the largest step needs is the least: a plan may take more than that."""
+        if any(each.has_options for each in self._searches):
+            return self._least(cost.need)
+        return cost.need - cost.head + max(self._own.needs, default=cost.head)
 
     def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""

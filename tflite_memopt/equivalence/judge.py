@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from ..analysis.macs import model_macs
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.change import Exactness
 from ..ir.model import Model
@@ -28,6 +29,9 @@ from .verdict import Verdict
 
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the optimised model, by the loosest rewrite that was applied."""
+
+_MUCH = 300_000_000
+"""Multiply-accumulates of all samples from which on a second process of TFLM is worth its start."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,9 @@ def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, 
     arena = LARGEST_ARENA if name == RUNNER else claim.arena_bytes
     if not samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    planned = judge_plan(interpreter, claim.data, claim.model, samples, arena, promise.required_bytes)
+    is_much = model_macs(claim.model) * len(samples) >= _MUCH
+    other = interpreters.second(name) if is_much else None
+    planned = judge_plan(interpreter, claim.data, claim.model, samples, arena, promise.required_bytes, other)
     wrong = _against_plan(planned, promise)
     if not planned.run.ran and ground.trace is None:
         return Judgement(_silent(ground), {}, False, ground.reason)

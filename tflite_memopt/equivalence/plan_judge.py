@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from ..analysis.placeholders import partial_in
@@ -39,11 +40,13 @@ def judge_plan(
     samples: list[Sample],
     arena_bytes: int,
     required_bytes: int | None,
+    other: ModelRunner | None = None,
 ) -> Planned:
     """Run a model as written, in an arena of exactly ``required_bytes`` where that is known, and judge its plan.
 
-    ``model`` is what is written there; ``arena_bytes`` is enough for anything, or all that a runner has. What a loop
-    has not yet filled, or needs no longer, is not judged in the entry graph: what is read of it in the loop is.
+    ``other``: a second runner of the kind, which runs the model with no memory shared meanwhile. ``model`` is what is
+    written there; ``arena_bytes`` is enough for anything, or all that a runner has. What a loop has not yet filled, or
+    needs no longer, is not judged in the entry graph: what is read of it in the loop is.
     """
     partial = partial_in(model)
     left_out = {index for index, tensor in enumerate(model.main.tensors) if tensor in partial}
@@ -51,10 +54,15 @@ def judge_plan(
     if not run.ran:
         return Planned(run, {}, None, _refusal(interpreter, data, samples, arena_bytes, required_bytes, run))
     outputs = trace_of(run.arrays, len(samples)).outputs
-    apart = run_exposed(interpreter, data, samples, arena_bytes)
+    head = int(run.facts["head"])
+    with ThreadPoolExecutor(max_workers=1) as meanwhile:
+        running = meanwhile.submit(run_exposed, other or interpreter, data, samples, arena_bytes)
+        if other is None:
+            wait([running])
+        shown = _snapshots(interpreter, data, samples, arena_bytes, head)
+        apart = running.result()
     if isinstance(apart, Run):
         return Planned(run, outputs, None, f"its tensors could not be shown one by one: {apart.missing or apart.error}")
-    shown = _snapshots(interpreter, data, samples, arena_bytes, int(run.facts["head"]))
     if isinstance(shown, Run):
         return Planned(run, outputs, None, f"its tensors could not be shown one by one: {shown.missing or shown.error}")
     same = tuple(Link(index, index) for index in shown.tensors if index not in left_out)

@@ -10,26 +10,34 @@ from .external_runner import RUNNER, ExternalRunner
 from .limits import ProcessLimits
 from .runner import GivenUpError, Interpreter, ModelRunner
 
+_SECOND = ", second"
+"""What the name of a second process of a runtime ends with."""
+
 
 class Interpreters:
     """One process for each runtime, started when it is first asked for.
 
-    ``runner`` is the command of the one that is called ``RUNNER``. Raises UsageError when there is no such command.
+    ``runner`` is the command of the one that is called ``RUNNER``. ``jobs``: with more than one there may be a second
+    process of a runtime. Raises UsageError when there is no such command.
     """
 
-    def __init__(self, limits: ProcessLimits, runner: str | os.PathLike[str] | None = None) -> None:
-        self._limits, self._is_closed = limits, False
+    def __init__(self, limits: ProcessLimits, runner: str | os.PathLike[str] | None = None, jobs: int = 1) -> None:
+        self._limits, self._jobs, self._is_closed = limits, jobs, False
         self._running: dict[str, ModelRunner] = {}
         if runner is not None:
             self._running[RUNNER] = ExternalRunner(runner, limits.seconds)
 
     def __getitem__(self, runtime: str) -> ModelRunner:
         if runtime not in self._running:
-            self._running[runtime] = Interpreter(runtime, self._limits)
+            self._running[runtime] = Interpreter(runtime.removesuffix(_SECOND), self._limits)
         if self._is_closed:  # by another thread
             self._running[runtime].close()
             raise GivenUpError
         return self._running[runtime]
+
+    def second(self, runtime: str) -> ModelRunner | None:
+        """Another process of a runtime, where there may be so many; not of the user's runner."""
+        return self[f"{runtime}{_SECOND}"] if self._jobs > 1 and runtime != RUNNER else None
 
     def close(self) -> None:
         """End all processes, and give no more: any thread may call it. Who runs a model then sees a GivenUpError."""
@@ -40,13 +48,13 @@ class Interpreters:
 
 @contextmanager
 def open_interpreters(
-    runtimes: Sequence[str], limits: ProcessLimits, runner: str | os.PathLike[str] | None = None
+    runtimes: Sequence[str], limits: ProcessLimits, runner: str | os.PathLike[str] | None = None, jobs: int = 1
 ) -> Iterator[Interpreters]:
     """Processes for these runtimes, starting side by side; all are gone at the end, whatever happens.
 
-    ``runner`` as for :class:`Interpreters`.
+    ``runner`` and ``jobs`` as for :class:`Interpreters`.
     """
-    interpreters = Interpreters(limits, runner)
+    interpreters = Interpreters(limits, runner, jobs)
     try:
         for runtime in runtimes:
             interpreters[runtime]

@@ -128,7 +128,7 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
 
 def open_for(options: Options) -> AbstractContextManager[Interpreters]:
     """The interpreters that the options ask for, for as long as it is entered."""
-    return open_interpreters(options.runtimes, _limits(options), options.runner)
+    return open_interpreters(options.runtimes, _limits(options), options.runner, options.jobs)
 
 
 def _limits(options: Options) -> ProcessLimits:

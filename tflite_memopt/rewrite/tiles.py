@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ..analysis.macs import model_macs
 from ..graph.search_limit import SearchLimit
+from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Operator
 from ..ir.names import label
 from ..kernels.arena import arena_use
@@ -31,6 +33,8 @@ from .table import SPLITS
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
+_LEAST_WORK = 2000
+"""Operators of all models that are made at once: with fewer, processes take longer than they save."""
 _COSTS = 40
 """Costs that one search may ask for."""
 _WORK = 0.02
@@ -47,7 +51,7 @@ def find_tiles(
     Raises InterruptedSearch at Ctrl-C.
     """
     start = Start(model, SPLITS, allowed(options), pinned(options), {}, tiles)
-    names, focus = _candidates(start, _alive_at_peak(striped, profile, options))
+    names, focus = _candidates(start, _alive_at_peak(striped, profile, options), options.jobs)
 
     def cost(each: Model) -> Cost:
         return _cost_around(focus, known, each, profile, options)
@@ -57,7 +61,7 @@ def find_tiles(
     return search_tiles(replace(start, names=names), cost, limit)
 
 
-def _candidates(start: Start, peak: Collection[str]) -> tuple[Mapping[int, str], frozenset[str]]:
+def _candidates(start: Start, peak: Collection[str], jobs: int) -> tuple[Mapping[int, str], frozenset[str]]:
     """Operators whose tiles do away with a tensor of the peak: their names, by position.
 
     And the names of all operators that write or read what goes.
@@ -65,10 +69,12 @@ def _candidates(start: Start, peak: Collection[str]) -> tuple[Mapping[int, str],
     names: dict[int, str] = {}
     focus: set[str] = set()
     operators = start.model.main.operators
-    for position, operator in enumerate(operators):
-        gone = _gone(start, position) if _is_whole_fan_out(operator) else set()
+    positions = [position for position, operator in enumerate(operators) if _is_whole_fan_out(operator)]
+    is_much = len(positions) * len(operators) >= _LEAST_WORK
+    every = side_by_side(partial(_gone, start), positions, jobs if is_much else 1)
+    for position, gone in zip(positions, every, strict=True):
         if gone & set(peak):
-            names[position] = label(operator)
+            names[position] = label(operators[position])
             focus |= {label(each) for each in operators if label(each) in gone or _reads(each, gone)}
     return names, frozenset(focus)
 
