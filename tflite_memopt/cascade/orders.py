@@ -2,8 +2,8 @@
 
 A region that is one step, and needs no more than its inputs or its output, may let the scheduler find an order with a
 smaller peak: the region's operators then follow one another, and stripes can make it true. Blocks that repeat peak
-alike, so that all of them are one step each where no region alone changes anything. In a chain there is one order, and nothing
-to look for.
+alike, so that all of them are one step each where no region alone changes anything. In a chain there is one order, and
+nothing to look for.
 """
 
 from __future__ import annotations
