@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,3 +112,15 @@ def test_a_copy_of_another_version_is_left_alone(tmp_path: Path) -> None:
     newer.write_text("# changed\n")
     assert compiled_copy(tree.__name__, str(newer)) is None
     assert compiled_copy("tflite_memopt.plan.exact.strategy", str(newer)) is None
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__)
+def test_no_function_has_a_number_that_compiles_to_an_object(source: ModuleType) -> None:
+    """Arithmetic with one looks for signals, and a function that cannot raise then swallows the Ctrl-C."""
+    functions = [
+        node
+        for node in ast.walk(ast.parse(Path(source.__file__ or "").read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    numbers = [node.value for each in functions for node in ast.walk(each) if isinstance(node, ast.Constant)]
+    assert [value for value in numbers if isinstance(value, int) and abs(value) >= 1 << 31] == []

@@ -9,6 +9,7 @@ cdef long long RANDOM
 cdef long long CHANGES
 cdef long long WORK
 cdef long long SLACK
+cdef long long PERIOD
 
 cdef class ClimbData:
     cdef public long long[::1] size

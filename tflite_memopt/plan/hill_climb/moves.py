@@ -15,6 +15,8 @@ Ints = MutableSequence[int]
 
 # Positions in ``ClimbState.registers``.
 TOP, BEST, MOVES, STALL, RANDOM, CHANGES, WORK, SLACK = 0, 1, 2, 3, 4, 5, 6, 7
+PERIOD = 1 << 32
+"""Of the random numbers. As a number in the code it would be an object, whose arithmetic swallows a Ctrl-C."""
 
 
 class ClimbData:
@@ -249,5 +251,5 @@ def _neighbour(d: ClimbData, s: ClimbState, item: int) -> int:
 
 def _random(s: ClimbState, count: int) -> int:
     """A number below ``count`` by a linear congruential generator (Numerical Recipes' constants); the same anywhere."""
-    s.registers[RANDOM] = (s.registers[RANDOM] * 1664525 + 1013904223) % 4294967296
+    s.registers[RANDOM] = (s.registers[RANDOM] * 1664525 + 1013904223) % PERIOD
     return (s.registers[RANDOM] // 65536) % count
