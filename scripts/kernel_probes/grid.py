@@ -46,7 +46,7 @@ def _dense(depth: int, channels: int) -> Build:
     def build(b: ModelBuilder) -> tuple[Tensor, ...]:
         x, y = b.input("x", (1, 11, 9, depth)), b.tensor("y", (1, 11, 9, channels))
         values = np.random.default_rng(0).integers(-127, 127, (channels, depth)).astype(np.int8)
-        filters = b.constant("filter", values, per_channel(np.linspace(0.01, 0.02, channels), 0))
+        filters = b.constant("filter", values, per_channel(np.linspace(0.01, 0.02, channels, dtype=np.float32), 0))
         b.operator("FULLY_CONNECTED", (x, filters, None), (y,), "FullyConnectedOptions", keepNumDims=True)
         return (y,)
 
