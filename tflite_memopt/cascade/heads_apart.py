@@ -132,7 +132,7 @@ def _write(model: Model, graph: Graph, found: _Attention) -> None:
     if len(parts) > 1:
         whole = edit.activation(f"{after.name}/heads", (1, 1, length, heads * width), after)
         edit.operator("CONCATENATION", parts, (whole,), "ConcatenationOptions", axis=3)
-    _reshape(edit, whole, after)
+    edit.reshape(whole, after)
 
 
 def _joined_queries(edit: Editor, found: _Attention) -> Tensor:
@@ -144,7 +144,7 @@ def _joined_queries(edit: Editor, found: _Attention) -> Tensor:
     assert source is not None
     _, length, heads, depth = found.queries.shape
     x = edit.activation(f"{source.name}/lying", (1, 1, length, heads * depth), source)
-    _reshape(edit, source, x)
+    edit.reshape(source, x)
     for operator in found.before[1:]:
         others = [_flat(edit, each, heads, depth) for each in operator.inputs[1:]]
         y = edit.activation(f"{operator.outputs[0].name}/lying", x.shape, operator.outputs[0])
@@ -224,12 +224,5 @@ def _slice(edit: Editor, x: Tensor, begin: Sequence[int], size: Sequence[int], n
     if tuple(size) == x.shape:
         return x
     cut = edit.activation(f"{x.name}/{name}", size, x)
-    said = [edit.constant(f"{cut.name}/{n}", np.asarray(v, np.int32)) for n, v in (("begin", begin), ("size", size))]
-    edit.operator("SLICE", (x, *said), (cut,), "SliceOptions")
+    edit.slice(x, begin, size, cut)
     return cut
-
-
-def _reshape(edit: Editor, source: Tensor, output: Tensor) -> None:
-    shape = np.asarray(output.shape, np.int32)
-    said = edit.constant(f"{output.name}/shape", shape)
-    edit.operator("RESHAPE", (source, said), (output,), "ReshapeOptions", newShape=shape)

@@ -94,10 +94,7 @@ def rows_of(
         return tensor
     start = wanted.start - present.start
     cut = _activation(edit, name, tensor, Rows(start, start + wanted.count))
-    first = np.asarray([0, start, 0, 0], np.int32)
-    begin = edit.constant(f"{cut.name}/begin", first)
-    told = edit.constant(f"{cut.name}/size", np.asarray(cut.shape if size is None else size, np.int32))
-    edit.operator("SLICE", (tensor, begin, told), (cut,), "SliceOptions")
+    edit.slice(tensor, (0, start, 0, 0), cut.shape if size is None else size, cut)
     return cut
 
 

@@ -172,18 +172,13 @@ def lower_phases(model: Model, region: Region, phases: int) -> None:
         edit.remove(operator)
     shape = (1, x.shape[1] // phases, phases, x.shape[3])
     columns = edit.activation(f"{stem(x)}/columns", shape, x)
-    _reshape(edit, x, columns)
+    edit.reshape(x, columns, has_operand=False)
     grown = edit.activation(f"{stem(exit_)}/columns", shape, x)
     write_while(edit, _body(model, region, phases, columns), columns, grown, {})
-    _reshape(edit, grown, exit_)
+    # What comes out of the loop has the bytes of the exit, quantised as that is.
+    edit.reshape(grown, exit_, has_operand=False)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
     drop_dead_tensors(model)
-
-
-def _reshape(edit: Editor, source: Tensor, output: Tensor) -> None:
-    """The same bytes in another shape; after the loop they are those of the exit, quantised as that is."""
-    shape = np.asarray(output.shape, np.int32)
-    edit.operator("RESHAPE", (source,), (output,), "ReshapeOptions", newShape=shape)
 
 
 def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSubgraphs:

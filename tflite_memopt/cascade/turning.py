@@ -71,9 +71,7 @@ def write_reshape(edit: Editor, position: int, source: Tensor, output: Tensor, l
     elif like is not None and like.name == "SQUEEZE" and is_dropped:
         edit.twin(like, (source,), (output,), squeezeDims=np.asarray([2], np.int32))
     else:
-        shape = np.asarray(output.shape, np.int32)
-        said = edit.constant(f"{output.name}/shape", shape)
-        edit.operator("RESHAPE", (source, said), (output,), "ReshapeOptions", newShape=shape)
+        edit.reshape(source, output)
 
 
 @dataclass(frozen=True)

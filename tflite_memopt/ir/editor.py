@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from .dtype import DType
 from .making import Array, GraphWriter, add_buffer
 from .model import Buffer, Graph, Model, Operator, Quantization, Tensor
@@ -75,6 +77,18 @@ class Editor(GraphWriter):
     def update_slice(self, whole: Tensor, rows: Tensor, begin: Tensor, output: Tensor) -> Operator:
         """DYNAMIC_UPDATE_SLICE: ``output`` is ``whole`` with ``rows`` from ``begin`` on."""
         return self.operator("DYNAMIC_UPDATE_SLICE", (whole, rows, begin), (output,))
+
+    def reshape(self, source: Tensor, output: Tensor, has_operand: bool = True) -> Operator:
+        """RESHAPE: ``output`` is ``source`` in its own shape. ``has_operand``: a constant says the shape as well."""
+        shape = np.asarray(output.shape, np.int32)
+        said = (self.constant(f"{output.name}/shape", shape),) if has_operand else ()
+        return self.operator("RESHAPE", (source, *said), (output,), "ReshapeOptions", newShape=shape)
+
+    def slice(self, source: Tensor, begin: Sequence[int], size: Sequence[int], output: Tensor) -> Operator:
+        """SLICE: ``output`` is ``size`` elements of ``source`` in each axis from ``begin`` on; -1 is all the rest."""
+        limits = {"begin": begin, "size": size}
+        said = [self.constant(f"{output.name}/{name}", np.asarray(at, np.int32)) for name, at in limits.items()]
+        return self.operator("SLICE", (source, *said), (output,), "SliceOptions")
 
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
@@ -18,8 +16,7 @@ def write_reshape(edit: Editor, like: Operator, x: Tensor, y: Tensor) -> None:
     if _makes(like, x, y):
         edit.twin(like, (x, *like.inputs[1:]), (y,))
         return
-    shape = np.asarray(y.shape, np.int32)
-    edit.operator("RESHAPE", (x, edit.constant(f"{y.name}/shape", shape)), (y,), "ReshapeOptions", newShape=shape)
+    edit.reshape(x, y)
 
 
 def _makes(like: Operator, x: Tensor, y: Tensor) -> bool:

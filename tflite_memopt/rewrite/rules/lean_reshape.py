@@ -61,8 +61,7 @@ def added_dimension(shape: tuple[int, ...], longer: tuple[int, ...]) -> int | No
 def _rewrite(found: Reshaped, edit: Editor) -> None:
     (output,) = found.reshape.outputs
     if found.added is None:
-        shape = np.asarray(output.shape, np.int32)
-        edit.operator("RESHAPE", (found.source,), (output,), "ReshapeOptions", newShape=shape)
+        edit.reshape(found.source, output, has_operand=False)
         return
     axis = edit.constant(f"{output.name}/axis", np.asarray(found.added, np.int32))
     edit.operator("EXPAND_DIMS", (found.source, axis), (output,), "ExpandDimsOptions")

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
@@ -48,9 +46,7 @@ def _check(match: Match) -> PlainSlice | str | None:
 
 def _rewrite(found: PlainSlice, edit: Editor) -> None:
     (output,) = found.slice.outputs
-    limits = {"begin": found.box.first, "size": found.box.count}
-    operands = [edit.constant(f"{output.name}/{name}", np.asarray(at, np.int32)) for name, at in limits.items()]
-    edit.operator("SLICE", (found.source, *operands), (output,), "SliceOptions")
+    edit.slice(found.source, found.box.first, found.box.count, output)
 
 
 PLAIN_SLICE = Rule("plain_slice", Pattern("slice", ("STRIDED_SLICE",)), _check, _rewrite)
