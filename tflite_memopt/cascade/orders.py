@@ -104,7 +104,7 @@ def _regions(model: Model, pinned: Collection[str]) -> list[_Repeatable]:
 
 def _smaller(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit, jobs: int) -> list[_Contracted]:
     """The problems with one region more whose best order has a smaller peak, best ones first."""
-    hot = _hot_steps(start)
+    hot = _steps_at(start, _hot_places(start))
     taken = {step for region in start.regions for step in region}
     tried = ([each.steps] for each in regions if hot & set(each.steps) and not taken & set(each.steps))
     return _best_first(start, list(islice(tried, _TRIES)), limit, jobs)
@@ -135,18 +135,20 @@ def _best_first(
     return [found[peak] for peak in sorted(found)]
 
 
-def _hot_steps(start: _Contracted) -> set[int]:
-    return {step for at in _hot_places(start) for step in start.groups[start.order[at]]}
-
-
 def _hot_places(start: _Contracted) -> list[int]:
+    """Places in the order at which nearly as much as the peak is alive."""
     needs = memory_graph(start.problem).needs_along(start.order)
     return [at for at, need in enumerate(needs) if need >= _HOT * start.peak]
 
 
+def _steps_at(start: _Contracted, places: Sequence[int]) -> set[int]:
+    return {step for at in places for step in start.groups[start.order[at]]}
+
+
 def _tried(start: _Contracted, regions: Sequence[_Repeatable]) -> Iterator[_Repeatable]:
     """Regions with a hot step; then those around one, whose tensors may be alive there."""
-    hot, steps = _hot_places(start), _hot_steps(start)
+    hot = _hot_places(start)
+    steps = _steps_at(start, hot)
     yield from (region for region in regions if steps & set(region.steps))
     place = {step: at for at, v in enumerate(start.order) for step in start.groups[v]}
     for region in regions:
