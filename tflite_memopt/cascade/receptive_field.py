@@ -199,6 +199,14 @@ def _elementwise(operator: Operator) -> RowByRow | str:
     return RowByRow(Axis(height, height), columns, tuple(sliced), is_window=False)
 
 
+def _same(
+    output: Tensor, sliced: tuple[int, ...], shape: ShapeOperand | None = None, passes_on: bool = False
+) -> RowByRow:
+    """A row of the output needs the same row of the inputs in these slots, and nothing beside it."""
+    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
+    return RowByRow(rows, columns, sliced, is_window=False, shape=shape, passes_on=passes_on)
+
+
 def _joined(operator: Operator) -> RowByRow | str:
     output = operator.outputs[0]
     if int(operator.option("axis", 0)) % 4 not in (2, 3):
@@ -206,8 +214,7 @@ def _joined(operator: Operator) -> RowByRow | str:
     inputs = list(operator.present_inputs())
     if any(tensor.is_constant or not is_image(tensor) for tensor in inputs) or len(inputs) != len(operator.inputs):
         return "it joins a constant"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, tuple(range(len(inputs))), is_window=False)
+    return _same(output, tuple(range(len(inputs))))
 
 
 def is_image(tensor: Tensor) -> bool:
@@ -240,8 +247,7 @@ def _dense(operator: Operator) -> RowByRow | str:
     filters = operator.inputs[1]
     if filters is None or (source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32):
         return "it is hybrid: its float input is quantised by the range of all rows"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, (0,), is_window=False)
+    return _same(output, (0,))
 
 
 def _multiplied(operator: Operator) -> RowByRow | str:
@@ -260,8 +266,7 @@ def _multiplied(operator: Operator) -> RowByRow | str:
             return "its matrices are constants, or neither one for each row nor one for all"
     if not sliced:
         return "it multiplies one matrix by one"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, sliced, is_window=False)
+    return _same(output, sliced)
 
 
 def _found(operator: Operator) -> RowByRow | str:
@@ -271,8 +276,7 @@ def _found(operator: Operator) -> RowByRow | str:
         return "its input is not an NHWC tensor with batch 1, or its axis is computed"
     if axis.size != 1 or int(axis.flat[0]) % 4 != 3:
         return "it compares rows or columns"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, (0,), is_window=False)
+    return _same(output, (0,))
 
 
 def _cut(operator: Operator) -> RowByRow | str:
@@ -285,8 +289,7 @@ def _cut(operator: Operator) -> RowByRow | str:
         return "it cuts rows out, or nothing"
     if any(tensor is None or tensor.dtype is not DType.INT32 for tensor in operator.inputs[1:3]):
         return "it says in 64 bits what it cuts out"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(2))
+    return _same(output, (0,), shape=ShapeOperand(2))
 
 
 def _reshaped(operator: Operator) -> RowByRow | str:
@@ -296,8 +299,7 @@ def _reshaped(operator: Operator) -> RowByRow | str:
         return "its input is not an NHWC tensor with batch 1"
     if source.shape[1] != output.shape[1] or integers(operator.inputs[1]) is None:
         return "it does not keep rows, or its shape is computed"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, (0,), is_window=False, shape=ShapeOperand(1), passes_on=True)
+    return _same(output, (0,), shape=ShapeOperand(1), passes_on=True)
 
 
 def _reduced(operator: Operator) -> RowByRow | str:
@@ -307,8 +309,7 @@ def _reduced(operator: Operator) -> RowByRow | str:
         return "its input is not an NHWC tensor with batch 1, or its axes are computed"
     if not operator.option("keepDims", False) or not {int(axis) % 4 for axis in axes} <= {2, 3}:
         return "it takes rows together"
-    rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, (0,), is_window=False)
+    return _same(output, (0,))
 
 
 def _folded(operator: Operator) -> RowByRow | str:
