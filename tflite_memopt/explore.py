@@ -40,6 +40,7 @@ def explore(
     for a bad model.
     """
     data, name = load(source)
+    options = options.started()
     run = _Exploring(data, progress)
     for objective in OBJECTIVES:
         run.search(replace(options, objective=objective, budget=None, verify=False))

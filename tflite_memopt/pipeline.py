@@ -79,7 +79,7 @@ def optimize(
     plan; the report's warnings say what failed. Raises a MemoptError: ModelFormatError or UnsupportedModelError for a
     bad model, EquivalenceError when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, profile = StageClock(), options.profile
+    clock, profile, options = StageClock(), options.profile, options.started()
 
     with clock.stage("read"):
         progress("reading")

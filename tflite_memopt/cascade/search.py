@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from ..analysis.bounds import io_lower_bound
 from ..graph.interrupted_search import InterruptedSearch
-from ..graph.search_limit import SearchLimit
 from ..ir.change import OUT_OF_TIME, Changed, Refusal, RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
@@ -66,7 +65,7 @@ class _Cascading:
         self, model: Model, profile: KernelProfile, options: Options, progress: Progress, below: int | None
     ) -> None:
         self._profile, self._options, self._progress, self._below = profile, options, progress, below
-        self._stop = EmergencyStop(options.time_limit)
+        self._stop = EmergencyStop(options.seconds_left)
         # Regions are intervals of steps: first of the order that the model would have without stripes.
         self._given, self._given_cost = model, self._ordered(model)
         self._unstriped = self._given_cost
@@ -187,7 +186,7 @@ class _Cascading:
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
             return []
-        limit = SearchLimit(self._options.time_limit, self._options.seed)
+        limit = self._options.search_limit()
         pinned = [name for name, _ in self._options.pins]
         return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
 
