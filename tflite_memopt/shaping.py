@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from .cascade.narrower import narrower
 from .cascade.rounds import limits_at
 from .cascade.search import cascade
 from .equivalence.original import Original
@@ -21,7 +22,6 @@ from .memory.every_library import placement_for_every_library
 from .memory.libraries import LibraryNeed, miscomputed
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
-from .narrower import narrower
 from .options import Options
 from .report.interruption import Interruption
 from .report.stage_clock import StageClock

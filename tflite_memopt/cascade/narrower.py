@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from .cascade.rounds import LEAST_WORK, MACS
-from .options import EFFORTS, Options
+from ..options import EFFORTS, Options
+from .rounds import LEAST_WORK, MACS
 
 _DEFAULT = Options()
 
