@@ -140,7 +140,7 @@ class _Cascading:
         cost = best[0].judge.cost(best[1])
         if self._profile.relations is PORTABLE.relations or best[0].is_enough(cost):
             return best
-        if cost.need - self._least_of_any(cost) <= _NEARLY_PROVED * cost.need:
+        if cost.need - self._least() <= _NEARLY_PROVED * cost.need:
             return best
         views = replace(self._profile, relations=PORTABLE.relations)
         self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
@@ -212,7 +212,7 @@ class _Cascading:
         if self._options.budget is not None:
             return
         need = search.judge.cost(chosen).need
-        least = self._least(need)
+        least = self._least()
         looked_at, planned = (
             sum(each.looked_at for each in searches),
             sum(len(each.judge.drafts) for each in searches),
@@ -227,15 +227,9 @@ class _Cascading:
         )
         yield Refusal(_RULE, "the search", f"{said}: {end}")
 
-    def _least(self, need: int) -> int:
-        """Bytes that nothing in the orders that were searched goes below; ``need`` where there is no selection."""
-        return min((bound for each in self._searches if (bound := each.least()) is not None), default=need)
-
-    def _least_of_any(self, cost: Cost) -> int:
-        """As above. Without any selection what the largest step needs is the least: a plan may take more than that."""
-        if any(each.has_options for each in self._searches):
-            return self._least(cost.need)
-        return cost.need - cost.head + max(self._own.needs, default=cost.head)
+    def _least(self) -> int:
+        """Bytes that nothing in the orders that were searched goes below."""
+        return min(each.least() for each in self._searches)
 
     def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""
