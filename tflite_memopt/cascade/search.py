@@ -23,6 +23,7 @@ from ..memory.cost import Cost, cost_in
 from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen
+from .last_first import last_first
 from .orders import promising_orders
 from .phases import phased
 from .region import region_of
@@ -99,6 +100,9 @@ class _Cascading:
             searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
             best = self._best_in(searches[-1], best)
         best = self._best_with_views_alone(best)
+        turned = self._last_first(best[0].judge.cost(best[1]))
+        if turned is not None:
+            return turned
         if not streamed_first:
             found = self._streamed(best[0].judge.cost(best[1]))
         if found is not None and (best == (self._own, ()) or not streamed_first):
@@ -145,6 +149,21 @@ class _Cascading:
         views = replace(self._profile, relations=PORTABLE.relations)
         self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
         return self._best_in(self._searches[-1], best)
+
+    def _last_first(self, known: Cost) -> Changed | None:
+        """The model with single operators in stripes, the last one first, where that costs less than is known."""
+        model = self._own.model
+        if self._own.is_enough(known) or self._stop.strikes():
+            return None
+        if self._below is not None and self._below < known.need:
+            known = replace(known, need=self._below)
+        found = last_first(model, self._profile, self._options, known, self._stop)
+        if found is None:
+            return None
+        uses = (use_of(model, each) for each in sorted(found.regions))
+        turned = tuple(replace(use, rule=f"{use.rule}, the last one first") for use in uses)
+        saved = f"together {self._unstriped.need - found.cost.need:,} bytes less than without stripes"
+        return Changed(found.model, turned, (Refusal(_RULE, "the search", saved),))
 
     def _streamed(self, known: Cost) -> Changed | None:
         """The model with a long causal sequence as one loop, where that costs less than is known, which it is then."""
