@@ -19,7 +19,7 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.loop_logs import log_bytes
 from tflite_memopt.equivalence.original import arena_for
-from tflite_memopt.equivalence.plan_judge import judge_plan
+from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
 from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.io import offline_plan
@@ -141,7 +141,8 @@ def test_two_tensors_of_the_body_at_one_place_are_caught(form: LoopForm, interpr
         offline_plan.attach(model, {**offsets, output: offsets[source]})
         data = write_model(model)
         written = read_model(data)
-        found = judge_plan(interpreters["tflm"], data, written, seeded_inputs(written, 3, 0), arena_for(written), None)
+        samples = seeded_inputs(written, 3, 0)
+        found = judge_plan(PlanJob(interpreters["tflm"], data, written, samples, arena_for(written)))
         # Where the counter is overwritten the loop reads far outside its tables.
         assert found.difference is not None or "crashed" in str(found.reason), operator.outputs[0].name
     assert tried
