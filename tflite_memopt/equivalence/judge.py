@@ -33,9 +33,6 @@ from .vouching import Witnesses
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the optimised model, by the loosest rewrite that was applied."""
 
-_MUCH = 300_000_000
-"""Multiply-accumulates of all samples from which on a second process of TFLM is worth its start."""
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -138,7 +135,6 @@ def judge_on_tflm(
     ground, promise = original.grounds[name], claim.promises.get(name, NO_PROMISE)
     if not claim.samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    is_much = model_macs(claim.model) * len(claim.samples) >= _MUCH
     job = PlanJob(
         interpreters[name],
         claim.data,
@@ -147,7 +143,7 @@ def judge_on_tflm(
         LARGEST_ARENA if name == RUNNER else claim.arena_bytes,
         promise.required_bytes,
         promise.head,
-        interpreters.second(name) if is_much else None,
+        interpreters.second(name, model_macs(claim.model) * len(claim.samples)),
     )
     if elsewhere is not None and ground.trace is not None and ground.is_sound:
         found = _judged(original, claim, job, name, _witnesses(original, claim, ground.trace, elsewhere).vouch)
