@@ -13,7 +13,7 @@ from tflite_memopt import EquivalenceError, Options
 from tflite_memopt.analysis.loops import Loop, loops_of
 from tflite_memopt.cascade.loop.lower import LoopForm
 from tflite_memopt.equivalence.compare import compare_models
-from tflite_memopt.equivalence.exposure import exposed, logged, snapshots
+from tflite_memopt.equivalence.exposure import exposed, snapshots
 from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
@@ -121,7 +121,7 @@ def test_every_tensor_of_the_body_is_shown_in_every_turn(form: LoopForm) -> None
     flags = sum(operator.outputs[0].dtype is DType.BOOL for operator in loop.body.operators)
     # The result grows in place, and a flag, of which TFLM can make no log, shows in what SELECT_V2 makes of it.
     assert len(wanted) >= len(loop.body.operators) - flags - 1
-    for shown in (exposed(data), snapshots(data, 10_000), logged(data)):
+    for shown in (exposed(data), snapshots(data, 10_000)):
         assert wanted <= {place for each in shown for place in each.tensors.values()}
 
 

@@ -54,13 +54,6 @@ def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
     return [_exposed(copy_model(model), chosen) for chosen in _groups(model, most_bytes)]
 
 
-def logged(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
-    """The model with the tensors of its loops' bodies as outputs; empty where there is none to show."""
-    model = read_model(data)
-    groups = _grouped(log_bytes(model).items(), most_bytes)
-    return [_exposed(copy_model(model), chosen) for chosen in groups if chosen]
-
-
 def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
     """The model with its plan, and with copies of its tensors, at most ``most_bytes`` of them or one at a time.
 

@@ -15,12 +15,13 @@ from .adapter import LARGEST_ARENA, REFERENCE, RunJob
 from .approximation import untouched_links
 from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
 from .correspondence import Link, Pieces, links_between, links_in_loops
-from .exposure import bytes_to_show, logged
+from .exposure import bytes_to_show
 from .external_runner import RUNNER
 from .failure import NO_PROMISE, Promise
 from .gap import Gap, gap_between, signal_to_noise
 from .inputs import Sample
 from .interface import Interface
+from .loop_turns import add_turns, given_to_loops
 from .original import Ground, Original, run_exposed
 from .plan_judge import PlanJob, Planned, Vouches, judge_plan
 from .pool import Interpreters
@@ -84,9 +85,13 @@ def run_graph(runtime: str, original: Original, claim: Claim, interpreters: Inte
     if ground.trace is None:
         return None
     kernels = ground.kernels or REFERENCE
-    found = _traced(interpreter, claim.data, claim.model, claim.samples, kernels)
-    failed = _add_turns(found, claim, interpreter, kernels) if isinstance(found, Trace) else None
-    return failed or found
+    wanted = (*computed_tensors(claim.model.main), *given_to_loops(claim.model))
+    run = interpreter.run(RunJob(claim.data, claim.samples, 0, wanted, kernels))
+    if not run.ran:
+        return run
+    found = trace_of(run.arrays, len(claim.samples))
+    bodies = {number for number, pieces in claim.loop_pieces.items() if pieces}
+    return add_turns(found, claim.data, claim.model, bodies, interpreter, kernels) or found
 
 
 def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: Interpreters, found: Ran) -> Judgement:
@@ -98,25 +103,11 @@ def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: In
         return Judgement(_refused(original, "optimised", found), {})
 
     def traced(data: bytes, model: Model) -> Trace | Run:
-        return _traced(interpreters[runtime], data, model, claim.samples, ground.kernels or REFERENCE)
+        wanted, kernels = computed_tensors(model.main), ground.kernels or REFERENCE
+        run = interpreters[runtime].run(RunJob(data, claim.samples, 0, wanted, kernels))
+        return trace_of(run.arrays, len(claim.samples)) if run.ran else run
 
     return Judgement(_compared(original, ground, claim, found, found.outputs, traced), {})
-
-
-def _traced(interpreter: ModelRunner, data: bytes, model: Model, samples: list[Sample], kernels: str) -> Trace | Run:
-    run = interpreter.run(RunJob(data, samples, 0, computed_tensors(model.main), kernels))
-    return trace_of(run.arrays, len(samples)) if run.ran else run
-
-
-def _add_turns(found: Trace, claim: Claim, interpreter: ModelRunner, kernels: str) -> Run | None:
-    """Add what the tensors in loops hold, turn by turn; the failed run where one fails."""
-    for exposure in logged(claim.data) if any(claim.loop_pieces.values()) else ():
-        run = interpreter.run(RunJob(exposure.model, claim.samples, 0, kernels=kernels))
-        if not run.ran:
-            return run
-        outputs = trace_of(run.arrays, len(claim.samples)).outputs
-        found.tensors.update({place: outputs[at] for at, place in exposure.tensors.items()})
-    return None
 
 
 def judge_on_tflm(

@@ -106,6 +106,7 @@ class Interpreter:
             "tensors": job.tensors,
             "kernels": job.kernels,
             "fill": job.fill,
+            "turns": job.turns,
         }
         arrays: dict[str, npt.NDArray[Any]] = {"model": np.frombuffer(job.model, np.uint8)}
         arrays |= {f"s{s}_i{i}": each for s, sample in enumerate(job.samples) for i, each in enumerate(sample)}
