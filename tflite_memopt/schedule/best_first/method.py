@@ -111,7 +111,7 @@ def _search(
     while sum(len(search.visited) for search in searches) < most and searches[0].may_search():
         for search, turn in zip(searches, (lead * _TURN, _TURN), strict=True):
             found = search.advance(turn)
-            if found or not search.heap:
+            if found or not search.frontier:
                 best = found or best
                 return best.moves, best.peak, sum(search.count for search in searches)
         if searches[0].reached != searches[1].reached:
