@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 
 from .clock import deadline_in
@@ -15,12 +16,14 @@ class SearchLimit:
 
     A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
     ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``seed`` makes a
-    randomised method repeatable.
+    randomised method repeatable. ``below``: bytes of a peak; where no order needs less, any order is an answer. A
+    scheduler may make use of that; planners do not.
     """
 
     time_limit: float = 600.0
     seed: int = 0
     work: float = 1.0
+    below: int | None = None
 
 
 class WorkAllowance:
@@ -31,6 +34,12 @@ class WorkAllowance:
         self.left = int(turns * limit.work)
         self.stopped_by_clock = False
         self._deadline = deadline_in(limit.time_limit)
+
+    def another(self, turns: int) -> WorkAllowance:
+        """One of so many turns beside this one, no more than are left of this one, with the same emergency stop."""
+        other = copy(self)
+        other.left = min(turns, self.left)
+        return other
 
     def is_spent(self) -> bool:
         """Whether the search must end: the work is done, or it is so late that the clock ends it."""
