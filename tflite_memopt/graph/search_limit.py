@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 
-from .clock import deadline_in
+from .clock import NO_DEADLINE, Deadline, deadline_in
 
 
 @dataclass(frozen=True)
@@ -15,15 +15,20 @@ class SearchLimit:
     """``work`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
 
     A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
-    ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``seed`` makes a
-    randomised method repeatable. ``below``: bytes of a peak; where no order needs less, any order is an answer. A
-    scheduler may make use of that; planners do not.
+    ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``until``: the same
+    for all searches of a run together, whichever comes first. ``seed`` makes a randomised method repeatable. ``below``:
+    bytes of a peak; where no order needs less, any order is an answer. A scheduler may use that; planners do not.
     """
 
     time_limit: float = 600.0
     seed: int = 0
     work: float = 1.0
+    until: Deadline = NO_DEADLINE
     below: int | None = None
+
+    def deadline(self) -> Deadline:
+        """When a search that begins now must end."""
+        return deadline_in(self.time_limit, self.until)
 
 
 class WorkAllowance:
@@ -33,7 +38,7 @@ class WorkAllowance:
         """``turns`` is the method's own limit, of which it may use the limit's part."""
         self.left = int(turns * limit.work)
         self.stopped_by_clock = False
-        self._deadline = deadline_in(limit.time_limit)
+        self._deadline = limit.deadline()
 
     def another(self, turns: int) -> WorkAllowance:
         """One of so many turns beside this one, no more than are left of this one, with the same emergency stop."""
