@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflite_memopt.cascade.dominance import Floors, undominated
-from tflite_memopt.cascade.select import Stairs, least_heads, selections, with_step
+from tflite_memopt.cascade.select import least_heads, selections
 from tflite_memopt.cascade.selection import (
     TAIL_OF_CONSTANT,
     TEMPORARIES_OF_CONSTANT,
@@ -181,14 +181,3 @@ def test_what_stays_is_what_nothing_else_beats(given_labels: list[Selection], fl
     for one in kept:
         rivals = [other for other in kept if other is not one and beats(other, one, floors)]
         assert all(beats(one, other, floors) for other in rivals), "only one that is as good may stay beside it"
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-2, 9))), st.integers(-1, 10))
-@settings(max_examples=300, deadline=None)
-def test_the_stairs_say_what_the_steps_above_a_head_take(steps: list[tuple[int, int]], head: int) -> None:
-    stairs: Stairs = ()
-    for need, tail in steps:
-        stairs = with_step(stairs, need, tail)
-    said = next((tail for need, tail in stairs if need > head), 0)
-    assert said == max((max(0, tail) for need, tail in steps if need > head), default=0)
-    assert list(stairs) == sorted(stairs)

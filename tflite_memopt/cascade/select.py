@@ -16,9 +16,6 @@ from dataclasses import dataclass, replace
 from .dominance import Floors, undominated
 from .selection import TEMPORARIES_OF_CONSTANT, BaseNeed, Option, Selection, SelectionLimits, least_need
 
-Stairs = tuple[tuple[int, int], ...]
-"""(need, tail) in bytes, needs rising and tails falling: the first need above a head says what tail that takes."""
-
 
 @dataclass(frozen=True)
 class _Problem:
@@ -141,11 +138,15 @@ class _Rest:
         for option in problem.options:
             for step in range(option.first, option.end):
                 tails[step] = min(tails.get(step, option.tail), option.tail)
-        # By step: what tail the steps from it on take with a head that is too small for them.
-        self._covered: list[Stairs] = [()]
-        for step in reversed(range(len(problem.needs))):
-            self._covered.append(with_step(self._covered[-1], problem.needs[step], tails.get(step, 0)))
-        self._covered.reverse()
+        self._covered: list[list[tuple[int, int]]] = []
+        for first in range(len(problem.needs) + 1):
+            largest, found = -1, []
+            for need, tail in sorted((problem.needs[s], tails.get(s, 0)) for s in range(first, len(problem.needs)))[
+                ::-1
+            ]:
+                largest = max(largest, tail)
+                found.append((need, largest))
+            self._covered.append(found[::-1])
 
     def may_allow(self, label: Selection, option: Option) -> bool:
         """Whether ``allows`` may be true with this option more; constants are left out, so that it is quick."""
@@ -163,16 +164,7 @@ class _Rest:
         allowed = below - base.tail - label.tail
         covered = self._covered[step]
         at = bisect_right(covered, (allowed, 1 << 60))
-        return at == len(covered) or base.least(head, label.tail + covered[at][1], label.temporaries) < below
-
-
-def with_step(stairs: Stairs, need: int, tail: int) -> Stairs:
-    """The stairs with one step more, whose need is out of question unless ``tail`` bytes are taken for it."""
-    if tail <= 0 or any(each >= need and taken >= tail for each, taken in stairs):
-        return stairs
-    higher = [each for each in stairs if each[0] > need]
-    lower = [each for each in stairs if each[0] <= need and each[1] > tail]
-    return (*lower, (need, tail), *higher)
+        return at == len(covered) or base.least(head, label.tail + max(0, covered[at][1]), label.temporaries) < below
 
 
 def _with(label: Selection, number: int, option: Option) -> Selection:
