@@ -14,6 +14,7 @@ from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
+from .graph.rare_collections import rare_collections
 from .io import offline_plan, plan_label
 from .io.files import load
 from .io.reader import read_model
@@ -67,6 +68,7 @@ class Stages:
     has_tiles: bool = False
 
 
+@rare_collections()
 def optimize(
     source: Source,
     options: Options = Options(),
