@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from .cascade.known_loops import KnownLoops
 from .cascade.rounds import limits_at
 from .cascade.search import cascade
 from .equivalence.beside import looking_beside
@@ -90,8 +92,10 @@ def optimize(
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
-    interruption, stages = Interruption(options.keep_best, progress), stages or Stages(rewrite, cascade, True)
-    run = _Setting(data, profile, stages, clock, progress, interruption, None, [])
+    known = KnownLoops()
+    stages = stages or Stages(rewrite, partial(cascade, known=known), True)
+    interruption = Interruption(options.keep_best, progress)
+    run = _Setting(data, profile, stages, clock, progress, interruption, None, [], known)
     looked_at, early = _looked_at_beside(run, options) if _may_look_beside(options) else (None, None)
     with clock.stage("inspect"):
         looked_at = looked_at or inspect(data, options, progress)
@@ -206,6 +210,7 @@ class _Setting:
     interruption: Interruption
     looked_at: Original | None
     notes: list[str]
+    known: KnownLoops
 
 
 @dataclass(frozen=True)
@@ -303,7 +308,7 @@ def _tile_search(run: _Setting, options: Options, before: Mapping[str, LibraryNe
         more = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
         return macs + more.macs, work + more.work
 
-    return TileSearch(run.profile, cascade, options, before, most, run.progress)
+    return TileSearch(run.profile, partial(cascade, known=run.known), options, before, most, run.progress)
 
 
 def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Proof]:
