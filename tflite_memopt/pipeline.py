@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from .cascade.known_loops import KnownLoops
 from .cascade.search import cascade
 from .equivalence.beside import looking_beside
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
@@ -13,6 +15,7 @@ from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
+from .graph.rare_collections import rare_collections
 from .io.files import load
 from .io.reader import read_model
 from .io.writer import write_model
@@ -46,6 +49,7 @@ class Result:
     report: Report
 
 
+@rare_collections()
 def optimize(
     source: Source,
     options: Options = Options(),
@@ -70,9 +74,10 @@ def optimize(
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
-    interruption, stages = Interruption(options.keep_best, progress), stages or Stages(rewrite, cascade, True)
+    loops, interruption = KnownLoops(), Interruption(options.keep_best, progress)
+    stages = stages or Stages(rewrite, partial(cascade, known=loops), True)
     answers = Answers() if known is None else known
-    run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers)
+    run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, loops)
     looked_at, early = _looked_at_beside(run, options) if _may_look_beside(options) else (None, None)
     with clock.stage("inspect"):
         looked_at = looked_at or inspect(data, options, progress)

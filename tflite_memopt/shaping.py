@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from .cascade.known_loops import KnownLoops
 from .cascade.narrower import narrower
 from .cascade.rounds import limits_at
 from .cascade.search import cascade
@@ -57,6 +59,7 @@ class Setting:
     looked_at: Original | None
     notes: list[str]
     answers: Answers
+    loops: KnownLoops
 
 
 @dataclass(frozen=True)
@@ -206,4 +209,4 @@ def _tile_search(run: Setting, options: Options, before: Mapping[str, LibraryNee
         more = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
         return macs + more.macs, work + more.work
 
-    return TileSearch(run.profile, cascade, options, before, most, run.progress)
+    return TileSearch(run.profile, partial(cascade, known=run.loops), options, before, most, run.progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.copying import copy_model
+from tflite_memopt.ir.copying import copy_model, unlinked_twin
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Buffer, Model, OperatorOptions
 
@@ -41,6 +42,18 @@ def test_no_object_that_can_be_edited_is_shared(build: Callable[[], Model]) -> N
         assert not set(old.operators) & set(new.operators)
         assert {use.operator for tensor in new.tensors for use in tensor.uses} <= set(new.operators)
         assert {tensor.producer for tensor in new.tensors} <= {None, *new.operators}
+
+
+@pytest.mark.parametrize("build", ALL.values())
+def test_every_field_is_copied_but_for_the_links(build: Callable[[], Model]) -> None:
+    model = build()
+    for old in model.main.tensors:
+        twin, plain = unlinked_twin(old), replace(old)
+        assert [getattr(twin, each.name) for each in fields(old)] == [getattr(plain, each.name) for each in fields(old)]
+    linked = {"inputs", "outputs", "intermediates"}
+    for before, after in zip(model.main.operators, copy_model(model).main.operators, strict=True):
+        kept = [each.name for each in fields(before) if each.name not in linked]
+        assert all(getattr(before, name) is getattr(after, name) for name in kept)
 
 
 def test_weights_are_shared() -> None:

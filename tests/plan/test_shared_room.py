@@ -13,6 +13,7 @@ from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.plan.bounds import section_bound
 from tflite_memopt.plan.check import check_bound
 from tflite_memopt.plan.problem import BoundCertificate, Item, PlanProblem, Relation
+from tflite_memopt.plan.shared_room import SharedRoom
 
 
 def above(host: int, guests: int, size: int, distance: int) -> PlanProblem:
@@ -53,6 +54,15 @@ def test_guests_lie_beside_each_other_in_one_room() -> None:
     assert certificate.nbytes == 32_768 + 5 * 8_192 - 11_264
     check_bound(problem, certificate)
     assert section_bound(above(32_768, 1, 8_192, 21_504)).nbytes == 32_768
+
+
+@given(st.lists(st.integers(0, 60), min_size=5, max_size=5), st.integers(0, 150), st.sets(st.integers(0, 5)))
+def test_what_one_item_more_spares_is_the_difference(pairs: list[int], nbytes: int, chosen: set[int]) -> None:
+    """Item 0 is the host."""
+    room, shares = SharedRoom(0, (1, 2, 3, 4), nbytes), {0: dict(enumerate(pairs, 1))}
+    for index in {0, 1, 2, 3, 4} - chosen:
+        more = room.spares({*chosen, index}, shares) - room.spares(chosen, shares)
+        assert room.spares_more(index, chosen, shares) == more
 
 
 def test_a_room_is_checked() -> None:

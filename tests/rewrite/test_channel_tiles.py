@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.channel_tiles import channel_tiles, tile_sizes
+from tflite_memopt.rewrite.tiles import KnownTiles, find_tiles
 
 BIASES = {F32: np.float32, I8: np.int32, I16: np.int64}
 
@@ -192,6 +194,18 @@ def test_the_search_makes_an_embedding_in_tiles() -> None:
     assert report.after.macs == report.before.macs
     left = optimize(data, Options(**{**vars(options), "budget": report.before.arena_bytes})).report
     assert not left.rewrites
+
+
+def test_what_is_known_of_tiles_is_what_a_new_search_finds() -> None:
+    model, known, options = text_model(), KnownTiles(), Options(objective="head", kernels="reference", verify=False)
+    find = partial(find_tiles, model, model, options.profile, options, (2, 3, 8), 10_000)
+    first, again, anew = find(known), find(known), find(KnownTiles())
+    assert first.sites == again.sites == anew.sites
+    assert first.sites
+    assert first.cost == again.cost == anew.cost
+    assert dump_model(first.model) == dump_model(again.model) == dump_model(anew.model)
+    assert len(known.gone) == len(known.found) == 1
+    assert first.model is not again.model
 
 
 def expanded(dtype: DType) -> Model:

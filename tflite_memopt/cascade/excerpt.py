@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..ir.copying import unlinked_twin
 from ..ir.model import Graph, Model, Tensor
 
 
@@ -19,7 +20,7 @@ def excerpt(model: Model, first: int, end: int) -> Model:
     for operator in operators[first:end]:
         for tensor in (*operator.present_inputs(), *operator.outputs):
             if tensor not in twins:
-                twins[tensor] = graph.add_tensor(replace(tensor))
+                twins[tensor] = graph.add_tensor(unlinked_twin(tensor))
     for operator in operators[first:end]:
         inputs = tuple(None if tensor is None else twins[tensor] for tensor in operator.inputs)
         outputs = tuple(twins[tensor] for tensor in operator.outputs)

@@ -15,6 +15,7 @@ from ..options import EFFORTS, Options
 from .arena_terms import arena_terms
 from .candidates import Candidates
 from .judge import Chosen, StripeJudge
+from .known_loops import KnownLoops
 from .predict import Aim, OptionFinder
 from .rounds import Round, rounds
 from .selection import BaseNeed, Selection
@@ -32,10 +33,16 @@ BATCH = 12
 
 
 class StripeSearch:
-    """``unstriped``: what the model costs without stripes, in whatever order."""
+    """``unstriped``: what the model costs without stripes, in whatever order. ``known``: what is known of loops."""
 
     def __init__(
-        self, model: Model, profile: KernelProfile, options: Options, stop: EmergencyStop, unstriped: Cost
+        self,
+        model: Model,
+        profile: KernelProfile,
+        options: Options,
+        stop: EmergencyStop,
+        unstriped: Cost,
+        known: KnownLoops,
     ) -> None:
         self.model, self._profile, self._options, self._stop = model, profile, options, stop
         self.judge = StripeJudge(model, profile, options, stop, unstriped)
@@ -43,6 +50,7 @@ class StripeSearch:
         self._work = model_work(model, profile.prices)
         self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
         self._finder: OptionFinder | None = None
+        self._known = known
         self._best: Chosen = ()
 
     def run(self, known: Cost, progress: Callable[[float, Cost], None] = lambda *_: None) -> Chosen:
@@ -125,7 +133,9 @@ class StripeSearch:
             if self._finder is None:
                 pinned = {name for name, _ in self._options.pins}
                 aim = Aim(self._floor, unstriped, widest, base)
-                self._finder = OptionFinder(self.model, self._profile, aim, pinned, jobs=self._options.jobs)
+                self._finder = OptionFinder(
+                    self.model, self._profile, aim, pinned, jobs=self._options.jobs, known=self._known
+                )
             options = self._finder.options(modes_of(each.halos, each.loops), below)
             self._candidates[kind] = Candidates(options, base, unstriped, self._options.budget is not None)
         return self._candidates[kind]

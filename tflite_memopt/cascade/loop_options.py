@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..analysis.macs import operator_macs
 from ..ir.model import Model
@@ -14,6 +13,7 @@ from ..memory.work import model_work
 from ..plan.bounds import max_breadth
 from .arena_terms import arena_terms
 from .excerpt import excerpt
+from .known_loops import Counted, Key, KnownLoops, RegionKeys
 from .loop.least import least_head, loop_macs
 from .loop.lower import lower_loop, turns_of
 from .region import Region, region_of
@@ -27,27 +27,19 @@ _MOST = {"clamped": 3, "masked": 1, "peeled": 2}
 """Numbers of rows, of those that are possible, that are looked at. More rows rarely spare a masked loop any MACs."""
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """Of a model of a region alone: a lower bound on its head, tail and temporaries, in bytes; and what it runs."""
-
-    bound: int
-    tail: int
-    temporaries: int
-    macs: int
-    operators: int
-    work: int
-
-
 class LoopOptions:
-    """The loops of one model; ``looked_at`` counts those that were worked out."""
+    """The loops of one model; ``looked_at`` counts those that were worked out, here or by a search before this one.
 
-    def __init__(self, model: Model, profile: KernelProfile, limits: SelectionLimits) -> None:
+    ``known``: what searches have found. A model must stay as it is.
+    """
+
+    def __init__(self, model: Model, profile: KernelProfile, limits: SelectionLimits, known: KnownLoops) -> None:
         self._model, self._profile, self._limits = model, profile, limits
+        self.known, self._keys = known, RegionKeys(model, profile, known)
         self.looked_at = 0
         self._shares = Twins(profile).has_reuse
         self._regions: dict[tuple[int, int], Region | str] = {}
-        self._whole: dict[tuple[int, int], _Counted] = {}
+        self._whole: dict[tuple[int, int], Counted] = {}
 
     def of_interval(
         self, first: int, end: int, mode: LoopMode, across: int, whole: int
@@ -62,14 +54,14 @@ class LoopOptions:
         if isinstance(region, str) or _least(region) + across >= whole:
             return
         before = sum(operator_macs(operator) for operator in region.operators)
-        found, height = 0, region.exit.shape[1]
+        found, height, key = 0, region.exit.shape[1], self._keys.of(first, end)
         for rows in (rows for rows in ROWS if rows < height):
             turns = turns_of(region, rows, mode[2], *mode[:2])
             if isinstance(turns, str) or loop_macs(region, turns) - before > self._limits.macs:
                 continue
             if least_head(region, turns, self._shares) + across >= whole or found >= _MOST[mode[2]]:
                 break
-            after = self._looped(first, end, rows, mode)
+            after = self._looped(first, end, rows, mode, key)
             if after.bound + across >= whole:
                 break
             counted = self._whole.get((first, end)) or self._counted(excerpt(self._model, first, end))
@@ -79,25 +71,31 @@ class LoopOptions:
             found += 1
             yield _region(first, end, rows, height, mode), _option(first, end, across, counted, after)
 
-    def _looped(self, first: int, end: int, rows: int, mode: LoopMode) -> _Counted:
-        """What the region needs as a loop."""
+    def _looped(self, first: int, end: int, rows: int, mode: LoopMode, key: Key) -> Counted:
+        """What the region with this key needs as a loop."""
+        self.looked_at += 1
+        loop = key, rows, mode
+        if loop not in self.known.found:
+            self.known.found[loop] = self._worked_out(first, end, rows, mode)
+        return self.known.found[loop]
+
+    def _worked_out(self, first: int, end: int, rows: int, mode: LoopMode) -> Counted:
         part = excerpt(self._model, first, end)
         region = region_of(part.main, part.main.operators)
         assert isinstance(region, Region)
         turns = turns_of(region, rows, mode[2], *mode[:2])
         assert not isinstance(turns, str)
-        self.looked_at += 1
         lower_loop(part, part.main, region, turns)
         return self._counted(part)
 
-    def _counted(self, part: Model) -> _Counted:
+    def _counted(self, part: Model) -> Counted:
         layout = memory_layout(part, self._profile)
         bound = max_breadth(join(layout.problem, layout.groups).problem)
         loops = layout.loops.loops
         terms = arena_terms(part, self._profile, loops)
         temporaries = terms.temporaries_with(0, 0, 0)
         work = model_work(part, self._profile.prices, loops)
-        return _Counted(bound, terms.structures + terms.buffers, temporaries, terms.macs, terms.operators, work)
+        return Counted(bound, terms.structures + terms.buffers, temporaries, terms.macs, terms.operators, work)
 
 
 def _least(region: Region) -> int:
@@ -110,7 +108,7 @@ def _region(first: int, end: int, rows: int, height: int, mode: LoopMode) -> Str
     return StripedRegion(first, end, (*ends, height), *mode)
 
 
-def _option(first: int, end: int, across: int, before: _Counted, after: _Counted) -> Option:
+def _option(first: int, end: int, across: int, before: Counted, after: Counted) -> Option:
     return Option(
         first,
         end,

@@ -19,6 +19,7 @@ from ..schedule.problem import ScheduleProblem
 from .arena_terms import arena_terms
 from .cut_table import CutTable, Integers, ways_to_cut
 from .forecast import Forecast, forecasts
+from .known_loops import Counted, Key, KnownLoops
 from .least_needs import least_needs
 from .loop_options import LoopOptions
 from .lower import row_bytes
@@ -39,8 +40,10 @@ _MANY_EXITS = 8
 """With fewer exits to look at it takes longer to divide them among processes than to work them out."""
 _Way = tuple[StripedRegion, Option, frozenset[int]]
 """A region, what it needs without its new constants, and those, by numbers that are equal for equal ones."""
-_OfExit = tuple[list[_Way], int]
+_OfMode = tuple[list[_Way], int]
 """What was found with one exit in one mode, and how many ways to cut were worked out for it."""
+_OfExit = tuple[list[_OfMode], dict[Key, Counted]]
+"""What was found with one exit in each mode; and what has become known of loops, be it in another process."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class OptionFinder:
 
     A tensor with a ``pinned`` name stays whole: no region has it inside. ``exits`` and ``starts``: steps at which
     regions may end and start; None: any. ``looked_at`` counts the ways to cut a region that were worked out.
-    ``jobs``: processes that work out exits side by side.
+    ``jobs``: processes that work out exits side by side. ``known``: what searches before this one have found of loops.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class OptionFinder:
         exits: Collection[int] | None = None,
         starts: Collection[int] | None = None,
         jobs: int = 1,
+        known: KnownLoops | None = None,
     ) -> None:
         self._model, self._pinned, self._jobs = model, pinned, jobs
         self._exits = range(len(model.main.operators)) if exits is None else sorted(exits)
@@ -110,7 +114,7 @@ class OptionFinder:
         self._aim = replace(aim, floor=max(aim.floor, *fixed)) if fixed else aim
         self._bits: dict[int, int] = {}
         self.looked_at = 0
-        self._loops = LoopOptions(model, profile, aim.limits)
+        self._loops = LoopOptions(model, profile, aim.limits, KnownLoops() if known is None else known)
         self._found: dict[Mode | LoopMode, dict[StripedRegion, Option]] = {}
 
     def options(self, modes: Sequence[Mode | LoopMode], known: int = 1 << 62) -> StripingOptions:
@@ -134,10 +138,12 @@ class OptionFinder:
         exits = [exit_ for exit_ in self._exits if modes and self._may_end_at(exit_)]
         jobs = self._jobs if len(exits) >= _MANY_EXITS else 1
         every = side_by_side(partial(self._of_exit, modes, aim), exits, jobs)
+        for _, loops in every:
+            self._loops.known.found.update(loops)
         for at, mode in enumerate(modes):
             self._found[mode] = {}
-            for of_exit in every:
-                ways, looked_at = of_exit[at]
+            for of_modes, _ in every:
+                ways, looked_at = of_modes[at]
                 self.looked_at += looked_at
                 self._found[mode] |= {region: self._with(option, constants) for region, option, constants in ways}
 
@@ -148,15 +154,17 @@ class OptionFinder:
     def _first(self, exit_: int) -> int:
         return start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
 
-    def _of_exit(self, modes: Sequence[Mode | LoopMode], aim: Aim, exit_: int) -> list[_OfExit]:
+    def _of_exit(self, modes: Sequence[Mode | LoopMode], aim: Aim, exit_: int) -> _OfExit:
         """For each mode the regions that end with one step."""
-        first = self._first(exit_)
-        return [
+        first, known = self._first(exit_), self._loops.known
+        before = len(known.found)
+        found = [
             self._looped(first, exit_, mode, aim) if len(mode) == 3 else self._unrolled(first, exit_, mode, aim)
             for mode in modes
         ]
+        return found, known.since(before)
 
-    def _looped(self, first: int, exit_: int, mode: LoopMode, aim: Aim) -> _OfExit:
+    def _looped(self, first: int, exit_: int, mode: LoopMode, aim: Aim) -> _OfMode:
         """The loops that end with one step and start with ``first`` or a later one."""
         found: list[_Way] = []
         before = self._loops.looked_at
@@ -171,7 +179,7 @@ class OptionFinder:
                         found.append((region, option, frozenset()))
         return found, self._loops.looked_at - before
 
-    def _unrolled(self, first: int, exit_: int, mode: Mode, aim: Aim) -> _OfExit:
+    def _unrolled(self, first: int, exit_: int, mode: Mode, aim: Aim) -> _OfMode:
         """The regions that end with one step and start with ``first`` or a later one."""
         operators = self._model.main.operators
         image = operators[exit_].outputs[0]

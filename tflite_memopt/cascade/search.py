@@ -23,6 +23,7 @@ from ..memory.cost import Cost, cost_in
 from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen
+from .known_loops import KnownLoops
 from .last_first import last_first
 from .orders import promising_orders
 from .phases import phased
@@ -43,18 +44,24 @@ Progress = Callable[[str], None]
 
 
 def cascade(
-    model: Model, profile: KernelProfile, options: Options, progress: Progress, below: int | None = None
+    model: Model,
+    profile: KernelProfile,
+    options: Options,
+    progress: Progress,
+    below: int | None = None,
+    known: KnownLoops | None = None,
 ) -> Changed:
     """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
 
-    ``below``: bytes of the objective; stripes that need as much or more are not looked for. ``model`` itself is
-    returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at Ctrl-C.
+    ``below``: bytes of the objective; stripes that need as much or more are not looked for. ``known``: what searches
+    before this one have found of loops. ``model`` itself is returned where nothing is gained; it may be left in another
+    order. Raises InterruptedSearch at Ctrl-C.
     """
     if not options.cascade or not model.main.operators:
         return Changed(model, (), ())
     if has_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
-    cascading = _Cascading(model, profile, options, progress, below)
+    cascading = _Cascading(model, profile, options, progress, below, KnownLoops() if known is None else known)
     try:
         return cascading.run()
     except KeyboardInterrupt as stopped:
@@ -63,8 +70,15 @@ def cascade(
 
 class _Cascading:
     def __init__(
-        self, model: Model, profile: KernelProfile, options: Options, progress: Progress, below: int | None
+        self,
+        model: Model,
+        profile: KernelProfile,
+        options: Options,
+        progress: Progress,
+        below: int | None,
+        known: KnownLoops,
     ) -> None:
+        self._known = known
         self._profile, self._options, self._progress, self._below = profile, options, progress, below
         self._stop = EmergencyStop(options.seconds_left)
         # Regions are intervals of steps: first of the order that the model would have without stripes.
@@ -75,10 +89,13 @@ class _Cascading:
             cost = self._ordered(self._standing)
             if cost <= self._unstriped:  # it can be cut in more ways, so that the other form is not looked at
                 model, self._standing, self._unstriped = self._standing, None, cost
-        self._own = StripeSearch(model, profile, options, self._stop, self._unstriped)
+        self._own = self._search_of(model, self._unstriped)
         self._searches = [self._own]
         self._phased: StripeSearch | None = None
         self._phases_use: RewriteUse | None = None
+
+    def _search_of(self, model: Model, unstriped: Cost, profile: KernelProfile | None = None) -> StripeSearch:
+        return StripeSearch(model, profile or self._profile, self._options, self._stop, unstriped, self._known)
 
     def run(self) -> Changed:
         """Search the model's own order, and others in which more regions are intervals."""
@@ -89,7 +106,7 @@ class _Cascading:
         found = self._streamed(self._unstriped) if streamed_first else None  # what is known is not looked for any more
         best = self._best_in(self._own, (self._own, ()))
         if self._standing is not None:
-            searches.append(StripeSearch(self._standing, self._profile, self._options, self._stop, self._unstriped))
+            searches.append(self._search_of(self._standing, self._unstriped))
             best = self._best_in(searches[-1], best)
         best = self._best_with_phases(best)
         for order in self._orders():
@@ -97,7 +114,7 @@ class _Cascading:
                 break
             reordered = copy_model(model)
             reordered.main.reorder(order)
-            searches.append(StripeSearch(reordered, self._profile, self._options, self._stop, self._unstriped))
+            searches.append(self._search_of(reordered, self._unstriped))
             best = self._best_in(searches[-1], best)
         best = self._best_with_views_alone(best)
         turned = self._last_first(best[0].judge.cost(best[1]))
@@ -127,7 +144,7 @@ class _Cascading:
         names = tuple(label(operator) for operator in found.operators)
         cost, saved = self._ordered(found.model), self._unstriped.need - found.cost.need
         self._phases_use = RewriteUse(f"cascade in a loop over {found.phases} phases", names, "exact", saved)
-        self._phased = StripeSearch(found.model, self._profile, self._options, self._stop, cost)
+        self._phased = self._search_of(found.model, cost)
         self._searches.append(self._phased)
         return self._best_in(self._phased, best)
 
@@ -147,7 +164,7 @@ class _Cascading:
         if cost.need - self._least() <= _NEARLY_PROVED * cost.need:
             return best
         views = replace(self._profile, relations=PORTABLE.relations)
-        self._searches.append(StripeSearch(self._own.model, views, self._options, self._stop, self._unstriped))
+        self._searches.append(self._search_of(self._own.model, self._unstriped, views))
         return self._best_in(self._searches[-1], best)
 
     def _last_first(self, known: Cost) -> Changed | None:

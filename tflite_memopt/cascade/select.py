@@ -13,8 +13,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from .cut_table import Integers
 from .dominance import Floors, undominated
 from .selection import TEMPORARIES_OF_CONSTANT, BaseNeed, Option, Selection, SelectionLimits, least_need
+
+_NONE = -1
+"""In place of a tail: there is no such step."""
 
 
 @dataclass(frozen=True)
@@ -138,15 +144,9 @@ class _Rest:
         for option in problem.options:
             for step in range(option.first, option.end):
                 tails[step] = min(tails.get(step, option.tail), option.tail)
-        self._covered: list[list[tuple[int, int]]] = []
-        for first in range(len(problem.needs) + 1):
-            largest, found = -1, []
-            for need, tail in sorted((problem.needs[s], tails.get(s, 0)) for s in range(first, len(problem.needs)))[
-                ::-1
-            ]:
-                largest = max(largest, tail)
-                found.append((need, largest))
-            self._covered.append(found[::-1])
+        by_need = sorted(range(len(problem.needs)), key=problem.needs.__getitem__)
+        self._needs = [problem.needs[step] for step in by_need]
+        self._tails = _largest_from(by_need, [max(0, tails.get(step, 0)) for step in by_need])
 
     def may_allow(self, label: Selection, option: Option) -> bool:
         """Whether ``allows`` may be true with this option more; constants are left out, so that it is quick."""
@@ -162,9 +162,17 @@ class _Rest:
         if least >= below or not base.counts_tail:
             return least < below
         allowed = below - base.tail - label.tail
-        covered = self._covered[step]
-        at = bisect_right(covered, (allowed, 1 << 60))
-        return at == len(covered) or base.least(head, label.tail + max(0, covered[at][1]), label.temporaries) < below
+        at = bisect_right(self._needs, allowed)
+        tail = _NONE if at == len(self._needs) else int(self._tails[step, at])
+        return tail == _NONE or base.least(head, label.tail + tail, label.temporaries) < below
+
+
+def _largest_from(steps: Sequence[int], tails: Sequence[int]) -> Integers:
+    """``[s, k]``: the largest tail at place k or later, of steps from s on; ``steps`` and tails are in order."""
+    firsts = np.arange(len(steps) + 1)[:, None]
+    there = np.where(np.asarray(steps, np.int64) >= firsts, np.asarray(tails, np.int64), _NONE)
+    found: Integers = np.maximum.accumulate(there[:, ::-1], axis=1)[:, ::-1]
+    return found
 
 
 def _with(label: Selection, number: int, option: Option) -> Selection:

@@ -160,10 +160,10 @@ class _Related:
         return list(chosen)
 
     def _gain(self, index: int, chosen: Collection[int]) -> int:
-        """Bytes that the item adds to what is needed."""
-        gain = self._sizes[index] - sum(nbytes for other, nbytes in self.shares[index].items() if other in chosen)
+        """Bytes that the item, which is not chosen, adds to what is needed."""
+        gain = self._sizes[index] - sum([nbytes for other, nbytes in self.shares[index].items() if other in chosen])
         for room in self._rooms_of[index]:
-            gain += room.spares({*chosen, index}, self.shares) - room.spares(chosen, self.shares)
+            gain += room.spares_more(index, chosen, self.shares)
         return gain
 
 

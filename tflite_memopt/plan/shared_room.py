@@ -33,7 +33,20 @@ class SharedRoom:
         """By how many bytes the pairs of the chosen items count too much as shared."""
         if self.host not in chosen:
             return 0
-        return max(0, sum(shares[self.host][guest] for guest in self.guests if guest in chosen) - self.nbytes)
+        return max(0, self._shared(chosen, shares[self.host]) - self.nbytes)
+
+    def spares_more(self, index: int, chosen: Collection[int], shares: Shares) -> int:
+        """What ``spares`` grows by with one item more: the host or a guest, not yet chosen."""
+        pairs = shares[self.host]
+        shared = self._shared(chosen, pairs)
+        if index == self.host:
+            return max(0, shared - self.nbytes)
+        if self.host not in chosen:
+            return 0
+        return max(0, shared + pairs[index] - self.nbytes) - max(0, shared - self.nbytes)
+
+    def _shared(self, chosen: Collection[int], pairs: Mapping[int, int]) -> int:
+        return sum([pairs[guest] for guest in self.guests if guest in chosen])
 
 
 def shared_rooms(

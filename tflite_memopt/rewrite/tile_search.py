@@ -6,7 +6,7 @@ rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..analysis.macs import model_macs
 from ..graph.interrupted_search import InterruptedSearch
@@ -22,7 +22,7 @@ from ..options import Options
 from .after_stripes import after_stripes
 from .stage import site_use
 from .table import AFTER_STRIPES
-from .tiles import TILES, find_tiles
+from .tiles import TILES, KnownTiles, find_tiles
 
 _ROUNDS = 4
 """How often more channels are made in tiles, at most: each time tiles have moved the peak."""
@@ -61,6 +61,7 @@ class TileSearch:
     before: Mapping[str, LibraryNeed] | None
     most: Callable[[int, int], tuple[int, int]]
     progress: Callable[[str], None]
+    _known: KnownTiles = field(default_factory=KnownTiles, init=False)
 
     def run(self, rewritten: Changed, cascaded: Changed) -> TilesFound:
         """The same two, or both with channels in tiles where that lowers the cost of the model in stripes.
@@ -116,7 +117,7 @@ class TileSearch:
         """The rewritten model with tiles where ``model`` peaks, and that in stripes; None where it costs no less."""
         profile, options, rewritten = self.profile, self.options, best.rewritten
         for tiles in TILES:
-            found = find_tiles(rewritten.model, model, profile, options, tiles, best.cost.need)
+            found = find_tiles(rewritten.model, model, profile, options, tiles, best.cost.need, self._known)
             least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
             if not found.sites or least.need >= best.cost.need:
                 return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.

@@ -9,11 +9,12 @@ change it. Whoever asked cuts the result into stripes anew, and lets the planner
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..analysis.macs import model_macs
 from ..graph.side_by_side import side_by_side
+from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label
 from ..kernels.arena import arena_use
@@ -40,8 +41,30 @@ _WORK = 0.02
 """Part of its limit that the search for one order may use: equal tiles have very many orders that cost the same."""
 
 
+_Operators = tuple[Operator, ...]
+"""Those of a model, in its order."""
+
+
+@dataclass(frozen=True)
+class KnownTiles:
+    """What searches with the same options have found, so that none of it is worked out again.
+
+    ``gone``: for operators that may be in so many tiles, in order, the tensors that are no more then. ``found``: by
+    the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
+    """
+
+    gone: dict[tuple[_Operators, int], list[set[str]]] = field(default_factory=dict)
+    found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(default_factory=dict)
+
+
 def find_tiles(
-    model: Model, striped: Model, profile: KernelProfile, options: Options, tiles: tuple[int, ...], below: int
+    model: Model,
+    striped: Model,
+    profile: KernelProfile,
+    options: Options,
+    tiles: tuple[int, ...],
+    below: int,
+    known: KnownTiles,
 ) -> TakenApart:
     """``model`` with channels in tiles that do away with what is alive where ``striped``, made of it, peaks.
 
@@ -50,17 +73,25 @@ def find_tiles(
     Raises InterruptedSearch at Ctrl-C.
     """
     start = Start(model, SPLITS, allowed(options), pinned(options), {}, tiles)
-    names, focus = _candidates(start, _alive_at_peak(striped, profile, options), options.jobs)
+    names, focus = _candidates(start, _alive_at_peak(striped, profile, options), options.jobs, known)
+    key = tuple(model.main.operators), frozenset(names), tiles, below
+
+    labels = {label(operator) for operator in model.main.operators}
 
     def cost(each: Model) -> Cost:
-        return _cost_around(focus, known, each, profile, options)
+        return _cost_around(focus, labels, each, profile, options)
 
-    known = {label(operator) for operator in model.main.operators}
-    limit = SiteLimit(_COSTS if names else 0, options.seconds_left, below, options.jobs)
-    return search_tiles(replace(start, names=names), cost, limit)
+    if key not in known.found:
+        limit = SiteLimit(_COSTS if names else 0, options.seconds_left, below, options.jobs)
+        known.found[key] = search_tiles(replace(start, names=names), cost, limit)
+    found = known.found[key]
+    # Whoever asks may change the order of what it gets.
+    return replace(found, model=copy_model(found.model)) if found.sites else found
 
 
-def _candidates(start: Start, peak: Collection[str], jobs: int) -> tuple[Mapping[int, str], frozenset[str]]:
+def _candidates(
+    start: Start, peak: Collection[str], jobs: int, known: KnownTiles
+) -> tuple[Mapping[int, str], frozenset[str]]:
     """Operators whose tiles do away with a tensor of the peak: their names, by position.
 
     And the names of all operators that write or read what goes.
@@ -69,9 +100,11 @@ def _candidates(start: Start, peak: Collection[str], jobs: int) -> tuple[Mapping
     focus: set[str] = set()
     operators = start.model.main.operators
     positions = [position for position, operator in enumerate(operators) if _is_whole_fan_out(operator)]
-    is_much = len(positions) * len(operators) >= _LEAST_WORK
-    every = side_by_side(partial(_gone, start), positions, jobs if is_much else 1)
-    for position, gone in zip(positions, every, strict=True):
+    key = tuple(operators), start.tiles[0]
+    if key not in known.gone:
+        is_much = len(positions) * len(operators) >= _LEAST_WORK
+        known.gone[key] = side_by_side(partial(_gone, start), positions, jobs if is_much else 1)
+    for position, gone in zip(positions, known.gone[key], strict=True):
         if gone & set(peak):
             names[position] = label(operators[position])
             focus |= {label(each) for each in operators if label(each) in gone or _reads(each, gone)}
