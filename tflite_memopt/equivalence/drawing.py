@@ -60,7 +60,7 @@ def draw(model: Model, count: int, seed: int, given: list[Sample] | None, run: T
 
 
 @dataclass(frozen=True)
-class _WakingInput:
+class _Waking:
     """A sample that wakes a channel, its trace, and all that it wakes of what the first samples left asleep."""
 
     sample: Sample
@@ -72,7 +72,7 @@ def _search(drawn: Drawn, model: Model, count: int, seed: int, run: Tracer) -> N
     """Add few candidates that wake all that any does. The work is limited in runs, at most ``_ROUNDS * count``."""
     ranges = [range_of(tensor) for tensor in model.main.inputs]
     asleep = drawn.exercise.summary().constant_channels
-    found: list[_WakingInput] = []
+    found: list[_Waking] = []
     awake: set[Woken] = set()
     idle = 0
     for number in range(_ROUNDS):
@@ -89,7 +89,7 @@ def _search(drawn: Drawn, model: Model, count: int, seed: int, run: Tracer) -> N
             woken = drawn.exercise.woken(single)
             channels = {each for each in woken if each[1] is not None}
             if channels - awake:
-                found.append(_WakingInput(sample, single, woken))
+                found.append(_Waking(sample, single, woken))
                 awake |= channels
         idle = 0 if len(found) > kept else idle + 1
     for at in few_that_cover([each.woken for each in found]):
