@@ -39,7 +39,7 @@ _NEXT, _LAST = 8, 2
 """Drafts that are planned in both orders in the end, and how many of them reach the highest level."""
 
 
-_LEAST_WORK = 400
+_LEAST_WORK = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
 
 
