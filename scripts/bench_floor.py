@@ -70,7 +70,7 @@ def _bounds(file: Path, options: Options) -> str:
 def _stock(model: Model, profile: KernelProfile, options: Options) -> int:
     """What TFLM's own planner needs for the model as it came."""
     planner = Options(kernels=options.kernels, scheduler="as_is", planner="tflm_greedy")
-    return cost_of(model, profile, planner, options.time_limit).need
+    return cost_of(model, profile, planner).need
 
 
 def _least_beside_head(model: Model, profile: KernelProfile) -> ArenaBesideHead:

@@ -21,7 +21,7 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.search import _SiteSearch
 
-OPTIONS = Options(samples=2, time_limit=2, objective="head", kernels="reference")
+OPTIONS = Options(samples=2, objective="head", kernels="reference")
 DATA = write_model(mobile_chain(48))
 
 

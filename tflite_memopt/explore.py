@@ -13,6 +13,7 @@ from .options import OBJECTIVES, Options
 from .pipeline import optimize
 from .report.exploration import chosen_of, flags_of, front_of
 from .report.model import Exploration, FrontPoint
+from .shaping import Answers
 
 EXTRA_MACS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Limits on the MACs that stripes add, as fractions of the model's; those of a search's own rounds are among them."""
@@ -40,6 +41,7 @@ def explore(
     for a bad model.
     """
     data, name = load(source)
+    options = options.started()
     run = _Exploring(data, progress)
     for objective in OBJECTIVES:
         run.search(replace(options, objective=objective, budget=None, verify=False))
@@ -66,6 +68,7 @@ class _Exploring:
 
     data: bytes
     progress: Progress
+    known: Answers = field(default_factory=Answers)
     found: dict[FrontPoint, Options] = field(default_factory=dict)
     before: MemoryUse | None = None
     searches: int = 0
@@ -97,7 +100,7 @@ class _Exploring:
 
     def _made(self, options: Options) -> FrontPoint:
         limits = flags_of(options)
-        result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"))
+        result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), known=self.known)
         report = result.report
         self.before = report.before
         self.has_struck |= any(refusal.reason == OUT_OF_TIME for refusal in report.refused)

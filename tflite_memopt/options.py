@@ -1,15 +1,16 @@
-"""What a run is asked to do. Every field is a command-line option of the same name."""
+"""What a run is asked to do. Every field is a command-line option of the same name, but ``until``."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal, get_args
 
 from .errors import UsageError
+from .graph.clock import NO_DEADLINE, Deadline, deadline_in
 from .graph.search_limit import SearchLimit
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
@@ -43,10 +44,11 @@ class Options:
     that a result is the same on every machine.
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
     sooner where there are as many cores.
-    ``time_limit``: seconds for each search. ``seed``: of searches and of random inputs. ``samples``: inputs per
-    runtime in the equality proof, at least; ``inputs``: an .npz with the user's own. ``verify``: prove equality;
-    without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to prove it. ``runner``: a
-    command that runs models on the user's own kernels (docs/device_runner.md), where it is proved as well. ``require``:
+    ``time_limit``: seconds for all searches of a run together, an emergency stop; ``until``: when it strikes, which the
+    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime in the equality proof, at least;
+    ``inputs``: an .npz with the user's own. ``verify``: prove equality; without it the result is unproved and TFLM's
+    memory is not measured. ``runtimes``: where to prove it. ``runner``: a command that runs models on the user's own
+    kernels (docs/device_runner.md), where it is proved as well. ``require``:
     ``("tflm",)`` refuses a result whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
     approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
     one model and in bytes of address space (None: no limit).
@@ -73,7 +75,7 @@ class Options:
     planner: str = "best"
     effort: Effort = "normal"
     jobs: int = 1
-    time_limit: float = 600.0
+    time_limit: float = 3600.0
     seed: int = 0
     samples: int = 10
     inputs: str | os.PathLike[str] | None = None
@@ -100,6 +102,7 @@ class Options:
     all_kernels: bool = False
     loops: bool = True
     tflm_since: date | None = None
+    until: Deadline = field(default=NO_DEADLINE, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         wrong = next(self._faults(), None)
@@ -112,33 +115,46 @@ class Options:
         """The kernels and the layout of structures that plans and figures are for."""
         return profile_for(self.target, self.kernels)
 
+    @property
+    def seconds_left(self) -> float:
+        """Until the emergency stop strikes a search that begins now."""
+        return min(self.time_limit, self.until.left())
+
+    def started(self) -> Options:
+        """The same with the moment of the emergency stop, counted from now; unchanged where it is known."""
+        return self if self.until != NO_DEADLINE else replace(self, until=deadline_in(self.time_limit))
+
+    def search_limit(self, work: float = 1.0) -> SearchLimit:
+        """What a search may spend: such a part of its own limit, until the emergency stop."""
+        return SearchLimit(self.time_limit, self.seed, work, self.until)
+
     def plan_limit(self, part: float = 1.0) -> SearchLimit:
         """What the planner may spend on the plan that is written, or such a part of it."""
-        return SearchLimit(self.time_limit, self.seed, PLAN_WORK[self.effort] * part)
+        return self.search_limit(PLAN_WORK[self.effort] * part)
 
     def _faults(self) -> Iterator[tuple[str, str]]:
-        """Each wrong field with what it may be."""
+        """Each wrong option with what it may be."""
         names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
         targets = () if self.target is None else (("target", TARGETS),)
-        for field, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
-            if getattr(self, field) not in known:
-                yield field, f"choose one of {', '.join(known)}"
+        for option, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
+            if getattr(self, option) not in known:
+                yield option, f"choose one of {', '.join(known)}"
         required = (("require", REQUIRABLE),) if self.require else ()
-        for field, known in (("runtimes", RUNTIMES), ("halos", HALOS), *required):
-            if not _is_choice(getattr(self, field), known):
-                yield field, f"choose one or more of {', '.join(known)}"
-        for field, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("jobs", 1), ("interpreter_seconds", 1)):
-            if not least <= getattr(self, field) < math.inf:
-                yield field, f"must be a number from {least}"
-        for field, least in (("budget", 1), ("max_extra_operators", 0), ("interpreter_memory", 1 << 28)):
-            if getattr(self, field) is not None and getattr(self, field) < least:
-                yield field, f"must be None or a number from {least}"
+        for option, known in (("runtimes", RUNTIMES), ("halos", HALOS), *required):
+            if not _is_choice(getattr(self, option), known):
+                yield option, f"choose one or more of {', '.join(known)}"
+        for option, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("jobs", 1), ("interpreter_seconds", 1)):
+            if not least <= getattr(self, option) < math.inf:
+                yield option, f"must be a number from {least}"
+        for option, least in (("budget", 1), ("max_extra_operators", 0), ("interpreter_memory", 1 << 28)):
+            if getattr(self, option) is not None and getattr(self, option) < least:
+                yield option, f"must be None or a number from {least}"
         yield from self._other_faults()
 
     def _other_faults(self) -> Iterator[tuple[str, str]]:
-        for field, fraction in (("max_extra_macs", self.max_extra_macs), ("max_extra_work", self.max_extra_work)):
+        for option, fraction in (("max_extra_macs", self.max_extra_macs), ("max_extra_work", self.max_extra_work)):
             if fraction is not None and not 0 <= fraction <= 1:
-                yield field, "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+                yield option, "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         if self.runner is not None and not self.verify:
             yield "runner", "it takes part in the proof, which is switched off"
 

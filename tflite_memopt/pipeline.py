@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from .cascade.known_loops import KnownLoops
-from .cascade.rounds import limits_at
 from .cascade.search import cascade
 from .equivalence.beside import looking_beside
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
@@ -17,36 +16,28 @@ from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .graph.rare_collections import rare_collections
-from .io import offline_plan, plan_label
 from .io.files import load
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import INFERRED_SHAPES, Changed, RewriteUse, loosest
-from .ir.check import check_model
+from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.model import Model
 from .ir.npu import NPU_HAS_ADDRESSES, has_npu
 from .ir.origin import pieces_in, pieces_in_loops
-from .kernels.profile import KernelProfile
 from .kernels.targets import DEFAULT_KERNELS, profile_for
-from .memory.arrange import Arrangement, arena_by_kernels, arrange
-from .memory.every_library import placement_for_every_library
 from .memory.figures import MemoryUse
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
-from .memory.libraries import LibraryNeed, miscomputed
+from .memory.libraries import LibraryNeed
 from .memory.reading import read_planned
-from .memory.run_through import check_loops
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
 from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
-from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from .rewrite.stage import rewrite
-from .rewrite.tile_search import TileSearch, TilesFound
+from .shaping import Answers, Progress, Setting, Shaped, Stages, StripedModel, best_within, stripe
 
-Progress = Callable[[str], None]
 Source = bytes | str | os.PathLike[str]
 
 
@@ -58,32 +49,23 @@ class Result:
     report: Report
 
 
-@dataclass(frozen=True)
-class Stages:
-    """What changes the graph: the searches of this package, or what another one has found for the same model.
-
-    ``has_tiles``: whether channels in tiles are looked for once there are stripes, and then stripes anew.
-    """
-
-    rewrite: Callable[[Model, KernelProfile, Options, Progress], Changed]
-    cascade: Callable[[Model, KernelProfile, Options, Progress], Changed]
-    has_tiles: bool = False
-
-
 @rare_collections()
 def optimize(
     source: Source,
     options: Options = Options(),
     progress: Progress = lambda _: None,
     stages: Stages | None = None,
+    known: Answers | None = None,
 ) -> Result:
     """Optimise a .tflite given as bytes or as a path; ``stages``: None for the searches of this package.
+
+    ``known``: for several runs of one model. What one of them has found is not searched for anew by another one.
 
     What makes a library need more, and what fails its proof, is left out: stripes first, then rewrites, then order and
     plan; the report's warnings say what failed. Raises a MemoptError: ModelFormatError or UnsupportedModelError for a
     bad model, EquivalenceError when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, profile = StageClock(), options.profile
+    clock, profile, options = StageClock(), options.profile, options.started()
 
     with clock.stage("read"):
         progress("reading")
@@ -92,10 +74,10 @@ def optimize(
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
-    known = KnownLoops()
-    stages = stages or Stages(rewrite, partial(cascade, known=known), True)
-    interruption = Interruption(options.keep_best, progress)
-    run = _Setting(data, profile, stages, clock, progress, interruption, None, [], known)
+    loops, interruption = KnownLoops(), Interruption(options.keep_best, progress)
+    stages = stages or Stages(rewrite, partial(cascade, known=loops), True)
+    answers = Answers() if known is None else known
+    run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, loops)
     looked_at, early = _looked_at_beside(run, options) if _may_look_beside(options) else (None, None)
     with clock.stage("inspect"):
         looked_at = looked_at or inspect(data, options, progress)
@@ -140,7 +122,7 @@ def _may_look_beside(options: Options) -> bool:
     return options.verify and options.jobs > 1 and options.runner is None
 
 
-def _looked_at_beside(run: _Setting, options: Options) -> tuple[Original, _StripedModel | None]:
+def _looked_at_beside(run: Setting, options: Options) -> tuple[Original, StripedModel | None]:
     """What the look at the original finds, and the model in stripes, if the shapes in its file are right.
 
     Raises what the look raises, as soon as the search says how far it is. What the search raises may be the fault of
@@ -153,7 +135,7 @@ def _looked_at_beside(run: _Setting, options: Options) -> tuple[Original, _Strip
             run.progress(message)
 
         try:
-            early = _stripe(replace(run, progress=say), options)
+            early = stripe(replace(run, progress=say), options)
         except Exception:
             early = None
         with run.clock.stage("inspect"):
@@ -161,8 +143,8 @@ def _looked_at_beside(run: _Setting, options: Options) -> tuple[Original, _Strip
 
 
 def _best_proved(
-    run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: _StripedModel | None
-) -> tuple[_Shaped, bytes, Proof]:
+    run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: StripedModel | None
+) -> tuple[Shaped, bytes, Proof]:
     """The first result that is proved equal and makes no library need more, with one step after another left out.
 
     ``before`` is what each library needs for the original, None if it runs wrongly. ``early``: the model in stripes, by
@@ -171,8 +153,7 @@ def _best_proved(
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
-        striped = early if early is not None and attempt is options else _stripe(run, attempt)
-        shaped = _shape(run, striped, before)
+        shaped = best_within(run, attempt, before, early if attempt is options else None)
         if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
             continue
         try:
@@ -198,120 +179,7 @@ def _advice(options: Options) -> str:
     return f"{report}, if the runner has the kernels that the plan is for ({options.profile.name})"
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """What stays the same from attempt to attempt."""
-
-    data: bytes
-    profile: KernelProfile
-    stages: Stages
-    clock: StageClock
-    progress: Progress
-    interruption: Interruption
-    looked_at: Original | None
-    notes: list[str]
-    known: KnownLoops
-
-
-@dataclass(frozen=True)
-class _Shaped:
-    """What the stages that change the graph and place its tensors made of the model.
-
-    ``unplanned`` is the rewritten model as a file, before stripes. ``is_no_worse``: no library of the profile needs
-    more than for the original, or TFLM loads the model only now.
-    """
-
-    model: Model
-    unplanned: bytes
-    rewritten: Changed
-    cascaded: Changed
-    arrangement: Arrangement
-    arenas: dict[str, int]
-    is_no_worse: bool
-
-
-@dataclass(frozen=True)
-class _StripedModel:
-    """The model rewritten, as a file too, and in stripes. ``options``: for what comes after, as for :func:`_shape`."""
-
-    rewritten: Changed
-    unplanned: bytes
-    cascaded: Changed
-    options: Options
-
-
-def _stripe(run: _Setting, options: Options) -> _StripedModel:
-    """Rewrite and cascade."""
-    clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
-
-    with clock.stage("rewrite"):
-        rewritten, options = interruption.during(
-            "rewriting", options, lambda each: run.stages.rewrite(read_planned(run.data), profile, each, progress)
-        )
-        offline_plan.detach(rewritten.model)
-        plan_label.detach(rewritten.model)
-        unplanned = write_model(rewritten.model)
-
-    with clock.stage("cascade"):
-        cascaded, options = interruption.during(
-            "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
-        )
-    return _StripedModel(rewritten, unplanned, cascaded, options)
-
-
-def _shape(run: _Setting, striped: _StripedModel, before: Mapping[str, LibraryNeed] | None) -> _Shaped:
-    """Tiles, order and plan; ``before`` is what each library needs for the original, None if it runs wrongly."""
-    clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
-    rewritten, cascaded, options, unplanned = striped.rewritten, striped.cascaded, striped.options, striped.unplanned
-
-    with clock.stage("cascade"):
-        tiles, searched = TilesFound(rewritten, cascaded), options
-        if run.stages.has_tiles:
-            tiles, options = interruption.during(
-                "the search for tiles",
-                options,
-                lambda each: _tile_search(run, each, before).run(rewritten, cascaded),
-            )
-            unplanned = unplanned if tiles.rewritten is rewritten else write_model(tiles.rewritten.model)
-        known = tiles.arrangement if options is searched else None
-        model = tiles.cascaded.model
-        check_model(model)
-
-    with clock.stage("arrange"):
-        progress(f"ordering {len(model.main.operators)} operators, placing {len(model.main.tensors)} tensors")
-        arrangement, options = interruption.during(
-            "ordering and planning", options, lambda each: known or arrange(model, profile, each)
-        )
-        placement = (
-            arrangement.placement
-            if before is None
-            else placement_for_every_library(model, arrangement, before, profile, options)
-        )
-        if placement is not None:
-            arrangement = replace(arrangement, placement=placement)
-        others = arena_by_kernels(model, options) if options.all_kernels else {}
-        arenas = others | {profile.name: arrangement.placement.memory.arena_bytes}
-        model.main.reorder(arrangement.placement.order)
-        check_model(model)
-        check_loops(model, arrangement.placement)
-    # What TFLM does not load as it came has no need that the result could exceed.
-    is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in tiles.rewritten.uses)
-    # A rewrite must not lead to an operator that a kernel library computes wrongly.
-    is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(read_model(run.data), profile))
-    return _Shaped(model, unplanned, tiles.rewritten, tiles.cascaded, arrangement, arenas, is_no_worse)
-
-
-def _tile_search(run: _Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> TileSearch:
-    """The search for channels in tiles, within the limits on computation that stripes have."""
-
-    def most(macs: int, work: int) -> tuple[int, int]:
-        more = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
-        return macs + more.macs, work + more.work
-
-    return TileSearch(run.profile, partial(cascade, known=run.known), options, before, most, run.progress)
-
-
-def _prove(run: _Setting, shaped: _Shaped, options: Options) -> tuple[bytes, Proof]:
+def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof]:
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):

@@ -152,4 +152,4 @@ def test_what_turns_say_is_what_a_written_loop_takes(mode: LoopMode, seed: int) 
     macs, least = loop_macs(region, turns), least_head(region, turns, shares=bool(seed % 2))
     lower_loop(model, model.main, region, turns)
     assert before + macs == model_macs(model)
-    assert least <= arrange(model, profile, Options(time_limit=5)).placement.memory.arena_bytes
+    assert least <= arrange(model, profile, Options()).placement.memory.arena_bytes

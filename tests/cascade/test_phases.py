@@ -111,7 +111,7 @@ def test_the_same_bits(dtype: DType, phases: int) -> None:
 
 
 def cost(model: Model) -> Cost:
-    return cost_of(model, OPTIONS.profile, OPTIONS, 5)
+    return cost_of(model, OPTIONS.profile, OPTIONS)
 
 
 @pytest.mark.parametrize("kernels", ["portable", "reference"])

@@ -24,7 +24,7 @@ from tflite_memopt.options import HALOS, Options
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report
 
-QUICK = Options(planner="greedy_by_size", time_limit=10, samples=3, runtimes=("tflm",))
+QUICK = Options(planner="greedy_by_size", samples=3, runtimes=("tflm",))
 """A planner without a search: what is found does not depend on the load of the machine."""
 HEAD = replace(QUICK, objective="head")
 
@@ -82,9 +82,7 @@ def test_the_total_is_never_above_the_unstriped_one(model: Model) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_whole(seed: int, kernels: str) -> None:
     model = random_network(seed, TYPES[seed % 2], layers=5, height=14)
-    options = replace(
-        QUICK, kernels=kernels, objective="head" if seed < 3 else "total", max_extra_macs=0.5, time_limit=2
-    )
+    options = replace(QUICK, kernels=kernels, objective="head" if seed < 3 else "total", max_extra_macs=0.5)
     unstriped, striped = run(model, replace(options, cascade=False, verify=False)), run(model, options)
     assert striped.equivalence["tflm"].equal
     assert striped.after.tflm["head"] == striped.after.arena_bytes
@@ -139,7 +137,7 @@ def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
     for seed in (1, 3):
         y = b.depthwise(b.conv(y, 16, seed=seed), kernel=3, seed=seed)
         y = b.conv(y, 2, kernel=3, seed=seed + 1)
-    report = run(b.finish(y), replace(HEAD, max_extra_macs=0.05, time_limit=60))
+    report = run(b.finish(y), replace(HEAD, max_extra_macs=0.05))
     assert any(use.rule.startswith("cascade") for use in report.rewrites)
     assert report.after.macs <= report.before.macs * 1.05
 

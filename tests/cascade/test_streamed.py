@@ -57,7 +57,7 @@ def network(dtype: DType = DType.INT8, levels: int = LEVELS, after: int = 0) -> 
 
 
 def cost(model: Model) -> Cost:
-    return cost_of(model, OPTIONS.profile, OPTIONS, 5)
+    return cost_of(model, OPTIONS.profile, OPTIONS)
 
 
 def test_it_computes_the_same_and_needs_less_head() -> None:

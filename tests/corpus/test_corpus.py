@@ -93,7 +93,7 @@ def test_tflm_takes_what_was_predicted_and_planned_and_never_more_than_stock(pat
 
 @corpus
 def test_stripes_never_cost_more_than_they_save(path: Path) -> None:
-    options = Options(samples=5, time_limit=10, runtimes=("litert", "tflm"))
+    options = Options(samples=5, runtimes=("litert", "tflm"))
     report = optimize(path, options).report
     assert any(verdict.equal for verdict in report.equivalence.values())
     assert report.after.required_bytes["32"] <= optimised(path).report.after.required_bytes["32"]

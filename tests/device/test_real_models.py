@@ -31,7 +31,7 @@ SLOW = "mcunet_vww"  # minutes under QEMU: one sample there
 
 @cache
 def planned(path: Path, target: str | None, kernels: str) -> Result:
-    options = Options(target=target, kernels=kernels, verify=False, cascade=False, rewrite=False, time_limit=2)
+    options = Options(target=target, kernels=kernels, verify=False, cascade=False, rewrite=False)
     return optimize(path, options)
 
 

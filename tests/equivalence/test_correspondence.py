@@ -48,7 +48,7 @@ def test_names_that_stand_for_two_things_stand_for_nothing() -> None:
 
 def test_every_stripe_is_compared_and_a_wrong_one_is_named() -> None:
     data = write_model(mobile_chain(48))
-    options = Options(samples=3, objective="head", kernels="reference", time_limit=5)
+    options = Options(samples=3, objective="head", kernels="reference")
     result = optimize(data, options)
     assert any(use.rule.startswith("cascade") for use in result.report.rewrites)
     optimised = read_model(result.model)

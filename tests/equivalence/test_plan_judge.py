@@ -21,7 +21,7 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 
-UNPROVED = Options(verify=False, kernels="reference", objective="head", time_limit=2)
+UNPROVED = Options(verify=False, kernels="reference", objective="head")
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,8 @@ class ResultStore:
     def keep_options(self, options: Options) -> str:
         """The key of a set of options, which is kept with its fields: SHA-256 of those and of the tool's version."""
         fields = {"version": __version__, **dataclasses.asdict(options)}
-        del fields["jobs"]  # it changes no result
+        for name in ("jobs", "until"):  # they change no result
+            del fields[name]
         text = json.dumps(fields, default=str, sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         self._change("INSERT OR IGNORE INTO option_sets VALUES (?, ?)", (key, text))

@@ -62,10 +62,14 @@ class Candidates:
         )
         found.selections += [each for each in new if self.least(each) >= before]
 
-    def smallest(self, limits: SelectionLimits) -> int | None:
-        """The smallest least need of all within the limits; None where there is no selection."""
+    def smallest(self, limits: SelectionLimits) -> int:
+        """The smallest least need of all within the limits, in bytes, that without any region among them.
+
+        Options that leave a step as much as it needs whole are not looked at: they make nothing smaller.
+        """
+        whole = self._base.least(max(self.options.needs, default=0), 0, 0)
         first = next(self.within(limits, self._below), None)
-        return None if first is None else self.least(first)
+        return whole if first is None else min(whole, self.least(first))
 
     def chosen(self, selection: Selection) -> Chosen:
         """The regions that a selection stands for."""

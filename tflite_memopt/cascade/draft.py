@@ -7,7 +7,7 @@ drafts at one level. The plan that is written comes of the same planner with a w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..graph.alignment import aligned
 from ..graph.search_limit import SearchLimit
@@ -54,7 +54,7 @@ class DraftedOrder:
     def _planned(self, limit: SearchLimit) -> PlannedHead:
         """At the next level."""
         work = _WORK[len(self.heads)] if self.planner == BEST else 1.0
-        plan = solve(self.problem, self.planner, SearchLimit(limit.time_limit, limit.seed, work))
+        plan = solve(self.problem, self.planner, replace(limit, work=work))
         return plan.arena_bytes, plan.lower_bound
 
     def bound_at(self, level: int) -> int:

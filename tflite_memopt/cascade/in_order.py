@@ -155,8 +155,7 @@ class StripeSearch:
         """Ways to cut a region that were worked out."""
         return 0 if self._finder is None else self._finder.looked_at
 
-    def least(self) -> int | None:
-        """Bytes that no selection of this order and these limits goes below; None where there is no selection."""
+    def least(self) -> int:
+        """Bytes that nothing in this order and within these limits goes below, be it in stripes or not."""
         widest = self._rounds()[0]
-        found = self._candidates_of(widest, self._unstriped.need).smallest(widest.limits)
-        return None if found is None else aligned(found)
+        return aligned(self._candidates_of(widest, self._unstriped.need).smallest(widest.limits))

@@ -10,7 +10,6 @@ from dataclasses import astuple, dataclass
 from functools import partial
 
 from ..analysis.macs import model_macs
-from ..graph.search_limit import SearchLimit
 from ..graph.side_by_side import side_by_side
 from ..ir.copying import copy_model
 from ..ir.model import Model
@@ -71,7 +70,7 @@ class StripeJudge:
             stop,
             unstriped,
         )
-        self._limit = SearchLimit(options.time_limit, options.seed)
+        self._limit = options.search_limit()
         self._drafts: dict[Chosen, Draft] = {}
         # Different regions can come to the same problem, such as those without a halo in two modes.
         self._orders: dict[PlanProblem, DraftedOrder] = {}

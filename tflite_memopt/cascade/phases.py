@@ -81,7 +81,7 @@ def phased(model: Model, profile: KernelProfile, options: Options, known: Cost) 
         lower_phases(made, region, phases)
         if not is_within(made, model, profile, options):
             continue
-        cost = cost_of(made, profile, options, options.time_limit)
+        cost = cost_of(made, profile, options)
         if cost < (known if best is None else best.cost):
             best = Phased(made, phases, tuple(model.main.operators[first:end]), cost)
     return best

@@ -15,7 +15,7 @@ from .selection import SelectionLimits
 
 MACS = (0.0, 0.1, 0.3, 1.0)
 """Fractions of the model's MACs that are rounds of their own."""
-_LEAST_WORK = 0.1
+LEAST_WORK = 0.1
 """The fraction of the model's work that may be added where fewer MACs are allowed than that, if nobody says more."""
 _SURE = 0.9
 """The part of that which is handed out: the estimate of single models was off by up to 0.6 % of the whole."""
@@ -65,5 +65,5 @@ def limits_at(
     extra_macs: float, model_macs: int, model_work: int, operators: int, extra_work: float | None
 ) -> SelectionLimits:
     """The limits of one rung; fractions as for ``rounds``."""
-    work = max(_LEAST_WORK, extra_macs) if extra_work is None else extra_work
+    work = max(LEAST_WORK, extra_macs) if extra_work is None else extra_work
     return SelectionLimits(int(model_macs * extra_macs), operators, int(model_work * work * _SURE))

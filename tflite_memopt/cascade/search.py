@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from ..analysis.bounds import io_lower_bound
 from ..graph.interrupted_search import InterruptedSearch
-from ..graph.search_limit import SearchLimit
 from ..ir.change import OUT_OF_TIME, Changed, Refusal, RewriteUse
 from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
@@ -25,6 +24,7 @@ from ..options import Options
 from .in_order import StripeSearch
 from .judge import Chosen
 from .known_loops import KnownLoops
+from .last_first import last_first
 from .orders import promising_orders
 from .phases import phased
 from .region import region_of
@@ -80,7 +80,7 @@ class _Cascading:
     ) -> None:
         self._known = known
         self._profile, self._options, self._progress, self._below = profile, options, progress, below
-        self._stop = EmergencyStop(options.time_limit)
+        self._stop = EmergencyStop(options.seconds_left)
         # Regions are intervals of steps: first of the order that the model would have without stripes.
         self._given, self._given_cost = model, self._ordered(model)
         self._unstriped = self._given_cost
@@ -117,6 +117,9 @@ class _Cascading:
             searches.append(self._search_of(reordered, self._unstriped))
             best = self._best_in(searches[-1], best)
         best = self._best_with_views_alone(best)
+        turned = self._last_first(best[0].judge.cost(best[1]))
+        if turned is not None:
+            return turned
         if not streamed_first:
             found = self._streamed(best[0].judge.cost(best[1]))
         if found is not None and (best == (self._own, ()) or not streamed_first):
@@ -158,11 +161,26 @@ class _Cascading:
         cost = best[0].judge.cost(best[1])
         if self._profile.relations is PORTABLE.relations or best[0].is_enough(cost):
             return best
-        if cost.need - self._least_of_any(cost) <= _NEARLY_PROVED * cost.need:
+        if cost.need - self._least() <= _NEARLY_PROVED * cost.need:
             return best
         views = replace(self._profile, relations=PORTABLE.relations)
         self._searches.append(self._search_of(self._own.model, self._unstriped, views))
         return self._best_in(self._searches[-1], best)
+
+    def _last_first(self, known: Cost) -> Changed | None:
+        """The model with single operators in stripes, the last one first, where that costs less than is known."""
+        model = self._own.model
+        if self._own.is_enough(known) or self._stop.strikes():
+            return None
+        if self._below is not None and self._below < known.need:
+            known = replace(known, need=self._below)
+        found = last_first(model, self._profile, self._options, known, self._stop)
+        if found is None:
+            return None
+        uses = (use_of(model, each) for each in sorted(found.regions))
+        turned = tuple(replace(use, rule=f"{use.rule}, the last one first") for use in uses)
+        saved = f"together {self._unstriped.need - found.cost.need:,} bytes less than without stripes"
+        return Changed(found.model, turned, (Refusal(_RULE, "the search", saved),))
 
     def _streamed(self, known: Cost) -> Changed | None:
         """The model with a long causal sequence as one loop, where that costs less than is known, which it is then."""
@@ -204,7 +222,7 @@ class _Cascading:
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
             return []
-        limit = SearchLimit(self._options.time_limit, self._options.seed)
+        limit = self._options.search_limit()
         pinned = [name for name, _ in self._options.pins]
         return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
 
@@ -230,7 +248,7 @@ class _Cascading:
         if self._options.budget is not None:
             return
         need = search.judge.cost(chosen).need
-        least = self._least(need)
+        least = self._least()
         looked_at, planned = (
             sum(each.looked_at for each in searches),
             sum(len(each.judge.drafts) for each in searches),
@@ -245,15 +263,9 @@ class _Cascading:
         )
         yield Refusal(_RULE, "the search", f"{said}: {end}")
 
-    def _least(self, need: int) -> int:
-        """Bytes that nothing in the orders that were searched goes below; ``need`` where there is no selection."""
-        return min((bound for each in self._searches if (bound := each.least()) is not None), default=need)
-
-    def _least_of_any(self, cost: Cost) -> int:
-        """As above. Without any selection what the largest step needs is the least: a plan may take more than that."""
-        if any(each.has_options for each in self._searches):
-            return self._least(cost.need)
-        return cost.need - cost.head + max(self._own.needs, default=cost.head)
+    def _least(self) -> int:
+        """Bytes that nothing in the orders that were searched goes below."""
+        return min(each.least() for each in self._searches)
 
     def _no_region(self) -> Refusal:
         """Why there is nothing to try, said of the operator that needs most."""

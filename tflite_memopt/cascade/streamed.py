@@ -58,7 +58,7 @@ def streamed(model: Model, profile: KernelProfile, options: Options, known: Cost
     pinned = {name for name, _ in options.pins}
     for first, end in _long_regions(model, pinned):
         for made, region in islice(_loops(model, profile, options, first, end), _TRIES):
-            found.append(Streamed(region, made, cost_of(made, profile, options, options.time_limit)))
+            found.append(Streamed(region, made, cost_of(made, profile, options)))
     cheaper = (each for each in found if each.cost < known)
     # More rows a turn take less time: where they need no more, they are better.
     return min(cheaper, key=lambda each: (each.cost.need, model_work(each.model, profile.prices)), default=None)

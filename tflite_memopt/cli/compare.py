@@ -43,7 +43,7 @@ from .types import ModelPath
 )
 @TARGET
 @KERNELS
-@time_limit_option(60.0)
+@time_limit_option(60.0, "each method may take")
 @SEED
 @JSON
 @csv_option("a method")

@@ -21,20 +21,19 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def time_limit_option(seconds: float) -> Callable[[_Command], _Command]:
-    """``--time-limit``, with this default."""
+def time_limit_option(seconds: float, of: str) -> Callable[[_Command], _Command]:
+    """``--time-limit``, with this default; ``of``: what it is the limit of."""
     return click.option(
         "--time-limit",
         type=click.FloatRange(min=0),
         default=seconds,
         show_default=True,
         metavar="SECONDS",
-        help="Emergency stop: the longest that each search may take. Without it striking, results are the same "
-        "everywhere.",
+        help=f"Emergency stop: the longest that {of}. Without it striking, results are the same everywhere.",
     )
 
 
-TIME_LIMIT = time_limit_option(600.0)
+TIME_LIMIT = time_limit_option(3600.0, "all searches of a run may take together")
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),

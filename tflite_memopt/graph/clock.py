@@ -28,6 +28,6 @@ class Deadline:
 NO_DEADLINE = Deadline(math.inf)
 
 
-def deadline_in(seconds: float) -> Deadline:
-    """The moment that comes after so many seconds."""
-    return Deadline(now() + seconds)
+def deadline_in(seconds: float, until: Deadline = NO_DEADLINE) -> Deadline:
+    """The moment that comes after so many seconds, and no later than ``until``."""
+    return Deadline(min(now() + seconds, until.moment))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .clock import deadline_in
+from .clock import NO_DEADLINE, Deadline, deadline_in
 
 
 @dataclass(frozen=True)
@@ -14,13 +14,18 @@ class SearchLimit:
     """``work`` is the part of its own limit that a method may use: 0.1 for a quick answer, 10 for a patient one.
 
     A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
-    ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``seed`` makes a
-    randomised method repeatable.
+    ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``until``: the same
+    for all searches of a run together, whichever comes first. ``seed`` makes a randomised method repeatable.
     """
 
     time_limit: float = 600.0
     seed: int = 0
     work: float = 1.0
+    until: Deadline = NO_DEADLINE
+
+    def deadline(self) -> Deadline:
+        """When a search that begins now must end."""
+        return deadline_in(self.time_limit, self.until)
 
 
 class WorkAllowance:
@@ -30,7 +35,7 @@ class WorkAllowance:
         """``turns`` is the method's own limit, of which it may use the limit's part."""
         self.left = int(turns * limit.work)
         self.stopped_by_clock = False
-        self._deadline = deadline_in(limit.time_limit)
+        self._deadline = limit.deadline()
 
     def is_spent(self) -> bool:
         """Whether the search must end: the work is done, or it is so late that the clock ends it."""

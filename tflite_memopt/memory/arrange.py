@@ -61,7 +61,7 @@ class Arrangement:
 
 def arrange(model: Model, profile: KernelProfile, options: Options, work: float = 1.0) -> Arrangement:
     """Order the operators and place the tensors, each search with that part of its limit of ``work``."""
-    limit = SearchLimit(options.time_limit, options.seed, work)
+    limit = options.search_limit(work)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedule = solve_schedule(problem, options.scheduler, limit)
     return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, work))
@@ -142,7 +142,7 @@ def _best_in_force(
 
 def _other_plans(layout: MemoryLayout, planner: str, limit: SearchLimit) -> Iterator[Plan]:
     for turn in range(_OTHER_PLANS):
-        other = SearchLimit(limit.time_limit, limit.seed + turn, limit.work)
+        other = replace(limit, seed=limit.seed + turn)
         yield solve_together(layout.problem, layout.groups, IN_TURNS, other)
     yield solve_together(_alive_as_for_tflm(layout), layout.groups, planner, limit)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..analysis.macs import model_macs
-from ..graph.search_limit import SearchLimit
 from ..ir.model import Model
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
@@ -29,14 +28,13 @@ class Cost:
     operators: int
 
 
-_SECONDS = 1.0
-"""Time for the order, and again for the plan, of one candidate of a search."""
+_WORK = 0.1
+"""The part of its limit that the search for an order may use for one estimate: many are made."""
 
 
-def cost_of(model: Model, profile: KernelProfile, options: Options, seconds: float = _SECONDS) -> Cost:
-    """The cost under the objective of ``options``, by searches of so many seconds for the order and for the plan."""
-    quick = replace(options, time_limit=min(options.time_limit, seconds))
-    return cost_in(arrange(model, profile, quick).placement.memory, options)
+def cost_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
+    """The cost under the objective of ``options``, ordered and planned."""
+    return cost_in(arrange(model, profile, options).placement.memory, options)
 
 
 def cost_in(memory: MemoryUse, options: Options) -> Cost:
@@ -47,9 +45,7 @@ def cost_in(memory: MemoryUse, options: Options) -> Cost:
 def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
     """The cost if the plan met the peak of the best order found: a search can compare by it, the planner decides."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    peak = solve_schedule(
-        problem, options.scheduler, SearchLimit(min(options.time_limit, _SECONDS), options.seed)
-    ).peak_bytes
+    peak = solve_schedule(problem, options.scheduler, options.search_limit(_WORK)).peak_bytes
     need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
     return Cost(need, peak, model_macs(model), operator_count(model))
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..analysis.macs import model_macs
-from ..graph.search_limit import SearchLimit
 from ..ir.model import Model
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
@@ -46,7 +45,7 @@ def planned_need(model: Model, profile: KernelProfile, options: Options) -> Plan
     if options.scheduler == "as_is":
         return PlannedNeed(_required(model, profile, head, own), head, model_macs(model))
     problem = schedule_problem(model.main, layout)
-    schedule = solve_schedule(problem, options.scheduler, SearchLimit(options.time_limit, options.seed))
+    schedule = solve_schedule(problem, options.scheduler, options.search_limit())
     if schedule.order != own and head > head_lower_bound(problem, schedule.lower_bound):
         other = memory_layout(model, profile, order=schedule.order)
         # Its own order wins when both are equal, as in ``place_in_better_order``.

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import UsageError
-from ..graph.clock import deadline_in
 from ..graph.search_limit import SearchLimit
 from .bounds import section_bound
 from .cores import restricted, with_given
@@ -37,7 +36,7 @@ def plan_incrementally(
         raise UsageError(f"{len(passes)} passes are given for {len(problem.items)} items")
     limit, numbers = limit or SearchLimit(), sorted(set(passes))
     placed: dict[int, int] = {}
-    deadline = deadline_in(limit.time_limit)
+    deadline = limit.deadline()
     seconds, used, stopped = 0.0, method, False
     for number in numbers:
         known = [index for index, first in enumerate(passes) if first <= number]

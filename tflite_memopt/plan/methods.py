@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
-from ..graph.clock import deadline_in, now
+from ..graph.clock import now
 from ..graph.search_limit import SearchLimit, WorkAllowance
 from .bounds import section_bound
 from .check import check_bound, check_given, check_plan
@@ -159,7 +159,7 @@ class _Portfolio:
     _stopped_by_clock: bool = False
 
     def __post_init__(self) -> None:
-        self._deadline = deadline_in(self.limit.time_limit)
+        self._deadline = self.limit.deadline()
         self._certificate: BoundCertificate = section_bound(self.problem)
         check_bound(self.problem, self._certificate)
         self.bound = self._certificate.nbytes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from ..errors import UsageError
-from ..graph.search_limit import SearchLimit
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model
 from ..memory.layout import memory_layout
@@ -38,7 +37,7 @@ def compare_methods(
     UsageError for an unknown name.
     """
     orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
-    profile, limit = options.profile, SearchLimit(options.time_limit, options.seed)
+    profile, limit = options.profile, options.search_limit()
     drop_dead_tensors(model)
     problem = schedule_problem(model.main, memory_layout(model, profile))
     schedules = []

@@ -58,7 +58,7 @@ def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApar
         SPLITS,
         allowed(options),
         lambda each: estimate_of(each, profile, options),
-        SiteLimit(_COSTS, options.time_limit, jobs=options.jobs),
+        SiteLimit(_COSTS, options.seconds_left, jobs=options.jobs),
         pinned(options),
     )
 
@@ -67,7 +67,7 @@ def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options:
     """What was found, if it lowers the planner's cost too."""
     if not found.sites:
         return found
-    costs = [cost_of(each, profile, options, options.time_limit) for each in (model, found.model)]
+    costs = [cost_of(each, profile, options) for each in (model, found.model)]
     if costs[1] < costs[0]:
         return found
     reason = f"the planner needs {costs[1].need} bytes for it, and {costs[0].need} without"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..analysis.macs import model_macs
-from ..graph.search_limit import SearchLimit
 from ..graph.side_by_side import side_by_side
 from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
@@ -83,7 +82,7 @@ def find_tiles(
         return _cost_around(focus, labels, each, profile, options)
 
     if key not in known.found:
-        limit = SiteLimit(_COSTS if names else 0, options.time_limit, below, options.jobs)
+        limit = SiteLimit(_COSTS if names else 0, options.seconds_left, below, options.jobs)
         known.found[key] = search_tiles(replace(start, names=names), cost, limit)
     found = known.found[key]
     # Whoever asks may change the order of what it gets.
@@ -146,7 +145,7 @@ def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> se
 def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Operator, int]:
     """What is alive at each operator, in bytes, in the best order, which is that of the operators here."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    limit = SearchLimit(options.time_limit, options.seed, _WORK)
+    limit = options.search_limit(_WORK)
     order = solve_schedule(problem, options.scheduler, limit).order
     needs = memory_graph(problem).needs_along(order)
     return {model.main.operators[at]: need for at, need in zip(order, needs, strict=True)}

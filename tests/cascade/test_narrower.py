@@ -1,0 +1,91 @@
+"""A run with wider limits than by default starts from narrower ones, and never ends worse than they do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import tflite_memopt
+from tests.models import mobile_chain
+from tflite_memopt.cascade.narrower import narrower
+from tflite_memopt.cascade.search import cascade
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.change import Changed
+from tflite_memopt.ir.model import Model
+from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import optimize
+from tflite_memopt.rewrite.stage import rewrite
+from tflite_memopt.shaping import Answers, Progress, Stages
+
+PLAIN = Options(verify=False, objective="head", kernels="reference")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, []),
+        ({"max_extra_macs": 0.05, "effort": "quick", "loops": False, "max_extra_operators": 4}, []),
+        ({"max_extra_macs": 0.3, "cascade": False}, []),
+        ({"effort": "thorough"}, [{}]),
+        ({"max_extra_macs": 0.2}, [{}]),
+        ({"max_extra_macs": 1.0}, [{}, {"max_extra_macs": 0.3}]),
+        ({"max_extra_macs": 0.3, "effort": "quick"}, [{"effort": "quick"}]),
+        ({"max_extra_work": 0.5}, [{}]),
+        ({"max_extra_work": 0.05}, []),
+        (
+            {"max_extra_macs": 0.3, "effort": "thorough"},
+            [{}, {"max_extra_macs": 0.3}, {"effort": "thorough"}],
+        ),
+    ],
+)
+def test_the_narrower_limits_of_a_run(asked: dict[str, object], expected: list[dict[str, object]]) -> None:
+    wanted = replace(PLAIN, **asked)  # type: ignore[arg-type]
+    assert list(narrower(wanted)) == [replace(PLAIN, **each) for each in expected]  # type: ignore[arg-type]
+
+
+def test_a_narrower_run_of_a_wider_one_has_no_others_than_that() -> None:
+    widest = replace(PLAIN, max_extra_macs=1.0, effort="thorough", max_extra_work=0.6)
+    every = narrower(widest)
+    for at, each in enumerate(every):
+        assert set(narrower(each)) <= set(every[:at])
+
+
+@pytest.mark.parametrize("asked", [{"max_extra_macs": 0.3}, {"effort": "thorough"}])
+def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(asked: dict[str, object]) -> None:
+    """The search is made to find nothing within the limits that were asked for."""
+    wanted = replace(PLAIN, **asked)  # type: ignore[arg-type]
+
+    def astray(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
+        return Changed(model, (), ()) if options == wanted else cascade(model, profile, options, progress)
+
+    model, stages = write_model(mobile_chain(32)), Stages(rewrite, astray)
+    least = optimize(model, PLAIN, stages=stages)
+    found = optimize(model, wanted, stages=stages)
+    assert least.report.after.arena_bytes < least.report.before.arena_bytes
+    assert found.model == least.model
+    assert "nothing better than narrower ones" in " ".join(each.reason for each in found.report.refused)
+
+
+def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:
+    model = write_model(mobile_chain(32))
+    need = tflite_memopt.optimize(model, PLAIN).report.after.arena_bytes
+    said: list[str] = []
+    optimize(model, replace(PLAIN, max_extra_macs=1.0, budget=need), said.append)
+    assert any(each.startswith("limits 1 of 3") for each in said)
+    assert not any(each.startswith("limits 2 of 3") for each in said)
+
+
+def test_what_one_run_has_found_another_one_does_not_search_for() -> None:
+    searched: list[Options] = []
+
+    def counted(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
+        searched.append(options)
+        return cascade(model, profile, options, progress)
+
+    model, known, wider = write_model(mobile_chain(32)), Answers(), replace(PLAIN, max_extra_macs=0.3)
+    first = optimize(model, wider, stages=Stages(rewrite, counted), known=known)
+    again = optimize(model, wider, stages=Stages(rewrite, counted), known=known)
+    assert searched == [PLAIN, wider]
+    assert again.model == first.model
