@@ -41,7 +41,7 @@ _NEXT, _LAST = 8, 2
 
 _WORK_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find a draft another order. What is written gets all of it."""
-_LEAST_WORK = 400
+_LEAST_WORK = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
 
 

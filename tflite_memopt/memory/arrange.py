@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..errors import InfeasibleError
 from ..graph.search_limit import SearchLimit
+from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.profiles import PROFILES
@@ -25,6 +27,8 @@ from .usage import memory_use
 
 _OTHER_PROFILES_WORK = 0.05
 """Part of a search's limit for the plan of a profile that was not asked for."""
+_MANY_ITEMS = 200
+"""Of all orders that are planned at once: with fewer, processes may take longer than they save."""
 _OTHER_PLANS = 8
 """Plans to try where TFLM makes more of the best one, since it puts scratch elsewhere."""
 
@@ -72,13 +76,18 @@ def place_in_better_order(
     Raises UsageError when pins collide in both.
     """
     own = tuple(range(len(order)))
-    orders = dict.fromkeys((own, tuple(order)))
-    tried = (place(model, each, profile, options, work) for each in orders)
-    placements = [found for found in tried if found is not None]
+    layouts = [memory_layout(model, profile, options.pins, each) for each in dict.fromkeys((own, tuple(order)))]
+    limit = options.plan_limit(work)
+    is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
+    plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
+    placements = [
+        _placed(model, layout, plan, profile, options, limit)
+        for layout, plan in zip(layouts, plans, strict=True)
+        if plan is not None
+    ]
     if placements:
         return min(placements, key=lambda placement: placement.memory.arena_bytes)
-    layout = memory_layout(model, profile, options.pins)
-    check_pins(layout.problem, layout.tensors)
+    check_pins(layouts[0].problem, layouts[0].tensors)
     raise InfeasibleError("the pins leave no place for the other tensors")
 
 
@@ -87,14 +96,26 @@ def place(
 ) -> ModelPlacement | None:
     """The placement in one order; None where its pins collide."""
     layout, limit = memory_layout(model, profile, options.pins, order), options.plan_limit(work)
+    plan = _planned(options, limit, layout)
+    return None if plan is None else _placed(model, layout, plan, profile, options, limit)
+
+
+def _planned(options: Options, limit: SearchLimit, layout: MemoryLayout) -> Plan | None:
+    """The plan of one order; None where its pins collide."""
     try:
-        plan = solve_together(layout.problem, layout.groups, options.planner, limit)
+        return solve_together(layout.problem, layout.groups, options.planner, limit)
     except InfeasibleError:
         if not options.pins:
             raise
         return None
+
+
+def _placed(
+    model: Model, layout: MemoryLayout, plan: Plan, profile: KernelProfile, options: Options, limit: SearchLimit
+) -> ModelPlacement:
     plan, offsets = _best_in_force(model, layout, plan, options.planner, limit)
-    return ModelPlacement(order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
+    assert layout.order is not None
+    return ModelPlacement(layout.order, layout, plan, offsets, memory_use(model, layout, offsets, profile))
 
 
 def _best_in_force(
