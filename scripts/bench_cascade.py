@@ -18,8 +18,8 @@ from markdown_table import row, table
 from whole_run import whole_run
 
 AXES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "MACs": tuple(("--max-extra-macs", share) for share in ("0%", "10%", "30%", "100%")),
-    "effort": (("--effort", "quick"), ("--effort", "normal")),
+    "MACs": tuple(("--max-extra-macs", share) for share in ("0%", "5%", "10%", "30%", "100%")),
+    "effort": (("--effort", "quick"), ("--effort", "normal"), ("--effort", "thorough")),
     "operators": (("--max-extra-operators", "0"), ("--max-extra-operators", "24"), ()),
     "halos": (("--halo", "recompute"), ()),
     "halos, rolling": (("--halo", "rolling"), ()),

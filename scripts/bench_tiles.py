@@ -12,8 +12,9 @@ from tile_networks import NETWORKS
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.options import Options
-from tflite_memopt.pipeline import Result, Stages, optimize
+from tflite_memopt.pipeline import Result, optimize
 from tflite_memopt.rewrite.stage import rewrite
+from tflite_memopt.shaping import Stages
 
 KERNELS = ("portable", "reference")
 _HEADER = (

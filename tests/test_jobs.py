@@ -18,8 +18,7 @@ from tests.oracle.cells import cell_network
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.cascade import judge, orders, predict
-from tflite_memopt.equivalence import judge as equivalence_judge
-from tflite_memopt.equivalence import runner
+from tflite_memopt.equivalence import pool, runner
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
 from tflite_memopt.io.writer import write_model
@@ -55,7 +54,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     for module in (judge, orders, predict, search, tiles):
         monkeypatch.setattr(module, "side_by_side", noted)
         monkeypatch.setattr(module, "_MANY_EXITS" if module is predict else "_LEAST_WORK", 1)
-    monkeypatch.setattr(equivalence_judge, "_MUCH", 0)
+    monkeypatch.setattr(pool, "_MUCH", 0)
     return found
 
 

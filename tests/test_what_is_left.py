@@ -11,7 +11,7 @@ import pytest
 
 import tflite_memopt
 from tests.models import mobile_chain
-from tflite_memopt import EquivalenceError, Options, pipeline
+from tflite_memopt import EquivalenceError, Options, pipeline, shaping
 from tflite_memopt.cascade.judge import StripeJudge
 from tflite_memopt.equivalence.inputs import inputs_from_npz
 from tflite_memopt.io import offline_plan
@@ -29,8 +29,8 @@ def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a stage leave a model that computes something else, when the options ask for the stage."""
     real = getattr(pipeline, step)
 
-    def spoiled(model: Model, profile: object, options: Options, *more: object) -> Any:
-        made = real(model, profile, options, *more)
+    def spoiled(model: Model, profile: object, options: Options, *more: object, **named: object) -> Any:
+        made = real(model, profile, options, *more, **named)
         if getattr(options, field):
             last = next(op for op in made.model.main.operators if op.name == "DEPTHWISE_CONV_2D")
             weights = last.inputs[1]
@@ -107,24 +107,25 @@ def test_when_nothing_is_left_it_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_first_interruption_ends_the_search_and_the_second_the_run(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = getattr(pipeline, step), []
+    home = shaping if step == "arrange" else pipeline
+    real, calls = getattr(home, step), []
     # The search for tiles, which is part of rewriting, hands on how its model is arranged.
     options = OPTIONS if step != "arrange" else replace(OPTIONS, rewrite=False)
 
-    def interrupted(*arguments: Any) -> Any:
+    def interrupted(*arguments: Any, **named: Any) -> Any:
         calls.append(step)
         if len(calls) == 1:
             raise KeyboardInterrupt
-        return real(*arguments)
+        return real(*arguments, **named)
 
-    monkeypatch.setattr(pipeline, step, interrupted)
+    monkeypatch.setattr(home, step, interrupted)
     with pytest.raises(KeyboardInterrupt):
         tflite_memopt.optimize(DATA, options)
     calls.clear()
     result = tflite_memopt.optimize(DATA, replace(options, keep_best=True))
     assert result.report.warnings[0].startswith("interrupted in")
     assert result.report.equivalence["tflm"].equal
-    monkeypatch.setattr(pipeline, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(home, step, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         tflite_memopt.optimize(DATA, replace(options, keep_best=True))
 

@@ -10,9 +10,9 @@ from scripts.mutation.mutant import Mutant
 from scripts.mutation.plan_mutants import plan_mutants
 from scripts.mutation.reference import LongRun
 from tflite_memopt.equivalence.interface import SAME
-from tflite_memopt.equivalence.judge import Claim, judge_graph, judge_on_tflm
+from tflite_memopt.equivalence.judge import Claim
+from tflite_memopt.equivalence.judges import judge_on_all
 from tflite_memopt.equivalence.original import Original, arena_for, look_at
-from tflite_memopt.equivalence.plan_judge import judge_plan
 from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.stored import first_stored_difference
 from tflite_memopt.errors import MemoptError
@@ -96,12 +96,8 @@ def _computes_otherwise(original: Original, mutant: Mutant, interpreters: Interp
         claim = _claim(original, mutant)
     except MemoptError:
         return True
-    verdicts = [
-        judge_graph(runtime, original, claim, interpreters).verdict.equal
-        for runtime in original.grounds
-        if runtime != "tflm"
-    ]
-    return False in verdicts or judge_on_tflm(original, claim, interpreters).verdict.equal is False
+    judgements = judge_on_all(original, claim, interpreters)
+    return any(each.verdict.equal is False for each in judgements.values())
 
 
 def _spoils(original: Original, mutant: Mutant, interpreters: Interpreters) -> bool:
@@ -110,8 +106,8 @@ def _spoils(original: Original, mutant: Mutant, interpreters: Interpreters) -> b
         claim = _claim(original, mutant)
     except MemoptError:
         return True
-    found = judge_plan(interpreters["tflm"], mutant.data, claim.model, original.samples, claim.arena_bytes, None)
-    return found.reason is not None or found.difference is not None
+    judged = judge_on_all(original, claim, interpreters)["tflm"]
+    return judged.reason is not None or not judged.verdict.equal
 
 
 def _claim(original: Original, mutant: Mutant) -> Claim:

@@ -13,13 +13,13 @@ from tflite_memopt import EquivalenceError, Options
 from tflite_memopt.analysis.loops import Loop, loops_of
 from tflite_memopt.cascade.loop.lower import LoopForm
 from tflite_memopt.equivalence.compare import compare_models
-from tflite_memopt.equivalence.exposure import exposed, logged, snapshots
+from tflite_memopt.equivalence.exposure import exposed, snapshots
 from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.loop_logs import log_bytes
 from tflite_memopt.equivalence.original import arena_for
-from tflite_memopt.equivalence.plan_judge import judge_plan
+from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
 from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.io import offline_plan
@@ -121,7 +121,7 @@ def test_every_tensor_of_the_body_is_shown_in_every_turn(form: LoopForm) -> None
     flags = sum(operator.outputs[0].dtype is DType.BOOL for operator in loop.body.operators)
     # The result grows in place, and a flag, of which TFLM can make no log, shows in what SELECT_V2 makes of it.
     assert len(wanted) >= len(loop.body.operators) - flags - 1
-    for shown in (exposed(data), snapshots(data, 10_000), logged(data)):
+    for shown in (exposed(data), snapshots(data, 10_000)):
         assert wanted <= {place for each in shown for place in each.tensors.values()}
 
 
@@ -141,7 +141,8 @@ def test_two_tensors_of_the_body_at_one_place_are_caught(form: LoopForm, interpr
         offline_plan.attach(model, {**offsets, output: offsets[source]})
         data = write_model(model)
         written = read_model(data)
-        found = judge_plan(interpreters["tflm"], data, written, seeded_inputs(written, 3, 0), arena_for(written), None)
+        samples = seeded_inputs(written, 3, 0)
+        found = judge_plan(PlanJob(interpreters["tflm"], data, written, samples, arena_for(written)))
         # Where the counter is overwritten the loop reads far outside its tables.
         assert found.difference is not None or "crashed" in str(found.reason), operator.outputs[0].name
     assert tried

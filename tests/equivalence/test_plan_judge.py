@@ -14,7 +14,7 @@ from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.original import arena_for
-from tflite_memopt.equivalence.plan_judge import judge_plan
+from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
 from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.io import offline_plan
@@ -35,7 +35,7 @@ def test_right_plans_pass_and_every_tensor_was_looked_at(name: str, interpreters
     data = optimize(write_model(ALL[name]()), UNPROVED).model
     model = read_model(data)
     samples = seeded_inputs(model, 5, 0)
-    found = judge_plan(interpreters["tflm"], data, model, samples, arena_for(model), None)
+    found = judge_plan(PlanJob(interpreters["tflm"], data, model, samples, arena_for(model)))
     assert (found.reason, found.difference) == (None, None)
     assert found.apart is not None
     shown = {index for each in snapshots(data, found.run.facts["head"]) for index in each.tensors.values()}

@@ -53,6 +53,22 @@ def test_the_oracle_is_brute_force(problem: ScheduleProblem) -> None:
     assert optimum(problem) == brute_force(problem)
 
 
+@given(problems(8), st.integers(-3, 3))
+@settings(max_examples=200, deadline=None)
+def test_a_limit_changes_nothing_that_comes_below_it_and_proves_what_does_not(
+    problem: ScheduleProblem, more: int
+) -> None:
+    least = optimum(problem)
+    found = solve(problem, limit=SearchLimit(below=least + 16 * more))
+    assert least <= found.peak_bytes
+    assert found.lower_bound <= least
+    if more > 0:
+        assert found.order == solve(problem).order
+        assert found.optimal
+    else:
+        assert found.lower_bound >= least + 16 * more
+
+
 @given(problems(9))
 @settings(max_examples=500, deadline=None)
 def test_it_proves_the_optimum_as_the_dynamic_programming_does(problem: ScheduleProblem) -> None:

@@ -29,7 +29,7 @@ def partial_in(model: Model) -> frozenset[Tensor]:
     """Tensors of the main graph of which some bytes are undefined where they are read: no two runs need agree on them.
 
     What is made of a variable whose first value nobody reads, as long as not all of it has been written. And what a
-    loop reads in rows: a result may have taken the place of rows that the first stripe, or the loop, has read before.
+    loop gives back of a tensor that it reads in rows: a result may have taken the place of rows that it has read.
     """
     loops = {loop.operator: loop for loop in loops_of(model)}
     found: set[Tensor] = set()
@@ -37,14 +37,24 @@ def partial_in(model: Model) -> frozenset[Tensor]:
         if tensor.is_variable and tensor.producer is None:
             chain = _until_whole(tensor, loops, model.main.outputs)
             found.update(chain or ())
-    for loop in loops.values():
+    return frozenset(found | {loop.operator.outputs[slot] for loop, slot in _in_rows(loops.values())})
+
+
+def spent_in_rows(model: Model) -> frozenset[Tensor]:
+    """Tensors of the main graph that a loop reads in rows, as another operator does: whole for the first reader alone.
+
+    A result may have taken the place of rows that the first stripe, or the loop, has read before.
+    """
+    given = (loop.operator.inputs[slot] for loop, slot in _in_rows(loops_of(model)))
+    return frozenset(tensor for tensor in given if tensor is not None and len(tensor.uses) > 1)
+
+
+def _in_rows(loops: Iterable[Loop]) -> Iterator[tuple[Loop, int]]:
+    """Loops, and the slots of what they read in rows and give back as it was."""
+    for loop in loops:
         for slot in loop.slots:
-            given, output = loop.operator.inputs[slot], loop.operator.outputs[slot]
             if loop.body.inputs[slot] is loop.body.outputs[slot] and _is_read_in_rows(loop, slot):
-                found.add(output)
-                if given is not None and len(given.uses) > 1:
-                    found.add(given)
-    return frozenset(found)
+                yield loop, slot
 
 
 def _is_read_in_rows(loop: Loop, slot: int) -> bool:

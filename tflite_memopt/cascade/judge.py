@@ -6,7 +6,7 @@ Many sets are compared by drafts, and the best of them by better ones: see ``Dra
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 
 from ..analysis.macs import model_macs
@@ -24,6 +24,7 @@ from ..memory.usage import operator_count
 from ..options import Options
 from ..plan.bounds import max_breadth
 from ..plan.problem import PlanProblem
+from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
 from .draft import BOTH, LEVELS, Draft, DraftedOrder
 from .stop import EmergencyStop
@@ -38,6 +39,8 @@ _NEXT, _LAST = 8, 2
 """Drafts that are planned in both orders in the end, and how many of them reach the highest level."""
 
 
+_WORK_OF_ORDER = 0.1
+"""The part of its limit in which the scheduler has to find a draft another order. What is written gets all of it."""
 _LEAST_WORK = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
 
@@ -165,8 +168,10 @@ class StripeJudge:
     def _scheduled(self, model: Model) -> DraftedOrder | None:
         """In the scheduler's order, where that is not the one in which the stripes are written."""
         problem = schedule_problem(model.main, memory_layout(model, self._profile))
-        order = solve_schedule(problem, self._options.scheduler, self._limit).order
-        return None if order == tuple(range(len(order))) else self._order(self._layout(model, order))
+        own = tuple(range(len(problem.steps)))
+        limit = replace(self._limit, work=_WORK_OF_ORDER, below=memory_graph(problem).peak(own))
+        order = solve_schedule(problem, self._options.scheduler, limit).order
+        return None if order == own else self._order(self._layout(model, order))
 
     def _plan_ahead(self, level: int, racing: Sequence[Chosen], known: int) -> None:
         """Let several processes find what will be asked for at this level."""

@@ -9,7 +9,8 @@ nothing to look for.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from ..graph.search_limit import SearchLimit
@@ -33,6 +34,8 @@ _TRIES = 240
 """Regions that are tried out, for each that is added."""
 _LEAST_WORK = 2000
 """Steps of all problems that are solved at once: with fewer, processes take longer than they save."""
+_AT_ONCE = 16
+"""Regions that are tried before it is looked what is worth finding: the same with any number of processes."""
 _HOT = 0.93
 """A region that is tried has a step with so much of the peak."""
 
@@ -60,6 +63,15 @@ class _Repeatable:
     kind: tuple[tuple[object, ...], ...]
 
 
+@dataclass(frozen=True)
+class _Question:
+    """How many of the best ones are looked for, by how many processes, and how much each search may spend."""
+
+    limit: SearchLimit
+    jobs: int
+    count: int
+
+
 def promising_orders(
     model: Model, profile: KernelProfile, limit: SearchLimit, pinned: Collection[str] = (), jobs: int = 1
 ) -> list[tuple[int, ...]]:
@@ -74,11 +86,12 @@ def promising_orders(
     start = _Contracted(problem, tuple((v,) for v in own), graph.peak(own), own, ())
     regions = _regions(model, pinned)
     found: dict[tuple[int, ...], int] = {}
-    firsts = _smaller(start, regions, limit, jobs) or _smaller_together(start, regions, limit, jobs)
-    for first in firsts[:MOST_ORDERS]:
+    ask = _Question(limit, jobs, MOST_ORDERS)
+    firsts = _smaller(start, regions, ask) or _smaller_together(start, regions, ask)
+    for first in firsts:
         best = first
         while len(best.regions) < _MOST_REGIONS:
-            more = _smaller(best, regions, limit, jobs)
+            more = _smaller(best, regions, replace(ask, count=1))
             if not more:
                 break
             best = more[0]
@@ -102,37 +115,34 @@ def _regions(model: Model, pinned: Collection[str]) -> list[_Repeatable]:
     return [_Repeatable(region, tuple(kinds[step] for step in region)) for region in several]
 
 
-def _smaller(start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit, jobs: int) -> list[_Contracted]:
+def _smaller(start: _Contracted, regions: Sequence[_Repeatable], ask: _Question) -> list[_Contracted]:
     """The problems with one region more whose best order has a smaller peak, best ones first."""
     hot = _steps_at(start, _hot_places(start))
     taken = {step for region in start.regions for step in region}
     tried = ([each.steps] for each in regions if hot & set(each.steps) and not taken & set(each.steps))
-    return _best_first(start, list(islice(tried, _TRIES)), limit, jobs)
+    return _best_first(start, list(islice(tried, _TRIES)), ask)
 
 
-def _smaller_together(
-    start: _Contracted, regions: Sequence[_Repeatable], limit: SearchLimit, jobs: int
-) -> list[_Contracted]:
+def _smaller_together(start: _Contracted, regions: Sequence[_Repeatable], ask: _Question) -> list[_Contracted]:
     """The problems with a region and all those like it whose best order has a smaller peak, best ones first."""
     tried = [[each.steps, *_like(each, regions)] for each in islice(_tried(start, regions), _TRIES)]
-    return _best_first(start, tried, limit, jobs)
+    return _best_first(start, tried, ask)
 
 
-def _best_first(
-    start: _Contracted, tried: Sequence[Sequence[tuple[int, ...]]], limit: SearchLimit, jobs: int
-) -> list[_Contracted]:
-    """With each of these sets of regions, where the peak is smaller than before: one for each peak, best ones first."""
+def _best_first(start: _Contracted, tried: Sequence[Sequence[tuple[int, ...]]], ask: _Question) -> list[_Contracted]:
+    """With each of these sets of regions, where the peak is smaller than before: one for each peak, best ones first.
 
-    def if_smaller(regions: Sequence[tuple[int, ...]]) -> _Contracted | None:
-        contracted = _contract(start, regions, limit)
-        return contracted if contracted.peak < start.peak else None
-
+    So many as are asked for. What does not come below the last of them is not looked at any closer.
+    """
     is_much = len(tried) * len(start.problem.steps) >= _LEAST_WORK
     found: dict[int, _Contracted] = {}
-    for contracted in side_by_side(if_smaller, tried, jobs if is_much else 1):
-        if contracted is not None:
-            found.setdefault(contracted.peak, contracted)
-    return [found[peak] for peak in sorted(found)]
+    for at in range(0, len(tried), _AT_ONCE):
+        below = start.peak if len(found) < ask.count else sorted(found)[ask.count - 1]
+        contract = partial(_contract, start, below, ask.limit)
+        for contracted in side_by_side(contract, tried[at : at + _AT_ONCE], ask.jobs if is_much else 1):
+            if contracted is not None:
+                found.setdefault(contracted.peak, contracted)
+    return [found[peak] for peak in sorted(found)[: ask.count]]
 
 
 def _hot_places(start: _Contracted) -> list[int]:
@@ -168,12 +178,16 @@ def _like(region: _Repeatable, regions: Sequence[_Repeatable]) -> list[tuple[int
     return found
 
 
-def _contract(start: _Contracted, regions: Sequence[tuple[int, ...]], limit: SearchLimit) -> _Contracted:
-    """With each of these regions as one step, and the best order of that."""
+def _contract(
+    start: _Contracted, below: int, limit: SearchLimit, regions: Sequence[tuple[int, ...]]
+) -> _Contracted | None:
+    """With each of these regions as one step, and the best order of that, if its peak is below so many bytes."""
     problem, groups = start.problem, start.groups
     for region in regions:
         problem, groups = _as_step(problem, groups, region)
-    schedule = solve(problem, limit=limit)
+    schedule = solve(problem, limit=replace(limit, below=below))
+    if schedule.peak_bytes >= below:
+        return None
     return _Contracted(problem, groups, schedule.peak_bytes, schedule.order, (*start.regions, *regions))
 
 

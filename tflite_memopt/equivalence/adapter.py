@@ -17,8 +17,11 @@ class RunJob:
     """One model and the samples to run in sequence on one interpreter, so that state carries over.
 
     ``tensors``: positions of tensors of the entry graph whose values are wanted after each sample, besides the
-    outputs; LiteRT and TensorFlow then preserve all tensors, TFLM cannot. ``kernels``: which of LiteRT's. For TFLM:
-    ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is there).
+    outputs; LiteRT and TensorFlow then preserve all tensors, TFLM cannot. ``turns``: how often these two run each
+    sample, from the second time on with the outputs as inputs; outputs are the last ones, and each of ``tensors`` has
+    its values of all turns, one after the other along the first axis. ``kernels``: which of LiteRT's.
+    For TFLM: ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is
+    there).
     For a runner of the user's: ``arena_bytes``, of which ``LARGEST_ARENA`` stands for all that it has, and
     ``measure``, whether the smallest arena is looked for.
     """
@@ -30,6 +33,7 @@ class RunJob:
     kernels: str = REFERENCE
     fill: int | None = None
     measure: bool = False
+    turns: int = 1
 
 
 @dataclass(frozen=True)

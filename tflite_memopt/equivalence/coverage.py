@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,9 @@ from .trace import Trace
 _MOST_NAMED = 3
 _MOST_SATURATED = 0.99
 """Share of a tensor's values at the end of their range, from which on it shows next to nothing."""
+
+Woken = tuple[int, int | None]
+"""A tensor's position and one of its channels; None for the tensor as a whole."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,10 @@ class Exercise:
         self._outputs: set[tuple[bytes, ...]] = set()
         self._samples = 0
 
-    def wakes(self, trace: Trace) -> bool:
-        """Whether the trace changes a channel that always held one value so far."""
-        return any(self._wakes(index, array) for index, arrays in trace.tensors.items() for array in arrays)
+    def woken(self, trace: Trace) -> frozenset[Woken]:
+        """What always held one value so far and does not in this trace: channels of tensors, and whole tensors."""
+        each = (self._woken(index, array) for index, arrays in trace.tensors.items() for array in arrays)
+        return frozenset(one for found in each for one in found)
 
     def add(self, trace: Trace) -> None:
         """Take in the samples of a trace."""
@@ -134,15 +138,18 @@ class Exercise:
         seen.saturated += _saturated(self._graph.tensors[index], array)
         seen.values += array.size
 
-    def _wakes(self, index: int, array: Array) -> bool:
+    def _woken(self, index: int, array: Array) -> Iterator[Woken]:
         seen = self._seen.get(index)
         if seen is None or not array.size:
-            return False
-        low, high = _extremes(array)
-        if low.shape != seen.low.shape:
-            return False
+            return
+        if not seen.changed and not np.array_equal(seen.first, array):
+            yield index, None
         asleep = seen.low == seen.high
-        return bool(np.any(asleep & ((low != seen.low) | (high != seen.high))))
+        if not asleep.any() or _channels(array) != asleep.size:
+            return
+        low, high = _extremes(array)
+        for channel in np.flatnonzero(asleep & ((low != seen.low) | (high != seen.high))):
+            yield index, int(channel)
 
     def _tensor(self, index: int) -> TensorCoverage:
         seen = self._seen[index]
@@ -152,8 +159,12 @@ class Exercise:
 
 def _extremes(array: Array) -> tuple[Array, Array]:
     """Lowest and highest value of each channel; a vector is one channel."""
-    channels = array.reshape(-1, array.shape[-1] if array.ndim > 1 else 1)
+    channels = array.reshape(-1, _channels(array))
     return channels.min(axis=0), channels.max(axis=0)
+
+
+def _channels(array: Array) -> int:
+    return array.shape[-1] if array.ndim > 1 else 1
 
 
 def _saturated(tensor: Tensor, array: Array) -> int:

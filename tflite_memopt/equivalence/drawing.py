@@ -1,17 +1,19 @@
 """Inputs drawn until they exercise the model, or until more of them wake nothing.
 
 The families come first. Then candidates are made of the inputs that woke something before, as a fuzzer does: mixed,
-inverted, made fainter, shifted. Those that wake a channel are kept.
+inverted, made fainter, shifted. Of those that wake a channel few are kept, which wake all that any of them does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..ir.model import Model
-from .coverage import Exercise
+from .coverage import Exercise, Woken
+from .covering import few_that_cover
 from .inputs import Array, Sample, has_state, seeded_inputs
 from .ranges import InputRange, range_of
 from .stream import Stream
@@ -57,24 +59,41 @@ def draw(model: Model, count: int, seed: int, given: list[Sample] | None, run: T
     return drawn
 
 
+@dataclass(frozen=True)
+class _WakingInput:
+    """A sample that wakes a channel, its trace, and all that it wakes of what the first samples left asleep."""
+
+    sample: Sample
+    trace: Trace
+    woken: frozenset[Woken]
+
+
 def _search(drawn: Drawn, model: Model, count: int, seed: int, run: Tracer) -> None:
-    """Keep candidates that wake a channel. The work is limited in runs of the original, at most ``_ROUNDS * count``."""
+    """Add few candidates that wake all that any does. The work is limited in runs, at most ``_ROUNDS * count``."""
     ranges = [range_of(tensor) for tensor in model.main.inputs]
+    asleep = drawn.exercise.summary().constant_channels
+    found: list[_WakingInput] = []
+    awake: set[Woken] = set()
     idle = 0
     for number in range(_ROUNDS):
-        if idle == _PATIENCE or not drawn.exercise.summary().constant_channels:
-            return
-        stream = Stream(seed, _SEARCH_KEY, number)
-        candidates = [_made_of(drawn.samples, ranges, stream) for _ in range(count)]
-        trace = run(candidates)
+        if idle == _PATIENCE or len(awake) == asleep:
+            break
+        stream, parents = Stream(seed, _SEARCH_KEY, number), [*drawn.samples, *(each.sample for each in found)]
+        samples = [_made_of(parents, ranges, stream) for _ in range(count)]
+        trace = run(samples)
         if trace is None:
-            return
-        kept = len(drawn.samples)
-        for at, candidate in enumerate(candidates):
+            break
+        kept = len(found)
+        for at, sample in enumerate(samples):
             single = trace.sample(at)
-            if drawn.exercise.wakes(single):
-                drawn.add([candidate], single)
-        idle = 0 if len(drawn.samples) > kept else idle + 1
+            woken = drawn.exercise.woken(single)
+            channels = {each for each in woken if each[1] is not None}
+            if channels - awake:
+                found.append(_WakingInput(sample, single, woken))
+                awake |= channels
+        idle = 0 if len(found) > kept else idle + 1
+    for at in few_that_cover([each.woken for each in found]):
+        drawn.add([found[at].sample], found[at].trace)
 
 
 def _made_of(parents: Sequence[Sample], ranges: Sequence[InputRange], stream: Stream) -> Sample:

@@ -2,7 +2,8 @@
 
 TFLM gives back outputs only. *Exposed*: every tensor is an output, so that all live to the end and none shares
 memory. *Snapshots*: the planned model, every offset as it is, with a copy of each tensor taken just before its last
-reader runs; the copies lie above the arena and disturb nothing. What the plan does wrong to a tensor is in its copy.
+reader runs (before its first one, where rows are given up once they are read); the copies lie above the arena and
+disturb nothing. What the plan does wrong to a tensor is in its copy.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..analysis.placeholders import spent_in_rows
 from ..graph.alignment import aligned
 from ..io import offline_plan
 from ..io.reader import read_model
@@ -19,7 +21,7 @@ from ..ir.editor import Editor
 from ..ir.head import in_head
 from ..ir.model import Model
 from .adapter import LARGEST_ARENA
-from .loop_logs import add_logs, last_readers, log_bytes
+from .loop_logs import add_logs, first_readers, last_readers, log_bytes
 from .trace import computed_tensors
 
 MOST_BYTES = 256 << 20
@@ -52,13 +54,6 @@ def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
     return [_exposed(copy_model(model), chosen) for chosen in _groups(model, most_bytes)]
 
 
-def logged(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
-    """The model with the tensors of its loops' bodies as outputs; empty where there is none to show."""
-    model = read_model(data)
-    groups = _grouped(log_bytes(model).items(), most_bytes)
-    return [_exposed(copy_model(model), chosen) for chosen in groups if chosen]
-
-
 def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
     """The model with its plan, and with copies of its tensors, at most ``most_bytes`` of them or one at a time.
 
@@ -68,11 +63,16 @@ def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Expo
     return [_snapshot(copy_model(model), chosen, aligned(head)) for chosen in _groups(model, most_bytes)]
 
 
+def bytes_to_show(model: Model) -> dict[int, int]:
+    """Every tensor that can be shown, by its position, with the bytes that this takes."""
+    tensors = model.main.tensors
+    shown = {index: tensors[index].nbytes for index in computed_tensors(model.main) if in_head(tensors[index])}
+    return shown | log_bytes(model)
+
+
 def _groups(model: Model, most_bytes: int) -> Iterator[list[int]]:
     """The tensors to show, in as few models as their bytes allow; at least one model, if only for the outputs."""
-    tensors = model.main.tensors
-    shown = [(index, tensors[index].nbytes) for index in computed_tensors(model.main) if in_head(tensors[index])]
-    return _grouped((*shown, *log_bytes(model).items()), most_bytes)
+    return _grouped(bytes_to_show(model).items(), most_bytes)
 
 
 def _grouped(sizes: Iterable[tuple[int, int]], most_bytes: int) -> Iterator[list[int]]:
@@ -119,7 +119,8 @@ def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
     planned |= logs.offsets
     places = {tensor: position for position, tensor in enumerate(graph.outputs)}
     shown, top = {places[tensor]: place for place, tensor in logs.outputs.items()}, logs.top
-    readers = last_readers(graph)
+    spent, first = spent_in_rows(model), first_readers(graph)
+    readers = last_readers(graph) | {tensor: first[tensor] for tensor in spent}
     for index in chosen:
         tensor = graph.tensors[index]
         if tensor in graph.outputs or tensor not in readers:

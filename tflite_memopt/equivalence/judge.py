@@ -6,32 +6,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from ..analysis.macs import model_macs
+from ..analysis.placeholders import partial_in
 from ..graph.alignment import ARENA_ALIGNMENT
+from ..io.offline_plan import tensors_in_file_order
 from ..ir.change import Exactness
 from ..ir.model import Model
 from .adapter import LARGEST_ARENA, REFERENCE, RunJob
 from .approximation import untouched_links
 from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
 from .correspondence import Link, Pieces, links_between, links_in_loops
-from .exposure import logged
+from .exposure import bytes_to_show
 from .external_runner import RUNNER
 from .failure import NO_PROMISE, Promise
 from .gap import Gap, gap_between, signal_to_noise
 from .inputs import Sample
 from .interface import Interface
+from .loop_turns import add_turns, given_to_loops
 from .original import Ground, Original, run_exposed
-from .plan_judge import Planned, judge_plan
+from .plan_judge import PlanJob, Planned, Vouches, judge_plan
 from .pool import Interpreters
 from .runner import ModelRunner, Run
 from .tolerance import ANY, EXACT, FLOAT_SUMS, Array, Tolerance, largest_magnitudes
 from .trace import Trace, computed_tensors, trace_of
 from .verdict import Verdict
+from .vouching import Witnesses
 
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the optimised model, by the loosest rewrite that was applied."""
-
-_MUCH = 300_000_000
-"""Multiply-accumulates of all samples from which on a second process of TFLM is worth its start."""
 
 
 @dataclass(frozen=True)
@@ -74,51 +75,92 @@ class Judgement:
     reason: str | None = None
 
 
-def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: Interpreters) -> Judgement:
-    """On LiteRT or TensorFlow, which plan for themselves: outputs and inner tensors."""
+Ran = Trace | Run | None
+"""What a runtime made of the optimised model, loops included, or the run that failed; None: not asked."""
+
+
+def run_graph(runtime: str, original: Original, claim: Claim, interpreters: Interpreters) -> Ran:
+    """Run the optimised model on LiteRT or TensorFlow, where the original ran there."""
     ground, interpreter = original.grounds[runtime], interpreters[runtime]
     if ground.trace is None:
-        return Judgement(_silent(ground), {})
+        return None
     kernels = ground.kernels or REFERENCE
+    wanted = (*computed_tensors(claim.model.main), *given_to_loops(claim.model))
+    run = interpreter.run(RunJob(claim.data, claim.samples, 0, wanted, kernels))
+    if not run.ran:
+        return run
+    found = trace_of(run.arrays, len(claim.samples))
+    bodies = {number for number, pieces in claim.loop_pieces.items() if pieces}
+    return add_turns(found, claim.data, claim.model, bodies, interpreter, kernels) or found
 
-    def traced(data: bytes, model: Model) -> Trace | Run:
-        wanted = computed_tensors(model.main)
-        run = interpreter.run(RunJob(data, claim.samples, 0, wanted, kernels))
-        return trace_of(run.arrays, len(claim.samples)) if run.ran else run
 
-    found = traced(claim.data, claim.model)
+def judge_graph(runtime: str, original: Original, claim: Claim, interpreters: Interpreters, found: Ran) -> Judgement:
+    """On LiteRT or TensorFlow, which plan for themselves: outputs and inner tensors; ``found`` by :func:`run_graph`."""
+    ground = original.grounds[runtime]
+    if found is None:
+        return Judgement(_silent(ground), {})
     if isinstance(found, Run):
         return Judgement(_refused(original, "optimised", found), {})
-    failed = _add_turns(found, claim, interpreter, kernels)
-    if failed is not None:
-        return Judgement(_refused(original, "optimised", failed), {})
+
+    def traced(data: bytes, model: Model) -> Trace | Run:
+        wanted, kernels = computed_tensors(model.main), ground.kernels or REFERENCE
+        run = interpreters[runtime].run(RunJob(data, claim.samples, 0, wanted, kernels))
+        return trace_of(run.arrays, len(claim.samples)) if run.ran else run
+
     return Judgement(_compared(original, ground, claim, found, found.outputs, traced), {})
 
 
-def _add_turns(found: Trace, claim: Claim, interpreter: ModelRunner, kernels: str) -> Run | None:
-    """Add what the tensors in loops hold, turn by turn; the failed run where one fails."""
-    for exposure in logged(claim.data) if any(claim.loop_pieces.values()) else ():
-        run = interpreter.run(RunJob(exposure.model, claim.samples, 0, kernels=kernels))
-        if not run.ran:
-            return run
-        outputs = trace_of(run.arrays, len(claim.samples)).outputs
-        found.tensors.update({place: outputs[at] for at, place in exposure.tensors.items()})
-    return None
-
-
-def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, name: str = "tflm") -> Judgement:
+def judge_on_tflm(
+    original: Original,
+    claim: Claim,
+    interpreters: Interpreters,
+    name: str = "tflm",
+    elsewhere: Callable[[], Trace | None] | None = None,
+) -> Judgement:
     """On TFLM, which executes the plan: the plan tensor by tensor first, then the graph.
 
-    ``name``: the wheel's, or ``RUNNER``, the user's own.
+    ``name``: the wheel's, or ``RUNNER``, the user's own. ``elsewhere`` waits for what a runtime that shares no memory
+    made of the optimised model: where the planned model has the same bits in every tensor, TFLM is not asked for them
+    as well.
     """
-    ground, interpreter = original.grounds[name], interpreters[name]
-    samples, promise = claim.samples, claim.promises.get(name, NO_PROMISE)
-    arena = LARGEST_ARENA if name == RUNNER else claim.arena_bytes
-    if not samples:
+    ground, promise = original.grounds[name], claim.promises.get(name, NO_PROMISE)
+    if not claim.samples:
         return Judgement(_silent(ground), {}, False, ground.reason)
-    is_much = model_macs(claim.model) * len(samples) >= _MUCH
-    other = interpreters.second(name) if is_much else None
-    planned = judge_plan(interpreter, claim.data, claim.model, samples, arena, promise.required_bytes, other)
+    job = PlanJob(
+        interpreters[name],
+        claim.data,
+        claim.model,
+        claim.samples,
+        LARGEST_ARENA if name == RUNNER else claim.arena_bytes,
+        promise.required_bytes,
+        promise.head,
+        interpreters.second(name, model_macs(claim.model) * len(claim.samples)),
+    )
+    if elsewhere is not None and ground.trace is not None and ground.is_sound:
+        found = _judged(original, claim, job, name, _witnesses(original, claim, ground.trace, elsewhere).vouch)
+        if found is not None:
+            return found
+    judged = _judged(original, claim, job, name, None)
+    assert judged is not None
+    return judged
+
+
+def _witnesses(original: Original, claim: Claim, before: Trace, elsewhere: Callable[[], Trace | None]) -> Witnesses:
+    """They must be shown what is compared with the original's, as far as TFLM can show it.
+
+    What a loop hands on as it got it is not: nothing is computed there, and its rows may be given up by then.
+    """
+    links = _links(original.model, claim)
+    partial = partial_in(claim.model)
+    tensors = tensors_in_file_order(claim.model)
+    linked = {link.after for link in links if link.before in before.tensors and tensors[link.after] not in partial}
+    return Witnesses(before, links, elsewhere, frozenset(linked & bytes_to_show(claim.model).keys()))
+
+
+def _judged(original: Original, claim: Claim, job: PlanJob, name: str, vouches: Vouches | None) -> Judgement | None:
+    """None where only a run with no memory shared can tell."""
+    ground, promise = original.grounds[name], claim.promises.get(name, NO_PROMISE)
+    planned = judge_plan(job, vouches)
     wrong = _against_plan(planned, promise)
     if not planned.run.ran and ground.trace is None:
         return Judgement(_silent(ground), {}, False, ground.reason)
@@ -126,17 +168,18 @@ def judge_on_tflm(original: Original, claim: Claim, interpreters: Interpreters, 
         return Judgement(_differing(original, wrong), planned.run.facts, False, wrong)
     apart = planned.apart
     if apart is None and name == RUNNER and ground.trace is not None:
-        return Judgement(
-            _outputs_only(original, ground, claim, planned, interpreter), planned.run.facts, False, planned.reason
-        )
+        verdict = _outputs_only(original, ground, claim, planned, job.interpreter)
+        return Judgement(verdict, planned.run.facts, False, planned.reason)
     if apart is None:
         return Judgement(_silent(ground, planned.reason), planned.run.facts, False, planned.reason)
 
     def traced(data: bytes, model: Model) -> Trace | Run:
-        return run_exposed(interpreter, data, samples, arena)
+        return run_exposed(job.interpreter, data, claim.samples, job.arena_bytes)
 
     if ground.trace is not None and ground.is_sound:
         verdict = _compared(original, ground, claim, apart, planned.outputs, traced)
+        if planned.is_vouched and not verdict.equal:
+            return None
         return Judgement(verdict, planned.run.facts, True)
     is_sound = first_output_difference(apart.outputs, planned.outputs) is None
     if not is_sound:

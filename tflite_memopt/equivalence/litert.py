@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .adapter import OPTIMISED_KERNELS, REFERENCE, Outcome, RunJob
 
+Array = npt.NDArray[Any]
 _RESOLVERS = {REFERENCE: "BUILTIN_REF", OPTIMISED_KERNELS: "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 
 
@@ -38,16 +43,27 @@ def _run(interpreter_class: Any, resolvers: Any, job: RunJob) -> Outcome:
             experimental_preserve_all_tensors=bool(job.tensors),
         )
     interpreter.allocate_tensors()
-    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for number, sample in enumerate(job.samples):
-        for detail, array in zip(inputs, sample, strict=True):
+        outputs, shown = _in_turns(interpreter, sample, job)
+        arrays |= {f"s{number}_o{position}": array for position, array in enumerate(outputs)}
+        arrays |= {f"s{number}_t{index}": array for index, array in shown.items()}
+    return Outcome(arrays)
+
+
+def _in_turns(interpreter: Any, sample: Sequence[Array], job: RunJob) -> tuple[list[Array], dict[int, Array]]:
+    """The last outputs, and the values of the wanted tensors in all turns."""
+    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    shown: dict[int, list[Array]] = {}
+    given = list(sample)
+    for _ in range(job.turns):
+        for detail, array in zip(inputs, given, strict=True):
             interpreter.set_tensor(detail["index"], array)
         interpreter.invoke()
-        for position, detail in enumerate(outputs):
-            arrays[f"s{number}_o{position}"] = interpreter.get_tensor(detail["index"])
+        given = [interpreter.get_tensor(detail["index"]) for detail in outputs]
         for index in job.tensors:
             # Resource handles and tensors that no operator wrote have no data to look at, and say so by ValueError.
             with contextlib.suppress(ValueError):
-                arrays[f"s{number}_t{index}"] = interpreter.get_tensor(index)
-    return Outcome(arrays)
+                value = interpreter.get_tensor(index)
+                shown.setdefault(index, []).append(value)
+    return given, {index: each[0] if job.turns == 1 else np.concatenate(each) for index, each in shown.items()}

@@ -171,3 +171,8 @@ class _LoggedLoop:
 def last_readers(graph: Graph) -> dict[Tensor, Operator]:
     """The operator that reads a tensor last, for every tensor that is read."""
     return {tensor: operator for operator in graph.operators for tensor in operator.present_inputs()}
+
+
+def first_readers(graph: Graph) -> dict[Tensor, Operator]:
+    """The operator that reads a tensor first, for every tensor that is read."""
+    return {tensor: operator for operator in reversed(graph.operators) for tensor in operator.present_inputs()}

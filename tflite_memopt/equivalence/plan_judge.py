@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..analysis.placeholders import partial_in
 from ..ir.model import Model
 from .adapter import RunJob
-from .compare import InnerDifference, first_inner_difference
+from .compare import InnerDifference, first_inner_difference, first_output_difference
 from .correspondence import Link
 from .exposure import snapshots
 from .inputs import Sample
@@ -17,13 +18,17 @@ from .runner import ModelRunner, Run
 from .tolerance import Array
 from .trace import Trace, trace_of
 
+Vouches = Callable[[Trace], bool]
+"""Whether each of these values, outputs too, is known to be what the graph makes with no memory shared."""
+
 
 @dataclass(frozen=True)
 class Planned:
     """A planned model on TFLM. ``run`` is that of the model as it is written.
 
     ``apart``: the trace with no memory shared; None when nothing could be run, for ``reason``, which is also what TFLM
-    has against the plan. ``difference``: the first tensor that the plan spoils.
+    has against the plan. ``difference``: the first tensor that the plan spoils. ``is_vouched``: nothing was run with
+    no memory shared, and ``apart`` is the planned model's own trace, which was vouched for.
     """
 
     run: Run
@@ -31,78 +36,113 @@ class Planned:
     apart: Trace | None
     reason: str | None = None
     difference: InnerDifference | None = None
+    is_vouched: bool = False
 
 
-def judge_plan(
-    interpreter: ModelRunner,
-    data: bytes,
-    model: Model,
-    samples: list[Sample],
-    arena_bytes: int,
-    required_bytes: int | None,
-    other: ModelRunner | None = None,
-) -> Planned:
+@dataclass(frozen=True)
+class PlanJob:
+    """A planned model, as ``data`` and as the ``model`` that is written there, and what to judge its plan on.
+
+    ``arena_bytes`` is enough for anything, or all that a runner has. ``required_bytes``: what the model as written
+    must run in, and ``head``: what it is said to need of it, both where that is known. ``other``: a second runner of
+    the kind, for what can run meanwhile.
+    """
+
+    interpreter: ModelRunner
+    data: bytes
+    model: Model
+    samples: list[Sample]
+    arena_bytes: int
+    required_bytes: int | None = None
+    head: int | None = None
+    other: ModelRunner | None = None
+
+
+def judge_plan(job: PlanJob, vouches: Vouches | None = None) -> Planned:
     """Run a model as written, in an arena of exactly ``required_bytes`` where that is known, and judge its plan.
 
-    ``other``: a second runner of the kind, which runs the model with no memory shared meanwhile. ``model`` is what is
-    written there; ``arena_bytes`` is enough for anything, or all that a runner has. What a loop has not yet filled, or
-    needs no longer, is not judged in the entry graph: what is read of it in the loop is.
+    What ``vouches`` has a word for needs no run with no memory shared. What a loop has not yet filled, or needs no
+    longer, is not judged in the entry graph: what is read of it in the loop is.
     """
-    partial = partial_in(model)
-    left_out = {index for index, tensor in enumerate(model.main.tensors) if tensor in partial}
-    run = interpreter.run(RunJob(data, samples, required_bytes or arena_bytes, fill=FILLS[0], measure=True))
+    run, shown, apart = _runs(job, vouches is None)
     if not run.ran:
-        return Planned(run, {}, None, _refusal(interpreter, data, samples, arena_bytes, required_bytes, run))
-    outputs = trace_of(run.arrays, len(samples)).outputs
-    head = int(run.facts["head"])
-    with ThreadPoolExecutor(max_workers=1) as meanwhile:
-        running = meanwhile.submit(run_exposed, other or interpreter, data, samples, arena_bytes)
-        if other is None:
-            wait([running])
-        shown = _snapshots(interpreter, data, samples, arena_bytes, head)
-        apart = running.result()
-    if isinstance(apart, Run):
-        return Planned(run, outputs, None, f"its tensors could not be shown one by one: {apart.missing or apart.error}")
+        return Planned(run, {}, None, _refusal(job, run))
+    outputs = trace_of(run.arrays, len(job.samples)).outputs
     if isinstance(shown, Run):
-        return Planned(run, outputs, None, f"its tensors could not be shown one by one: {shown.missing or shown.error}")
-    same = tuple(Link(index, index) for index in shown.tensors if index not in left_out)
-    found = first_inner_difference(same, apart, shown, model)
-    if found is not None:
-        again = run_exposed(interpreter, data, samples, arena_bytes, fill=FILLS[0])
-        if isinstance(again, Trace):
-            found = first_inner_difference(same, _defined(apart, again, shown), shown, model)
-    return Planned(run, outputs, apart, None, found)
+        return Planned(run, outputs, None, _unshown(shown))
+    partial = partial_in(job.model)
+    left_out = {index for index, tensor in enumerate(job.model.main.tensors) if tensor in partial}
+    judged = Trace(shown.outputs, {at: values for at, values in shown.tensors.items() if at not in left_out})
+    if vouches is not None and first_output_difference(outputs, shown.outputs) is None and vouches(judged):
+        return Planned(run, outputs, judged, is_vouched=True)
+    apart = apart or _apart(job, job.interpreter)
+    if isinstance(apart, Run):
+        return Planned(run, outputs, None, _unshown(apart))
+    return Planned(run, outputs, apart, None, _spoilt(job, judged, apart))
 
 
-def _refusal(
-    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, required: int | None, run: Run
-) -> str:
-    why = run.missing or run.error or "TFLM gave no reason"
-    if required is not None and interpreter.run(RunJob(data, samples[:1], arena_bytes)).ran:
+def _runs(job: PlanJob, needs_apart: bool) -> tuple[Run, Trace | Run, Trace | Run | None]:
+    """The model as written, with its tensors shown, and with no memory shared: at once, as far as there is a runner.
+
+    The last one is None where there is no second runner, or no need.
+    """
+    head, other = job.head, job.other
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        apart = pool.submit(_apart, job, other) if other is not None and needs_apart else None
+        early = None
+        if other is not None and head is not None and not needs_apart:
+            early = pool.submit(_snapshots, job, other, head)
+        required = job.required_bytes or job.arena_bytes
+        run = job.interpreter.run(RunJob(job.data, job.samples, required, fill=FILLS[0], measure=True))
+        if not run.ran:
+            return run, run, None
+        shown = early.result() if early is not None else _snapshots(job, job.interpreter, int(run.facts["head"]))
+        return run, shown, None if apart is None else apart.result()
+
+
+def _apart(job: PlanJob, runner: ModelRunner, fill: int = FILLS[1]) -> Trace | Run:
+    return run_exposed(runner, job.data, job.samples, job.arena_bytes, fill=fill)
+
+
+def _spoilt(job: PlanJob, shown: Trace, apart: Trace) -> InnerDifference | None:
+    """The first tensor that the plan spoils."""
+    same = tuple(Link(index, index) for index in shown.tensors)
+    found = first_inner_difference(same, apart, shown, job.model)
+    if found is None:
+        return None
+    again = _apart(job, job.interpreter, FILLS[0])
+    if isinstance(again, Run):
+        return found
+    return first_inner_difference(same, _defined(apart, again, shown), shown, job.model)
+
+
+def _unshown(run: Run) -> str:
+    return f"its tensors could not be shown one by one: {run.missing or run.error}"
+
+
+def _refusal(job: PlanJob, run: Run) -> str:
+    why, required = run.missing or run.error or "TFLM gave no reason", job.required_bytes
+    if required is not None and job.interpreter.run(RunJob(job.data, job.samples[:1], job.arena_bytes)).ran:
         return f"it does not run in the {required} bytes of arena that the report says are enough: {why}"
     return why
 
 
-def _snapshots(
-    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, head: int
-) -> Trace | Run:
+def _snapshots(job: PlanJob, runner: ModelRunner, head: int) -> Trace | Run:
+    """The trace of the model with its plan, of each tensor at its last use; the failed run where one fails."""
+
     def attempt(most_bytes: int) -> Trace | Run:
-        return _snapshots_of(interpreter, data, samples, arena_bytes, head, most_bytes)
+        found = Trace()
+        for exposure in snapshots(job.data, head, most_bytes):
+            arena = exposure.arena_in(job.arena_bytes)
+            run = runner.run(RunJob(exposure.model, job.samples, arena, fill=FILLS[1]))
+            if not run.ran:
+                return run
+            outputs, shown = trace_of(run.arrays, len(job.samples)).outputs, exposure.tensors
+            found.tensors.update({shown[at]: values for at, values in outputs.items() if at in shown})
+            found.outputs = {at: values for at, values in outputs.items() if at < exposure.outputs}
+        return found
 
-    return within_the_arena(arena_bytes, attempt)
-
-
-def _snapshots_of(
-    interpreter: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, head: int, most_bytes: int
-) -> Trace | Run:
-    found = Trace()
-    for exposure in snapshots(data, head, most_bytes):
-        run = interpreter.run(RunJob(exposure.model, samples, exposure.arena_in(arena_bytes), fill=FILLS[0]))
-        if not run.ran:
-            return run
-        outputs = trace_of(run.arrays, len(samples)).outputs
-        found.tensors.update({exposure.tensors[at]: values for at, values in outputs.items() if at in exposure.tensors})
-    return found
+    return within_the_arena(job.arena_bytes, attempt)
 
 
 def _defined(one: Trace, other: Trace, shown: Trace) -> Trace:

@@ -10,6 +10,8 @@ from .external_runner import RUNNER, ExternalRunner
 from .limits import ProcessLimits
 from .runner import GivenUpError, Interpreter, ModelRunner
 
+_MUCH = 300_000_000
+"""Multiply-accumulates from which on a second process is worth its start."""
 _SECOND = ", second"
 """What the name of a second process of a runtime ends with."""
 
@@ -35,9 +37,13 @@ class Interpreters:
             raise GivenUpError
         return self._running[runtime]
 
-    def second(self, runtime: str) -> ModelRunner | None:
-        """Another process of a runtime, where there may be so many; not of the user's runner."""
-        return self[f"{runtime}{_SECOND}"] if self._jobs > 1 and runtime != RUNNER else None
+    def second(self, runtime: str, macs: int) -> ModelRunner | None:
+        """Another process of a runtime, where there may be so many and it has much to do; not of the user's runner.
+
+        ``macs``: multiply-accumulates of all samples.
+        """
+        is_worth_it = self._jobs > 1 and macs >= _MUCH
+        return self[f"{runtime}{_SECOND}"] if is_worth_it and runtime != RUNNER else None
 
     def close(self) -> None:
         """End all processes, and give no more: any thread may call it. Who runs a model then sees a GivenUpError."""

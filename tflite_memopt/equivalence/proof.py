@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,8 @@ from .external_runner import RUNNER
 from .failure import FailedProofError, Subject
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
-from .judge import Claim, Judgement, judge_graph, judge_on_tflm
+from .judge import Claim, Judgement
+from .judges import EXECUTE_PLANS, judge_on_all
 from .limits import ProcessLimits
 from .original import Original, arena_for, look_at
 from .pool import Interpreters, open_interpreters
@@ -30,8 +30,6 @@ Progress = Callable[[str], None]
 Facts = dict[str, int | str]
 FILE = "file"
 """The verdict of what needs no run."""
-EXECUTE_PLANS = ("tflm", RUNNER)
-"""LiteRT and TensorFlow plan for themselves."""
 
 
 @dataclass(frozen=True)
@@ -168,12 +166,12 @@ def _claim(subject: Subject, original: Original, optimised: Model, interface: In
 
 def _judge_all(original: Original, claim: Claim, options: Options, interpreters: Interpreters) -> dict[str, Judgement]:
     """The entry graph, then every subgraph that it calls; what differs in one of them differs."""
-    found = _judge(original, claim, interpreters)
+    found = judge_on_all(original, claim, interpreters)
     for each in subgraph_claims(original, claim, options, interpreters):
         if each.original is None or each.claim is None:
             found = {runtime: _without(one, each.number, each.reason) for runtime, one in found.items()}
             continue
-        inner = _judge(each.original, each.claim, interpreters)
+        inner = judge_on_all(each.original, each.claim, interpreters)
         found = {
             runtime: _with(one, each.number, inner[runtime]) if runtime in inner else one
             for runtime, one in found.items()
@@ -200,19 +198,6 @@ def _without(whole: Judgement, number: int, reason: str | None) -> Judgement:
     said = f"inner tensors of subgraph {number} were not compared: {reason}"
     text = said if whole.verdict.reason is None else f"{whole.verdict.reason}; {said}"
     return replace(whole, verdict=replace(whole.verdict, reason=text)) if whole.verdict.equal else whole
-
-
-def _judge(original: Original, claim: Claim, interpreters: Interpreters) -> dict[str, Judgement]:
-    """By runtime, side by side in their processes."""
-
-    def judge(runtime: str) -> Judgement:
-        if runtime in EXECUTE_PLANS:
-            return judge_on_tflm(original, claim, interpreters, runtime)
-        return judge_graph(runtime, original, claim, interpreters)
-
-    runtimes = list(original.grounds)
-    with ThreadPoolExecutor(max_workers=len(runtimes)) as pool:
-        return dict(zip(runtimes, pool.map(judge, runtimes), strict=True))
 
 
 def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgement], options: Options) -> Proof:

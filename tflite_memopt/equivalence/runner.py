@@ -23,6 +23,8 @@ from .limits import ProcessLimits
 
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
+_PIPE_BYTES = 1 << 20
+"""What Linux gives to anybody who asks: traces are some hundred million bytes. Elsewhere it is not asked for."""
 _DYING_SECONDS = 5.0
 """From the end of its answers to the end of the process, where a core is written."""
 
@@ -94,7 +96,7 @@ class Interpreter:
         memory = str(self._limits.memory_bytes or 0)
         command = [sys.executable, "-m", "tflite_memopt.equivalence.worker", self.runtime, memory, str(os.getpid())]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, bufsize=-1)
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, bufsize=-1, pipesize=_PIPE_BYTES)
 
     def _exchange(self, job: RunJob) -> wire.Message | None:
         head = {
@@ -104,6 +106,7 @@ class Interpreter:
             "tensors": job.tensors,
             "kernels": job.kernels,
             "fill": job.fill,
+            "turns": job.turns,
         }
         arrays: dict[str, npt.NDArray[Any]] = {"model": np.frombuffer(job.model, np.uint8)}
         arrays |= {f"s{s}_i{i}": each for s, sample in enumerate(job.samples) for i, each in enumerate(sample)}

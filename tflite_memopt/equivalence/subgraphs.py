@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..io import offline_plan
 from ..io.reader import read_model
-from ..io.writer import write_model
 from ..ir.constants import values
-from ..ir.control_flow import called_subgraphs, renumber_subgraphs
-from ..ir.model import Model, Operator
+from ..ir.control_flow import called_subgraphs
+from ..ir.model import Operator
 from ..options import Options
 from .adapter import REFERENCE, RunJob
 from .inputs import Sample
 from .interface import SAME
+from .isolation import isolated, reachable
 from .judge import Claim
 from .original import Original, arena_for, look_at
 from .pool import Interpreters
@@ -52,31 +51,6 @@ def subgraph_claims(
     yield from _Subgraphs(options, interpreters, set()).below(original, claim, numbers)
 
 
-def isolated(data: bytes, index: int) -> tuple[bytes, tuple[int, ...]]:
-    """A model with subgraph ``index`` as its entry, planned as it is in ``data``; and by position, the old position."""
-    model = read_model(data)
-    planned = offline_plan.decode(model)
-    order = (index, *sorted(_reachable(model, index) - {index}))
-    positions = {old: new for new, old in enumerate(order)}
-    model.graphs = [model.graphs[at] for at in order]
-    model.signatures = None
-    kept = {id(tensor) for graph in model.graphs for tensor in graph.tensors}
-    for operator in (operator for graph in model.graphs for operator in graph.operators):
-        renumber_subgraphs(operator, positions)
-    if planned:
-        offline_plan.attach(model, {tensor: offset for tensor, offset in planned.items() if id(tensor) in kept})
-    return write_model(model), order
-
-
-def _reachable(model: Model, index: int) -> set[int]:
-    found, left = {index}, [index]
-    while left:
-        called = {at for operator in model.graphs[left.pop()].operators for at in called_subgraphs(operator)}
-        left += called - found
-        found |= called
-    return found
-
-
 @dataclass
 class _Subgraphs:
     options: Options
@@ -103,7 +77,7 @@ class _Subgraphs:
         number = numbers[index]
         if any(
             operator.name in _KEEPS_STATE
-            for at in _reachable(original.model, index)
+            for at in reachable(original.model, index)
             for operator in original.model.graphs[at].operators
         ):
             yield SubgraphClaim(number, None, None, "it keeps state")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from typing import IO, Any, NamedTuple
+from io import BufferedIOBase
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ def send(stream: IO[bytes], head: Mapping[str, Any], arrays: Mapping[str, Array]
     text = json.dumps({"head": head, "arrays": listed}).encode()
     stream.write(_LENGTH.pack(len(text)) + text)
     for array in arrays.values():
-        stream.write(np.ascontiguousarray(array).tobytes())
+        stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     stream.flush()
 
 
@@ -48,8 +49,16 @@ def receive(stream: IO[bytes]) -> Message | None:
     for name, code, shape in told["arrays"]:
         dtype = np.dtype(code)
         size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        data = stream.read(size)
-        if len(data) < size:
+        data = np.empty(size, np.uint8)
+        if _read_into(stream, data) < size:
             return None
         arrays[name] = np.frombuffer(data, dtype).reshape(shape)
     return Message(told["head"], arrays)
+
+
+def _read_into(stream: IO[bytes], data: Array) -> int:
+    """Fill an array of bytes, without a copy; how many there were."""
+    done, view = 0, data.data
+    while done < data.size and (read := cast(BufferedIOBase, stream).readinto(view[done:])):
+        done += read
+    return done

@@ -43,7 +43,8 @@ def _job(message: wire.Message) -> RunJob:
     head, arrays = message
     samples = [[arrays[f"s{s}_i{i}"] for i in range(head["inputs"])] for s in range(head["samples"])]
     model = arrays["model"].tobytes()
-    return RunJob(model, samples, head["arena_bytes"], tuple(head["tensors"]), head["kernels"], head["fill"])
+    wanted, kernels = tuple(head["tensors"]), head["kernels"]
+    return RunJob(model, samples, head["arena_bytes"], wanted, kernels, head["fill"], turns=head["turns"])
 
 
 def _result(adapter: Adapter, message: wire.Message) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 
 from .clock import NO_DEADLINE, Deadline, deadline_in
@@ -15,13 +16,15 @@ class SearchLimit:
 
     A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
     ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``until``: the same
-    for all searches of a run together, whichever comes first. ``seed`` makes a randomised method repeatable.
+    for all searches of a run together, whichever comes first. ``seed`` makes a randomised method repeatable. ``below``:
+    bytes of a peak; where no order needs less, any order is an answer. A scheduler may use that; planners do not.
     """
 
     time_limit: float = 600.0
     seed: int = 0
     work: float = 1.0
     until: Deadline = NO_DEADLINE
+    below: int | None = None
 
     def deadline(self) -> Deadline:
         """When a search that begins now must end."""
@@ -36,6 +39,12 @@ class WorkAllowance:
         self.left = int(turns * limit.work)
         self.stopped_by_clock = False
         self._deadline = limit.deadline()
+
+    def another(self, turns: int) -> WorkAllowance:
+        """One of so many turns beside this one, no more than are left of this one, with the same emergency stop."""
+        other = copy(self)
+        other.left = min(turns, self.left)
+        return other
 
     def is_spent(self) -> bool:
         """Whether the search must end: the work is done, or it is so late that the clock ends it."""

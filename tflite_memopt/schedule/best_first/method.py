@@ -11,7 +11,7 @@ bytes of states (1 GiB) for each segment. Then the best order so far is returned
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...graph.dependency_graph import kahn_order, reverse_post_order
 from ...graph.search_limit import SearchLimit, WorkAllowance
@@ -29,6 +29,8 @@ _BYTES_PER_STATE = 600
 """A cautious estimate of what Python needs for one state, and for each fused operator half a byte more."""
 _WORK = 5_000_000
 """Turns of the loops: some five to ten seconds."""
+_QUESTION = 500_000
+"""Turns of the loops for the question whether any order comes below a limit; no more than for the search itself."""
 _RESERVE = 0.1
 """Part of the work that is kept for finishing the orders that a search has begun."""
 _TURN = 16
@@ -40,29 +42,56 @@ _LEAD = 5
 def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
     """An order of smallest peak; without work or memory to prove it, the best found and the bound that was proved.
 
-    The model's own order is the answer where none is better.
+    The model's own order is the answer where none is better. Where ``limit.below`` is out of reach, as far as a
+    question with work of its own can tell, the best of the simple orders is.
     """
     allowance = WorkAllowance(_WORK, limit)
-    reserve = int(_RESERVE * allowance.left)
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     simple: list[tuple[int, ...]] = []
     for order in _simple_orders(graph):
         simple.append(order)
         if graph.peak(order) == floor:
             return ScheduleAnswer(order, floor)
+    own = min(simple, key=graph.peak)
+    if limit.below is not None and floor >= limit.below:
+        return ScheduleAnswer(own, floor)
     fused = FusedGraph(graph)
     contract(fused)
     small = compiled(fused)
     segments = _segments(small)
     floor = max(floor, *small.least_need)
     visited = 0
+    if limit.below is not None:
+        visited, is_out_of_reach = _question(small, segments, limit.below, allowance)
+        if is_out_of_reach:
+            return ScheduleAnswer(own, max(floor, limit.below), visited)
     moves: dict[Segment, tuple[int, ...]] = {}
+    reserve = int(_RESERVE * allowance.left)
     for segment in sorted(segments, key=lambda segment: -_least_need(small, segment)):
-        moves[segment], floor, count = _search(small, segment, floor, allowance, reserve)
+        moves[segment], floor, count = _search(small, segment, floor, None, allowance, reserve)
         visited += count
     found = tuple(v for segment in segments for b in moves[segment] for v in small.orders[b])
     best = min((*simple, found), key=graph.peak)
     return ScheduleAnswer(best, floor, visited, allowance.stopped_by_clock)
+
+
+def _question(
+    graph: CompiledGraph, segments: Sequence[Segment], peak: int, allowance: WorkAllowance
+) -> tuple[int, bool]:
+    """(states visited, whether every order is proved to need ``peak`` bytes or more).
+
+    Quicker than to look for the smallest peak: what needs less is not told apart. It ends at the first segment that
+    needs as much, or that is not known to need less. Its work is its own.
+    """
+    visited, own = 0, allowance.another(_QUESTION)
+    for segment in sorted(segments, key=lambda segment: -_least_need(graph, segment)):
+        if _least_need(graph, segment) >= peak:
+            return visited, True
+        _, reached, count = _search(graph, segment, peak - 1, peak, own, 0)
+        visited += count
+        if reached >= peak or own.is_spent():
+            return visited, reached >= peak
+    return visited, False
 
 
 def _simple_orders(graph: MemoryGraph) -> Iterator[tuple[int, ...]]:
@@ -92,9 +121,12 @@ def _least_need(graph: CompiledGraph, segment: Segment) -> int:
 
 
 def _search(
-    graph: CompiledGraph, segment: Segment, floor: int, allowance: WorkAllowance, reserve: int
+    graph: CompiledGraph, segment: Segment, floor: int, below: int | None, allowance: WorkAllowance, reserve: int
 ) -> tuple[tuple[int, ...], int, int]:
-    """(fused operators in order, bytes that no order can avoid, states visited) of one segment."""
+    """(fused operators in order, bytes that no order can avoid, states visited) of one segment.
+
+    ``floor``: needs up to so many bytes are not told apart. ``below``: nor are those of so many and more.
+    """
     searches: list[BottleneckSearch] = []
     best: OrderFound | None = None
     for direction in (forward, backward):
@@ -105,13 +137,13 @@ def _search(
             return best.moves, floor, 0
     assert best is not None
     for search in searches:
-        search.limit = best.peak
+        search.limit = best.peak if below is None else min(below, best.peak)
     most = _MEMORY // (_BYTES_PER_STATE + len(graph.needs) // 2)
     lead = 1
     while sum(len(search.visited) for search in searches) < most and searches[0].may_search():
         for search, turn in zip(searches, (lead * _TURN, _TURN), strict=True):
             found = search.advance(turn)
-            if found or not search.heap:
+            if found or not search.frontier:
                 best = found or best
                 return best.moves, best.peak, sum(search.count for search in searches)
         if searches[0].reached != searches[1].reached:

@@ -8,7 +8,6 @@ once. That never hurts, since what it adds to the bytes alive can only fall when
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,6 +15,7 @@ from itertools import islice
 from ...graph.bit_sets import bits
 from ...graph.search_limit import WorkAllowance
 from .directions import Direction
+from .frontier import Frontier
 
 _COMPLETIONS = 32
 """States that are finished greedily when a search has to stop."""
@@ -69,7 +69,7 @@ class BottleneckSearch:
     reserve: int = 0
     count: int = 0
     visited: dict[int, int] = field(default_factory=dict)
-    heap: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+    frontier: Frontier = field(init=False)
     trail: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -79,18 +79,19 @@ class BottleneckSearch:
         self._known: list[dict[int, tuple[int, int]]] = [{} for _ in self._unsure]
         # Sets of many operators are long integers: a turn takes longer.
         self._turn = 1 + len(self._unsure) // _OPERATORS_PER_TURN
+        self.frontier = Frontier(self.reached)
         start, ready = self.direction.start, self.direction.ready()
         self._push(self.reached, -1, [], start, self.direction.alive, ready, ready)
 
     def advance(self, states: int) -> OrderFound | None:
         """Visit so many more states, as the allowance permits, or stop at the optimum.
 
-        When ``heap`` has become empty no order is better than ``limit``.
+        When the ``frontier`` has become empty no order is better than ``limit``.
         """
-        stop, goal = self.count + states, self._goal
-        while self.heap and self.count < stop and self.may_search():
-            peak, _, here, state, alive, ready = heapq.heappop(self.heap)
-            if self.visited[state] < peak:
+        stop, goal, frontier = self.count + states, self._goal, self.frontier
+        while frontier and self.count < stop and self.may_search():
+            peak, (_, here, state, alive, ready) = frontier.pop()
+            if max(self.visited[state], frontier.floor) < peak:
                 continue
             self.count += 1
             self.reached = peak
@@ -108,13 +109,11 @@ class BottleneckSearch:
         if floor <= self.reached:
             return
         self.reached = floor
-        self.visited = {state: max(floor, peak) for state, peak in self.visited.items()}
-        self.heap = [(max(floor, entry[0]), *entry[1:]) for entry in self.heap]
-        heapq.heapify(self.heap)
+        self.frontier.raise_floor(floor)
 
     def best_so_far(self, best: OrderFound) -> OrderFound:
         """Finish the most promising states greedily; the best of these and ``best``."""
-        for peak, _, here, state, alive, ready in heapq.nsmallest(_COMPLETIONS, self.heap):
+        for peak, (_, here, state, alive, ready) in self.frontier.first(_COMPLETIONS):
             if self.allowance.is_spent():
                 break
             for rule in RULES:
@@ -152,11 +151,13 @@ class BottleneckSearch:
     def _push(self, peak: int, parent: int, moves: list[int], state: int, alive: int, ready: int, fresh: int) -> None:
         state, alive, ready = self._free_moves(peak, moves, state, alive, ready, fresh)
         known = self.visited.get(state)
-        if known is not None and (known < peak or (known == peak and len(moves) > 1)):
-            return
+        if known is not None:
+            known = max(known, self.frontier.floor)
+            if known < peak or (known == peak and len(moves) > 1):
+                return
         self.visited[state] = peak
         self.trail.append((parent, tuple(moves)))
-        heapq.heappush(self.heap, (peak, -state.bit_count(), len(self.trail) - 1, state, alive, ready))
+        self.frontier.push(peak, (-state.bit_count(), len(self.trail) - 1, state, alive, ready))
 
     def _free_moves(
         self, peak: int, moves: list[int], state: int, alive: int, ready: int, fresh: int
