@@ -95,7 +95,7 @@ def test_no_region_holds_what_one_row_would_make_wrong(kernels: str, stride: int
 
 
 def test_a_stage_that_leads_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def striped(model: Model, profile: object, options: Options, *_: object) -> Changed:
+    def striped(model: Model, profile: object, options: Options, *_: object, **__: object) -> Changed:
         if options.cascade:
             apply_stripes(model, [StripedRegion(0, 2, tuple(range(1, 9)), *MODES[0])])
         return Changed(model, (), ())
