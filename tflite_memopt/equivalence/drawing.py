@@ -1,7 +1,8 @@
 """Inputs drawn until they exercise the model, or until more of them wake nothing.
 
 The families come first. Then candidates are made of the inputs that woke something before, as a fuzzer does: mixed,
-inverted, made fainter, shifted. Of those that wake a channel few are kept, which wake all that any of them does.
+inverted, made fainter, shifted. Those that wake a channel are kept; where that is much to run, few of them, which wake
+all that any of them does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..analysis.macs import model_macs
 from ..ir.model import Model
 from .coverage import Exercise, Woken
 from .covering import few_that_cover
@@ -24,6 +26,8 @@ Tracer = Callable[[list[Sample]], Trace | None]
 _ROUNDS = 4
 """Of the search, at most; it ends after two in a row that wake nothing."""
 _PATIENCE = 2
+_CHEAP = 1_000_000_000
+"""Multiply-accumulates of all inputs that wake something, up to which all are kept: more inputs show more."""
 _SEARCH_KEY = 977
 """Sets the search's random numbers apart from those of the families."""
 
@@ -69,7 +73,7 @@ class _Waking:
 
 
 def _search(drawn: Drawn, model: Model, count: int, seed: int, run: Tracer) -> None:
-    """Add few candidates that wake all that any does. The work is limited in runs, at most ``_ROUNDS * count``."""
+    """Add candidates that wake all that any does. The work is limited in runs, at most ``_ROUNDS * count``."""
     ranges = [range_of(tensor) for tensor in model.main.inputs]
     asleep = drawn.exercise.summary().constant_channels
     found: list[_Waking] = []
@@ -92,7 +96,8 @@ def _search(drawn: Drawn, model: Model, count: int, seed: int, run: Tracer) -> N
                 found.append(_Waking(sample, single, woken))
                 awake |= channels
         idle = 0 if len(found) > kept else idle + 1
-    for at in few_that_cover([each.woken for each in found]):
+    is_cheap = model_macs(model) * len(found) <= _CHEAP
+    for at in range(len(found)) if is_cheap else few_that_cover([each.woken for each in found]):
         drawn.add([found[at].sample], found[at].trace)
 
 
