@@ -95,8 +95,10 @@ def clamped(region: Region, rows: int) -> Clamped | str:
 
 
 def _computed(axis: Axis, wanted: _TurnRows) -> _TurnRows:
-    """The rows to compute for those that are wanted: a few more where the window meets padding."""
+    """The rows to compute for those that are wanted: a few more where a window can meet padding."""
     above, below = -(-axis.before // axis.stride), _beyond(axis)
+    if above == below == 0:
+        return wanted
     count = min(axis.outputs, wanted.count + above + below)
     starts = tuple(max(0, min(start - above, axis.outputs - count)) for start in wanted.starts)
     return _TurnRows(count, starts)
@@ -111,11 +113,14 @@ def _beyond(axis: Axis) -> int:
 def _needed(axis: Axis, made: _TurnRows) -> _TurnRows:
     """The input rows from which exactly these output rows are computed, with the padding of the whole."""
     count = axis.size - (axis.outputs - made.count) * axis.stride
-    return _TurnRows(count, tuple(start * axis.stride for start in made.starts))
+    starts = made.starts if axis.stride == 1 else tuple(start * axis.stride for start in made.starts)
+    return _TurnRows(count, starts)
 
 
 def _hull(windows: Sequence[_TurnRows], height: int) -> _TurnRows:
-    """The rows that all of them are in."""
+    """The rows that all of them are in; a single window is within the height already."""
+    if len(windows) == 1:
+        return windows[0]
     lowest = [min(starts) for starts in zip(*(window.starts for window in windows), strict=True)]
     ends = [max(turn) for turn in zip(*([s + w.count for s in w.starts] for w in windows), strict=True)]
     count = max(end - start for start, end in zip(lowest, ends, strict=True))
@@ -123,5 +128,7 @@ def _hull(windows: Sequence[_TurnRows], height: int) -> _TurnRows:
 
 
 def _part_of(part: _TurnRows, whole: _TurnRows) -> Part:
+    if part.starts is whole.starts:
+        return Part(part.count, whole.count, (0,) * len(part.starts))
     starts = tuple(start - first for start, first in zip(part.starts, whole.starts, strict=True))
     return Part(part.count, whole.count, starts)
