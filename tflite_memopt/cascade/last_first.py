@@ -20,7 +20,7 @@ it came less than 10,048.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
@@ -80,23 +80,23 @@ class _Search:
         """Add the stripes that lower the head most, again and again."""
         whole = self._cost(self._model)
         best: LastFirst | None = None
-        head = whole.head if whole is not None else 0
+        head, candidates = whole.head if whole is not None else 0, list(self._candidates())
         while head > self._least:
             chosen = best.regions if best is not None else ()
-            every = [self._tried((*chosen, each)) for each in self._candidates(chosen)]
+            taken = {region.first for region in chosen}
+            every = [self._tried((*chosen, each)) for each in candidates if each.first not in taken]
             found = min((each for each in every if each is not None), key=lambda each: each.cost, default=None)
             if found is None or found.cost.head >= head:
                 break
             best, head = found, found.cost.head
         return best
 
-    def _candidates(self, chosen: Sequence[StripedRegion]) -> Iterator[StripedRegion]:
+    def _candidates(self) -> Iterator[StripedRegion]:
         """Single operators whose input and output must share bytes, since both need more than the largest step."""
-        taken = {region.first for region in chosen}
         pinned = {name for name, _ in self._options.pins}
         for step, operator in enumerate(self._model.main.operators):
             region = region_of(self._model.main, [operator])
-            if step in taken or isinstance(region, str) or not _is_row_by_row(region, operator):
+            if isinstance(region, str) or not _is_row_by_row(region, operator):
                 continue
             tensors = (*region.inputs, region.exit)
             if sum(each.nbytes for each in tensors) <= self._least or pinned & {each.name for each in tensors}:

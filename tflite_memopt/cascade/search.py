@@ -167,14 +167,16 @@ class _Cascading:
         self._searches.append(self._search_of(self._own.model, self._unstriped, views))
         return self._best_in(self._searches[-1], best)
 
+    def _capped(self, known: Cost) -> Cost:
+        """A cost that is reached, with the need that is to be beaten where that is less."""
+        return known if self._below is None or known.need <= self._below else replace(known, need=self._below)
+
     def _last_first(self, known: Cost) -> Changed | None:
         """The model with single operators in stripes, the last one first, where that costs less than is known."""
         model = self._own.model
         if self._own.is_enough(known) or self._stop.strikes():
             return None
-        if self._below is not None and self._below < known.need:
-            known = replace(known, need=self._below)
-        found = last_first(model, self._profile, self._options, known, self._stop)
+        found = last_first(model, self._profile, self._options, self._capped(known), self._stop)
         if found is None:
             return None
         uses = (use_of(model, each) for each in sorted(found.regions))
@@ -187,9 +189,7 @@ class _Cascading:
         model = self._own.model if self._standing is None else self._standing
         if self._own.is_enough(known) or self._stop.strikes():
             return None
-        if self._below is not None and self._below < known.need:
-            known = replace(known, need=self._below)
-        found = streamed(model, self._profile, self._options, known)
+        found = streamed(model, self._profile, self._options, self._capped(known))
         if found is None:
             return None
         self._below = found.cost.need
@@ -230,9 +230,7 @@ class _Cascading:
         """The best of one order, if it costs less than what is known."""
         where = "stripes" if search is self._own else f"stripes, another way, {len(self._searches)}"
         self._progress(f"{where}: looking for regions")
-        known = best[0].judge.cost(best[1])
-        if self._below is not None and self._below < known.need:
-            known = replace(known, need=self._below)
+        known = self._capped(best[0].judge.cost(best[1]))
         chosen = search.run(known, lambda share, cost: self._progress(f"{where}: {self._so_far(share, cost)}"))
         is_better = search.judge.price(search.judge.cost(chosen)) < search.judge.price(known)
         return (search, chosen) if is_better else best
