@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..graph.alignment import aligned
 from ..graph.search_limit import SearchLimit
 from ..memory.cost import Cost
+from ..plan.memory import PlanMemory
 from ..plan.methods import BEST, solve
 from ..plan.problem import PlanProblem
 
@@ -31,7 +32,7 @@ class DraftedOrder:
     """One order of the striped model: its plan problem, the smallest head at each level, and what no plan goes below.
 
     All in bytes. ``least``: what is alive at once. ``ahead``: plans of levels that are known, be they asked for or not:
-    what ``heads`` do not have has not been asked for.
+    what ``heads`` do not have has not been asked for. ``before``: what they leave for the next level.
     """
 
     problem: PlanProblem
@@ -39,6 +40,7 @@ class DraftedOrder:
     least: int
     ahead: list[PlannedHead] = field(default_factory=list)
     heads: list[int] = field(default_factory=list)
+    before: PlanMemory = field(default_factory=PlanMemory)
     _bounds: list[int] = field(default_factory=list)
 
     def head_at(self, level: int, limit: SearchLimit) -> int:
@@ -54,7 +56,9 @@ class DraftedOrder:
     def _planned(self, limit: SearchLimit) -> PlannedHead:
         """At the next level."""
         work = _WORK[len(self.heads)] if self.planner == BEST else 1.0
-        plan = solve(self.problem, self.planner, replace(limit, work=work))
+        plan = solve(self.problem, self.planner, replace(limit, work=work), before=self.before)
+        if plan.optimal or len(self.heads) + 1 == LEVELS:
+            self.before = PlanMemory()
         return plan.arena_bytes, plan.lower_bound
 
     def bound_at(self, level: int) -> int:

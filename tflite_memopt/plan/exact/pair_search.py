@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from ...graph.search_limit import WorkAllowance
 from ..compiled import Tables, code_for, zeros
 from . import disjunctive
 from .disjunctive import NODES, REGISTERS, WORK
 from .group import ItemGroup, starts_of
 from .questions import Steps
-from .run import SearchRun, run_in_chunks
+from .run import Course, SearchRun, run_in_chunks
 
 _RULES = ("room", "weight")
 """Which pair a node decides; their numbers are those of ``disjunctive``."""
@@ -26,44 +29,65 @@ class PairSearch:
     steps: Steps = ((2, 1), (32, 1))
 
     def __init__(self, group: ItemGroup, compiles: bool = True) -> None:
-        self.group = group
-        self._code, self._pack = code_for(disjunctive, compiles)
+        self.group, self._compiles = group, compiles
+        _, pack = code_for(disjunctive, compiles)
         tables = _tables(group)
-        self._conflicts, self._rows = len(tables["conflict_other"]), len(tables["row_need"])
-        self._reserve = 2 * len(group.items) + self._conflicts + 1
-        self._arrays = self._pack(tables)
-        self._is_compiled = self._code is not disjunctive
-        self._weights = self._pack({"weight": [1] * self._conflicts})
+        self.conflicts, self._rows = len(tables["conflict_other"]), len(tables["row_need"])
+        self._reserve = 2 * len(group.items) + self.conflicts + 1
+        self._arrays = pack(tables)
+        self._weights = pack({"weight": [1] * self.conflicts})
 
     @property
     def first_nodes(self) -> int:
         """What a node decides mostly decides other pairs, too: a plan takes two for each item, or an eighth of all."""
-        return max(2 * len(self.group.items), self._conflicts // 8)
+        return max(2 * len(self.group.items), self.conflicts // 8)
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
-        code = self._code
-        if rule == "room":
-            nodes = min(nodes, _SECOND_OPINION * len(self.group.items))
-        data = code.PairData(self._arrays | {"rule": _RULES.index(rule), "reserve": self._reserve})
-        state = code.PairState(zeros(self._state_lengths(), self._is_compiled) | self._weights)
-        code.start_pairs(data, state, capacity)
-        return run_in_chunks(
-            lambda most, work: code.run_pairs(data, state, most, work),
-            state,
-            (NODES, WORK),
-            len(self.group.items),
-            nodes,
-            allowance,
-            self._is_compiled,
-        )
+        return self.begin(capacity, rule).go_on(nodes, allowance)
+
+    def begin(self, capacity: int, rule: str) -> PairRun:
+        """A run that has not visited any node."""
+        run = PairRun(self, rule, zeros(self._state_lengths(), self.code is not disjunctive) | self._weights)
+        self.code.start_pairs(self.data(rule), run.state(), capacity)
+        return run
+
+    @property
+    def code(self) -> Any:
+        """The module that does the work; asked for each time, since no module can be sent to another process."""
+        return code_for(disjunctive, self._compiles)[0]
+
+    def data(self, rule: str) -> Any:
+        """What the code takes that stays as it is."""
+        return self.code.PairData(self._arrays | {"rule": _RULES.index(rule), "reserve": self._reserve})
 
     def _state_lengths(self) -> dict[str, int]:
         lengths = dict.fromkeys(disjunctive.PairState.__annotations__, len(self.group.items))
-        lengths |= {"decided": self._conflicts, "decided_cause": self._conflicts, "registers": REGISTERS}
+        lengths |= {"decided": self.conflicts, "decided_cause": self.conflicts, "registers": REGISTERS}
         lengths |= {"dirty": self._rows, "is_dirty": self._rows}
-        lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), self._conflicts + 1)
+        lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), self.conflicts + 1)
         return lengths | dict.fromkeys(("trail_kind", "trail_at", "trail_value", "trail_cause"), 2 * self._reserve)
+
+
+@dataclass(frozen=True)
+class PairRun:
+    """A run at one capacity, which can go on where a limit has ended it. ``tables``: all that changes."""
+
+    search: PairSearch
+    rule: str
+    tables: Tables
+
+    def go_on(self, nodes: int, allowance: WorkAllowance) -> SearchRun:
+        """With at most so many ``nodes`` since the start; the work since then comes from the allowance."""
+        code, data, state = self.search.code, self.search.data(self.rule), self.state()
+        items = len(self.search.group.items)
+        course = Course(state, self.tables, (NODES, WORK), items, code is not disjunctive)
+        most = min(nodes, _SECOND_OPINION * items) if self.rule == "room" else nodes
+        return run_in_chunks(lambda until, work: code.run_pairs(data, state, until, work), course, most, allowance)
+
+    def state(self) -> Any:
+        """What the code takes that changes."""
+        return self.search.code.PairState(self.tables)
 
 
 def _tables(group: ItemGroup) -> Tables:

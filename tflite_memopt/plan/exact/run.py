@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -60,34 +59,43 @@ class CapacitySearch(Protocol):
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
 
 
-def run_in_chunks(
-    go_on: Callable[[int, int], int],
-    state: Any,
-    counters: tuple[int, int],
-    items: int,
-    nodes: int,
-    allowance: WorkAllowance,
-    is_compiled: bool,
-) -> SearchRun:
-    """Call ``go_on(nodes, work)`` until it ends. ``counters`` are the registers of nodes and work done."""
-    counted, worked = counters
-    chunk = _COMPILED_CHUNK if is_compiled else _PLAIN_CHUNK
+@dataclass(frozen=True)
+class Course:
+    """What a run works on: the ``state`` of a search, and the ``tables`` that it was made of.
+
+    ``counters``: the registers of nodes and of work done, since the start.
+    """
+
+    state: Any
+    tables: dict[str, Any]
+    counters: tuple[int, int]
+    items: int
+    is_compiled: bool
+
+
+def run_in_chunks(go_on: Callable[[int, int], int], course: Course, nodes: int, allowance: WorkAllowance) -> SearchRun:
+    """Call ``go_on(nodes, work)`` until it ends.
+
+    A state that has come to a limit goes on from there: nodes and work count from its start, and all of its work is
+    taken from the allowance.
+    """
+    state, (counted, worked) = course.state, course.counters
+    chunk = _COMPILED_CHUNK if course.is_compiled else _PLAIN_CHUNK
     end, work = LIMIT, allowance.left
     while end in (LIMIT, FULL):
         if state.registers[counted] >= nodes or state.registers[worked] >= work or allowance.is_too_late():
             break
         end = go_on(min(nodes, state.registers[counted] + chunk), work)
         if end == FULL:
-            _lengthen_trail(state)
+            _lengthen_trail(course)
     allowance.left -= state.registers[worked]
-    offsets = tuple(state.least[k] for k in range(items)) if end == FOUND else ()
+    offsets = tuple(state.least[k] for k in range(course.items)) if end == FOUND else ()
     return SearchRun(LIMIT if end == FULL else end, state.registers[counted], state.registers[worked], offsets)
 
 
-def _lengthen_trail(state: Any) -> None:
+def _lengthen_trail(course: Course) -> None:
     """Twice as long."""
     for name in ("trail_kind", "trail_at", "trail_value", "trail_cause"):
-        old = getattr(state, name, None)
-        if old is None:
-            continue
-        setattr(state, name, old * 2 if isinstance(old, list) else array("q", [*old, *old]))
+        if name in course.tables:
+            course.tables[name] = course.tables[name] * 2
+            setattr(course.state, name, course.tables[name])

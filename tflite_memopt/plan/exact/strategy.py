@@ -20,9 +20,15 @@ from ..problem import Candidate, FitResult, PlanProblem
 from .group import group_of, time_groups
 from .pair_search import PairSearch
 from .questions import BestOfGroup, CapacityQuestions
+from .resumed import ResumedSearch
 from .run import CapacitySearch
 from .settings import TreeSettings
 from .tree_search import TreeSearch
+
+Searches = dict[tuple[tuple[int, ...], int, int], ResumedSearch]
+"""By the items of a group, the bytes of the best plan that was known of it, and its bound."""
+_MOST_KEPT = 50_000
+"""Conflicts of a search that is kept: one takes some 250 bytes. Larger ones begin anew."""
 
 
 def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
@@ -42,10 +48,12 @@ def improve(
     limit: SearchLimit,
     settings: TreeSettings = TreeSettings(),
     allowance: WorkAllowance | None = None,
+    before: Searches | None = None,
 ) -> Candidate:
     """The best plan that a search finds below ``known`` (offsets in bytes), or that one, and a proved bound.
 
-    What it spends is taken from the ``allowance``, where it shares one with other searches.
+    What it spends is taken from the ``allowance``, where it shares one with other searches. ``before``: what searches
+    on this problem with less work have come to; it grows, and changes no answer.
     """
     allowance = allowance or allowance_for(problem, limit, settings)
     offsets = list(known if known is not None else greedy_by_size(problem, limit).offsets)
@@ -57,7 +65,7 @@ def improve(
         if top <= bound:
             continue
         best = BestOfGroup(top, bound)
-        nodes += _minimise(_search_for(problem, indices, settings), best, allowance, settings)
+        nodes += _minimise(_resumed(problem, indices, settings, best, before), best, allowance, settings)
         for found in best.found:
             for index, offset in zip(indices, found, strict=True):
                 offsets[index] = offset
@@ -81,6 +89,24 @@ def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeS
         for index, offset in zip(indices, best.found[-1], strict=True):
             offsets[index] = offset
     return FitResult(tuple(offsets), False, nodes, allowance.stopped_by_clock)
+
+
+def _resumed(
+    problem: PlanProblem,
+    indices: Sequence[int],
+    settings: TreeSettings,
+    best: BestOfGroup,
+    before: Searches | None,
+) -> CapacitySearch:
+    """The search for a group, or the one that began with as much known of it before."""
+    key = tuple(indices), best.top, best.bound
+    if before is not None and key in before:
+        return before[key].begin_again()
+    search = _search_for(problem, indices, settings)
+    if before is None or not isinstance(search, PairSearch) or search.conflicts > _MOST_KEPT:
+        return search
+    before[key] = ResumedSearch(search)
+    return before[key]
 
 
 def _search_for(problem: PlanProblem, indices: Sequence[int], settings: TreeSettings) -> CapacitySearch:

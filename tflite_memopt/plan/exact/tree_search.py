@@ -13,7 +13,7 @@ from ..problem import Item
 from . import tree
 from .group import ItemGroup, starts_of
 from .questions import STEPS, Steps
-from .run import SearchRun, run_in_chunks
+from .run import Course, SearchRun, run_in_chunks
 from .settings import TreeSettings
 from .tree import NODES, WORK
 
@@ -57,17 +57,11 @@ class TreeSearch:
         data = code.TreeData(pack(tables) | switches | {"by_load": int(rule.startswith("T"))})
         is_compiled = code is not tree
         lengths = _state_lengths(len(tables["size"]), len(tables["row_load"]), switches["reserve"])
-        state = code.TreeState(zeros(lengths, is_compiled))
+        changing = zeros(lengths, is_compiled)
+        state = code.TreeState(changing)
         code.start(data, state, capacity)
-        return run_in_chunks(
-            lambda most, work: code.run(data, state, most, work),
-            state,
-            (NODES, WORK),
-            len(self.group.items),
-            nodes,
-            allowance,
-            is_compiled,
-        )
+        course = Course(state, changing, (NODES, WORK), len(self.group.items), is_compiled)
+        return run_in_chunks(lambda most, work: code.run(data, state, most, work), course, nodes, allowance)
 
     @property
     def _switches(self) -> dict[str, int]:
