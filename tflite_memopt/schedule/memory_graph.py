@@ -65,14 +65,16 @@ class MemoryGraph(DependencyGraph):
 
         The one place where the memory model's cost of a step is worked out for the searches.
         """
-        sizes, step = self.problem.sizes, self.problem.steps[operator]
+        sizes, step, after = self.problem.sizes, self.problem.steps[operator], alive
         waiting = ~(executed | 1 << operator)
-        after = alive + sum(sizes[t] for t in step.outputs)
+        for t in step.outputs:
+            after += sizes[t]
         need = after + step.scratch
         if step.reuses:
             need -= max((r.saved for r in step.reuses if self.dies(r.tensor, waiting)), default=0)
-        after -= sum(sizes[t] for t in step.inputs if self.dies(t, waiting))
-        after -= sum(sizes[t] for t in step.outputs if self.dies(t, waiting))
+        for t in (*step.inputs, *step.outputs):
+            if self.dies(t, waiting):
+                after -= sizes[t]
         return need, after
 
     def follow(self, order: Iterable[int], executed: int = 0) -> Iterator[Ran]:

@@ -47,12 +47,13 @@ def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
     """
     allowance = WorkAllowance(_WORK, limit)
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
-    simple: list[tuple[int, ...]] = []
+    simple: dict[tuple[int, ...], int] = {}
     for order in _simple_orders(graph):
-        simple.append(order)
-        if graph.peak(order) == floor:
+        if order not in simple:
+            simple[order] = graph.peak(order)
+        if simple[order] == floor:
             return ScheduleAnswer(order, floor)
-    own = min(simple, key=graph.peak)
+    own = min(simple, key=simple.__getitem__)
     if limit.below is not None and floor >= limit.below:
         return ScheduleAnswer(own, floor)
     fused = FusedGraph(graph)
@@ -71,7 +72,7 @@ def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
         moves[segment], floor, count = _search(small, segment, floor, None, allowance, reserve)
         visited += count
     found = tuple(v for segment in segments for b in moves[segment] for v in small.orders[b])
-    best = min((*simple, found), key=graph.peak)
+    best = found if graph.peak(found) < simple[own] else own
     return ScheduleAnswer(best, floor, visited, allowance.stopped_by_clock)
 
 

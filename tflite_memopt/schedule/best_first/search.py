@@ -185,6 +185,9 @@ class BottleneckSearch:
         self.allowance.left -= self._turn * turns
         return state, alive, ready
 
+    def _known_cost(self, state: int, b: int) -> tuple[int, int]:
+        return self._known[b].get(state & self._unsure[b]) or self._cost(state, b)
+
     def _cost(self, state: int, b: int) -> tuple[int, int]:
         """The direction's cost of b, kept by what the state holds of the operators that change it."""
         cost = self.direction.cost(state, b)
@@ -212,8 +215,9 @@ class BottleneckSearch:
             if not ready:
                 break
             self.allowance.left -= self._turn * looked_at
-            b = min(islice(bits(ready), looked_at), key=lambda b: rule(*self._cost(state, b)))
-            need, change = self._cost(state, b)
+            costs = {b: self._known_cost(state, b) for b in islice(bits(ready), looked_at)}
+            b = min(costs, key=lambda b: rule(*costs[b]))
+            need, change = costs[b]
             peak = max(peak, alive + need)
             state |= 1 << b
             alive += change
