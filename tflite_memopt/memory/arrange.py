@@ -60,26 +60,66 @@ class Arrangement:
 
 
 def arrange(model: Model, profile: KernelProfile, options: Options, work: float = 1.0) -> Arrangement:
-    """Order the operators and place the tensors, each search with that part of its limit of ``work``."""
+    """Order the operators and place the tensors, each search with that part of its limit of ``work``.
+
+    The model's own order wins when both need as much: a smaller peak is worth nothing that the plan cannot make use of.
+    Raises UsageError when pins collide in both.
+    """
+    return arrange_all([model], profile, options, work)[0]
+
+
+def arrange_all(
+    models: Sequence[Model], profile: KernelProfile, options: Options, work: float = 1.0
+) -> list[Arrangement]:
+    """Each of several models as by ``arrange``: their orders and plans are found side by side."""
     limit = options.search_limit(work)
-    problem = schedule_problem(model.main, memory_layout(model, profile))
-    schedule = solve_schedule(problem, options.scheduler, limit)
-    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, work))
+    problems = [schedule_problem(model.main, memory_layout(model, profile)) for model in models]
+    schedules = side_by_side(partial(_scheduled, options.scheduler, limit), problems, options.jobs)
+    orders = [schedule.order for schedule in schedules]
+    placements = _place_all(models, orders, profile, options, work)
+    return [Arrangement(*each) for each in zip(problems, schedules, placements, strict=True)]
+
+
+def _scheduled(scheduler: str, limit: SearchLimit, problem: ScheduleProblem) -> Schedule:
+    return solve_schedule(problem, scheduler, limit)
 
 
 def place_in_better_order(
     model: Model, order: Sequence[int], profile: KernelProfile, options: Options, work: float = 1.0
 ) -> ModelPlacement:
-    """The placement of the smaller head: of the model in its own order, or in ``order``.
+    """The placement of the smaller head: of the model in its own order, or in ``order``. Raises as ``arrange``."""
+    return _place_all([model], [order], profile, options, work)[0]
 
-    Its own order wins when both are equal: a smaller peak is worth nothing that the plan cannot make use of.
-    Raises UsageError when pins collide in both.
-    """
+
+def _place_all(
+    models: Sequence[Model], orders: Sequence[Sequence[int]], profile: KernelProfile, options: Options, work: float
+) -> list[ModelPlacement]:
+    """Each of the models, in its own order or in the one that comes with it."""
+    every = [_both_layouts(model, order, profile, options) for model, order in zip(models, orders, strict=True)]
+    limit, flat = options.plan_limit(work), [layout for layouts in every for layout in layouts]
+    is_much = sum(len(layout.items) for layout in flat) >= _MANY_ITEMS
+    plans = iter(side_by_side(partial(_planned, options, limit), flat, options.jobs if is_much else 1))
+    return [
+        _better(model, layouts, [next(plans) for _ in layouts], profile, options, limit)
+        for model, layouts in zip(models, every, strict=True)
+    ]
+
+
+def _both_layouts(model: Model, order: Sequence[int], profile: KernelProfile, options: Options) -> list[MemoryLayout]:
+    """In the model's own order, and in another one where it is another."""
     own = tuple(range(len(order)))
-    layouts = [memory_layout(model, profile, options.pins, each) for each in dict.fromkeys((own, tuple(order)))]
-    limit = options.plan_limit(work)
-    is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
-    plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
+    return [memory_layout(model, profile, options.pins, each) for each in dict.fromkeys((own, tuple(order)))]
+
+
+def _better(
+    model: Model,
+    layouts: Sequence[MemoryLayout],
+    plans: Sequence[Plan | None],
+    profile: KernelProfile,
+    options: Options,
+    limit: SearchLimit,
+) -> ModelPlacement:
+    """The placement of the smaller head; the first one where both are equal."""
     placements = [
         _placed(model, layout, plan, profile, options, limit)
         for layout, plan in zip(layouts, plans, strict=True)

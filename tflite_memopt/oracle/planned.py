@@ -48,7 +48,7 @@ def planned_need(model: Model, profile: KernelProfile, options: Options) -> Plan
     schedule = solve_schedule(problem, options.scheduler, options.search_limit())
     if schedule.order != own and head > head_lower_bound(problem, schedule.lower_bound):
         other = memory_layout(model, profile, order=schedule.order)
-        # Its own order wins when both are equal, as in ``place_in_better_order``.
+        # Its own order wins when both are equal, as in ``arrange``.
         head, order = min((head, own), (_head(model, other, options), schedule.order), key=lambda each: each[0])
     required = _required(model, profile, head, order)
     if order != own and required > _required(model, profile, head_in_force(layout, {}), own):

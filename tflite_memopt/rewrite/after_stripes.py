@@ -7,6 +7,7 @@ save.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..analysis.macs import model_macs
 from ..ir.change import RewriteUse
@@ -24,6 +25,18 @@ from .rule import AnyRule
 from .stage import pinned
 
 
+@dataclass(frozen=True)
+class Simplified:
+    """A copy of a model in stripes to which rules were applied: their names, and those of the operators."""
+
+    model: Model
+    rules: str
+    operators: tuple[str, ...]
+
+
+Kept = tuple[Model, RewriteUse, Arrangement]
+
+
 def after_stripes(
     model: Model,
     cost: Cost,
@@ -32,11 +45,21 @@ def after_stripes(
     options: Options,
     most_macs: int,
     most_work: int,
-) -> tuple[Model, RewriteUse, Arrangement] | None:
+) -> Kept | None:
     """A copy of a model in stripes with these rules applied, and how it is arranged; None where it costs no less.
 
-    ``cost``: what it costs as it is; ``most_macs``: the most multiply-accumulates that it may have; ``most_work``:
-    instructions, as estimated.
+    ``cost``: what it costs as it is; ``most_macs``, ``most_work``: as for ``simplified``.
+    """
+    made = simplified(model, rules, profile, options, most_macs, most_work)
+    return None if made is None else if_cheaper(made, arrange(made.model, profile, options), cost, options)
+
+
+def simplified(
+    model: Model, rules: Sequence[AnyRule], profile: KernelProfile, options: Options, most_macs: int, most_work: int
+) -> Simplified | None:
+    """A copy of a model in stripes with these rules applied; None where none applies, or not within the limits.
+
+    ``most_macs``: the most multiply-accumulates that it may have; ``most_work``: instructions, as estimated.
     """
     made = copy_model(model)
     driver = Driver(made, pinned=pinned(options))
@@ -47,10 +70,13 @@ def after_stripes(
         return None
     drop_dead_tensors(made)
     share_constants(made)
-    arrangement = arrange(made, profile, options)
+    names = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
+    return Simplified(made, names, tuple(each.operator for each in driver.applied))
+
+
+def if_cheaper(made: Simplified, arrangement: Arrangement, cost: Cost, options: Options) -> Kept | None:
+    """What was made, as it is arranged; None where it costs no less than the model that it was made of."""
     then = cost_in(arrangement.placement.memory, options)
     if not then < cost:
         return None
-    names = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
-    operators = tuple(each.operator for each in driver.applied)
-    return made, RewriteUse(names, operators, "exact", cost.need - then.need), arrangement
+    return made.model, RewriteUse(made.rules, made.operators, "exact", cost.need - then.need), arrangement

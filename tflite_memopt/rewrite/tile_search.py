@@ -5,7 +5,7 @@ rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..analysis.macs import model_macs
@@ -13,13 +13,14 @@ from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import Changed
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..memory.arrange import Arrangement, arrange
+from ..memory.arrange import Arrangement, arrange, arrange_all
 from ..memory.cost import Cost, cost_in, estimate_of
 from ..memory.every_library import placement_for_every_library
 from ..memory.libraries import LibraryNeed
 from ..memory.work import model_work
 from ..options import Options
-from .after_stripes import after_stripes
+from .after_stripes import Kept, Simplified, after_stripes, if_cheaper, simplified
+from .rule import AnyRule
 from .stage import site_use
 from .table import AFTER_STRIPES
 from .tiles import TILES, KnownTiles, find_tiles
@@ -36,6 +37,16 @@ class _Striped:
     cascaded: Changed
     arrangement: Arrangement
     cost: Cost
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What one group of rules for a model in stripes makes of it, arranged before it is asked for."""
+
+    cascaded: Changed
+    group: int
+    made: Simplified
+    arrangement: Arrangement
 
 
 @dataclass(frozen=True)
@@ -70,36 +81,67 @@ class TileSearch:
         """
         if not self.options.rewrite:
             return TilesFound(rewritten, cascaded)
-        best = self._arranged(rewritten, cascaded)
+        best, beside = self._first_arranged(rewritten, cascaded)
         try:
             for _ in range(_ROUNDS):
                 found = self._with_more_tiles(best)
                 if found is None:
                     break
                 best = found
-            best = self._with_fewer_operators(best)
+            best = self._with_fewer_operators(best, beside)
             return TilesFound(best.rewritten, best.cascaded, best.arrangement)
         except KeyboardInterrupt as stopped:
             raise InterruptedSearch(lambda: TilesFound(best.rewritten, best.cascaded)) from stopped
 
+    def _first_arranged(self, rewritten: Changed, cascaded: Changed) -> tuple[_Striped, _Beside | None]:
+        """The two, with the planner's word on the model in stripes.
+
+        With several processes also on what the first rules for it make of it: mostly they are asked for next.
+        """
+        if self.options.jobs == 1:
+            return self._arranged(rewritten, cascaded), None
+        model, most = cascaded.model, self._most(rewritten)
+        each = (
+            (group, simplified(model, rules, self.profile, self.options, *most))
+            for group, rules in enumerate(AFTER_STRIPES)
+        )
+        group, made = next(((group, made) for group, made in each if made is not None), (0, None))
+        if made is None:
+            return self._arranged(rewritten, cascaded), None
+        found, other = arrange_all([model, made.model], self.profile, self.options)
+        return self._striped(rewritten, cascaded, found), _Beside(cascaded, group, made, other)
+
     def _arranged(self, rewritten: Changed, cascaded: Changed) -> _Striped:
         """The two, with the planner's word on the model in stripes."""
-        found = arrange(cascaded.model, self.profile, self.options)
+        return self._striped(rewritten, cascaded, arrange(cascaded.model, self.profile, self.options))
+
+    def _striped(self, rewritten: Changed, cascaded: Changed, found: Arrangement) -> _Striped:
         return _Striped(rewritten, cascaded, found, cost_in(found.placement.memory, self.options))
 
-    def _with_fewer_operators(self, best: _Striped) -> _Striped:
+    def _with_fewer_operators(self, best: _Striped, beside: _Beside | None) -> _Striped:
         """The model in stripes, with what the rules for it save, within the limits on computation."""
-        options, profile = self.options, self.profile
-        most = self.most(model_macs(best.rewritten.model), model_work(best.rewritten.model, profile.prices))
-        for rules in AFTER_STRIPES:
-            found = after_stripes(best.cascaded.model, best.cost, rules, profile, options, *most)
+        for group, rules in enumerate(AFTER_STRIPES):
+            found = self._simplified(best, group, rules, beside)
             if found is None:
                 continue
             model, use, arrangement = found
             if self._fits_every_library(model, arrangement):
                 cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
-                best = _Striped(best.rewritten, cascaded, arrangement, cost_in(arrangement.placement.memory, options))
+                best = self._striped(best.rewritten, cascaded, arrangement)
         return best
+
+    def _simplified(self, best: _Striped, group: int, rules: Sequence[AnyRule], beside: _Beside | None) -> Kept | None:
+        """The model in stripes with one group of rules; None where it costs no less."""
+        if beside is None or beside.cascaded is not best.cascaded or beside.group < group:
+            most = self._most(best.rewritten)
+            return after_stripes(best.cascaded.model, best.cost, rules, self.profile, self.options, *most)
+        if beside.group > group:  # the group of rules changes nothing
+            return None
+        return if_cheaper(beside.made, beside.arrangement, best.cost, self.options)
+
+    def _most(self, rewritten: Changed) -> tuple[int, int]:
+        """MACs and instructions that the model may have in the end."""
+        return self.most(model_macs(rewritten.model), model_work(rewritten.model, self.profile.prices))
 
     def _with_more_tiles(self, best: _Striped) -> _Striped | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
