@@ -15,6 +15,7 @@ from tests.cascade.networks import TYPES, random_network
 from tests.equivalence.test_original import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
+from tests.rewrite.test_dense_pixels import convolution
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.cascade import judge, orders, predict
@@ -23,8 +24,9 @@ from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
+from tflite_memopt.memory.arrange import Arrangement, arrange_all
 from tflite_memopt.options import Options
-from tflite_memopt.rewrite import search, tiles
+from tflite_memopt.rewrite import search, tile_search, tiles
 
 ALONE = Options(samples=2, effort="quick")
 MODELS: dict[str, Callable[[], Model]] = {
@@ -53,7 +55,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     for module in (judge, orders, predict, search, tiles):
         monkeypatch.setattr(module, "side_by_side", noted)
-        monkeypatch.setattr(module, "_MANY_EXITS" if module is predict else "_LEAST_WORK", 1)
+        monkeypatch.setattr(module, "_MANY" if module is predict else "_LEAST_WORK", 1)
     monkeypatch.setattr(pool, "_MUCH", 0)
     return found
 
@@ -63,6 +65,22 @@ def test_two_processes_give_what_one_gives(name: str, divided: set[str]) -> None
     model, unproved = write_model(MODELS[name]()), replace(ALONE, verify=name == "chain")
     assert made(model, replace(unproved, jobs=2)) == made(model, unproved)
     assert name != "chain" or divided >= {"_of_exit", "_found_ahead", "_worked_out"}
+
+
+def test_what_comes_after_stripes_is_arranged_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once: list[int] = []
+
+    def noted(models: Sequence[Model], *others: Any) -> list[Arrangement]:
+        at_once.append(len(models))
+        return arrange_all(models, *others)
+
+    monkeypatch.setattr(tile_search, "arrange_all", noted)
+    model, unproved = write_model(convolution()), replace(ALONE, verify=False)
+    alone = made(model, unproved)
+    assert not at_once
+    assert made(model, replace(unproved, jobs=2)) == alone
+    assert at_once == [2]
+    assert "dense_pixels" in alone[1]
 
 
 def test_wrong_shapes_are_seen_beside_the_search() -> None:

@@ -41,6 +41,8 @@ _NEXT, _LAST = 8, 2
 
 _WORK_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find a draft another order. What is written gets all of it."""
+_ANY = 1 << 62
+"""More than any need: nothing drops out."""
 _LEAST_WORK = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
 
@@ -139,6 +141,11 @@ class StripeJudge:
         found = sorted(prices, key=lambda other: (prices[other], other))
         return found[:1] if self._stop.has_struck else found
 
+    def cost_of_each(self, every: Sequence[Chosen]) -> list[Cost]:
+        """The costs at the highest level, found side by side. Raises as ``cost``."""
+        self._plan_ahead(LEVELS, [chosen for chosen in every if chosen], _ANY)
+        return [self.cost(chosen) for chosen in every]
+
     def draft(self, chosen: Chosen) -> Draft:
         """The draft of a set of regions, not yet planned. Raises InfeasibleError where one cannot be in stripes."""
         if chosen not in self._drafts:
@@ -196,7 +203,9 @@ class StripeJudge:
     def _shared(self, found: DraftedOrder) -> DraftedOrder:
         """The one order of a problem, with the plans that another process has found for it."""
         order = self._orders.setdefault(found.problem, found.unasked())
-        order.ahead += found.ahead[len(order.ahead) :]
+        if len(found.ahead) > len(order.ahead):
+            order.ahead += found.ahead[len(order.ahead) :]
+            order.before = found.before
         return order
 
     def _layout(self, model: Model, order: Sequence[int] | None) -> MemoryLayout:

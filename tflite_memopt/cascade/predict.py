@@ -36,14 +36,14 @@ LONGEST = 32
 """Operators in a region: more than any that has been chosen."""
 
 
-_MANY_EXITS = 8
-"""With fewer exits to look at it takes longer to divide them among processes than to work them out."""
+_MANY = 8
+"""With fewer exits and modes to look at it takes longer to divide them among processes than to work them out."""
 _Way = tuple[StripedRegion, Option, frozenset[int]]
 """A region, what it needs without its new constants, and those, by numbers that are equal for equal ones."""
 _OfMode = tuple[list[_Way], int]
 """What was found with one exit in one mode, and how many ways to cut were worked out for it."""
 _OfExit = tuple[list[_OfMode], dict[Key, Counted]]
-"""What was found with one exit in each mode; and what has become known of loops, be it in another process."""
+"""The same in each of some modes, and what has become known of loops, be it in another process."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,31 @@ class Aim:
     def most_head(self) -> int:
         """A head of so many bytes is too large, whatever else there is."""
         return self.below - self.base.tail if self.base.counts_tail else self.below
+
+    def beside(self, need: int, options: Collection[Option]) -> Aim | None:
+        """The aim of what does not cover one step; None where nothing does that has a chance.
+
+        ``need``: bytes of head that the step needs as it stands; ``options``: all that cover it. What is selected holds
+        one of them or leaves the step as it is: so its head is no smaller than the least of these, and where the step
+        cannot stay as it is, something is paid for it anyway.
+        """
+        least = min((option.bound for option in options), default=need)
+        floor = max(self.floor, min(need, least))
+        if self.base.least(need, 0, 0) < self.below:
+            return replace(self, floor=floor)
+        if not options:
+            return None
+        tail, temporaries = (min(figure(each) for each in options) for figure in (_tail, _temporaries))
+        base = replace(self.base, tail=self.base.tail + tail, temporaries=self.base.temporaries + temporaries)
+        return replace(self, floor=floor, base=base)
+
+
+def _tail(option: Option) -> int:
+    return option.tail
+
+
+def _temporaries(option: Option) -> int:
+    return option.temporaries
 
 
 def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
@@ -133,31 +158,48 @@ class OptionFinder:
         return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every)
 
     def _work_out(self, modes: Sequence[Mode | LoopMode], known: int) -> None:
-        """Find the options of these modes. What is found of one exit does not depend on the others."""
+        """Find the options of these modes: first those around the step that needs most.
+
+        Nothing else is looked for where none of them helps; and they say what all others have to go with.
+        """
+        self._found |= {mode: {} for mode in modes}
         aim = replace(self._aim, below=min(self._aim.below, known))
-        exits = [exit_ for exit_ in self._exits if modes and self._may_end_at(exit_)]
-        jobs = self._jobs if len(exits) >= _MANY_EXITS else 1
-        every = side_by_side(partial(self._of_exit, modes, aim), exits, jobs)
-        for _, loops in every:
+        exits = [exit_ for exit_ in self._exits if modes and self._may_end_at(exit_, aim)]
+        if not exits:
+            return
+        hot = max(range(len(self._needs)), key=self._needs.__getitem__)
+        around = [exit_ for exit_ in exits if self._first(exit_) <= hot <= exit_]
+        self._add(modes, aim, around)
+        beside = aim.beside(self._needs[hot], [option for option in self._of_modes(modes) if option.covers(hot)])
+        if beside is not None:
+            elsewhere = set(exits).difference(around)
+            self._add(modes, beside, [exit_ for exit_ in sorted(elsewhere) if self._may_end_at(exit_, beside)])
+
+    def _add(self, modes: Sequence[Mode | LoopMode], aim: Aim, exits: Sequence[int]) -> None:
+        """Find the options of these exits. What is found of one in one mode does not depend on the others."""
+        kinds: list[list[Mode | LoopMode]] = [[mode for mode in modes if len(mode) == size] for size in (2, 3)]
+        asked = [(exit_, kind) for exit_ in exits for kind in kinds if kind]
+        every = side_by_side(partial(self._of_exit, aim), asked, self._jobs if len(exits) * len(modes) >= _MANY else 1)
+        for (_, kind), (found, loops) in zip(asked, every, strict=True):
             self._loops.known.found.update(loops)
-        for at, mode in enumerate(modes):
-            self._found[mode] = {}
-            for of_modes, _ in every:
-                ways, looked_at = of_modes[at]
+            for mode, (ways, looked_at) in zip(kind, found, strict=True):
                 self.looked_at += looked_at
                 self._found[mode] |= {region: self._with(option, constants) for region, option, constants in ways}
 
-    def _may_end_at(self, exit_: int) -> bool:
+    def _of_modes(self, modes: Sequence[Mode | LoopMode]) -> Iterator[Option]:
+        return (option for mode in modes for option in self._found[mode].values())
+
+    def _may_end_at(self, exit_: int, aim: Aim) -> bool:
         first = self._first(exit_)
-        return first <= exit_ and max(self._needs[first : exit_ + 1]) > self._aim.floor
+        return first <= exit_ and max(self._needs[first : exit_ + 1]) > aim.floor
 
     def _first(self, exit_: int) -> int:
         return start_of_region(self._model.main, exit_, self._ways, LONGEST, self._pinned)
 
-    def _of_exit(self, modes: Sequence[Mode | LoopMode], aim: Aim, exit_: int) -> _OfExit:
-        """For each mode the regions that end with one step."""
-        first, known = self._first(exit_), self._loops.known
-        before = len(known.found)
+    def _of_exit(self, aim: Aim, asked: tuple[int, Sequence[Mode | LoopMode]]) -> _OfExit:
+        """The regions that end with one step, in each of some modes."""
+        (exit_, modes), known = asked, self._loops.known
+        first, before = self._first(exit_), len(known.found)
         found = [
             self._looped(first, exit_, mode, aim) if len(mode) == 3 else self._unrolled(first, exit_, mode, aim)
             for mode in modes
@@ -192,7 +234,7 @@ class OptionFinder:
 
         def starts_at(place: int) -> bool:
             start = first + place
-            return start in self._starts and max(self._needs[start : exit_ + 1]) > self._aim.floor
+            return start in self._starts and max(self._needs[start : exit_ + 1]) > aim.floor
 
         found: list[_Way] = []
         looked_at = 0

@@ -91,6 +91,7 @@ class _Cascading:
                 model, self._standing, self._unstriped = self._standing, None, cost
         self._own = self._search_of(model, self._unstriped)
         self._searches = [self._own]
+        self._begun = 0
         self._phased: StripeSearch | None = None
         self._phases_use: RewriteUse | None = None
 
@@ -104,18 +105,12 @@ class _Cascading:
             return self._uncut(())
         searches, streamed_first = self._searches, self._options.budget is None
         found = self._streamed(self._unstriped) if streamed_first else None  # what is known is not looked for any more
-        best = self._best_in(self._own, (self._own, ()))
-        if self._standing is not None:
-            searches.append(self._search_of(self._standing, self._unstriped))
-            best = self._best_in(searches[-1], best)
-        best = self._best_with_phases(best)
-        for order in self._orders():
+        best: tuple[StripeSearch, Chosen] = (self._own, ())
+        for search in self._in_turn():
+            best = self._best_in(search, best)
             if best[0].is_enough(best[0].judge.cost(best[1])):
                 break
-            reordered = copy_model(model)
-            reordered.main.reorder(order)
-            searches.append(self._search_of(reordered, self._unstriped))
-            best = self._best_in(searches[-1], best)
+        best = self._best_with_phases(best)
         best = self._best_with_views_alone(best)
         turned = self._last_first(best[0].judge.cost(best[1]))
         if turned is not None:
@@ -130,8 +125,30 @@ class _Cascading:
         refused = (*self._summary(searches, search, chosen), *_refusals(search, chosen))
         if not chosen and search is not self._phased:
             return self._uncut(refused)
-        uses = tuple(_use(search, each, chosen) for each in chosen)
+        uses = _uses(search, chosen)
         return Changed(search.judge.striped(chosen), (*self._uses_of(search), *uses), refused)
+
+    def _in_turn(self) -> Iterator[StripeSearch]:
+        """The searches, the promising orders first: what they find spares the model's own order many options.
+
+        Under a budget last: the model's own order may meet it at a lower price.
+        """
+        if self._options.budget is not None:
+            yield from self._as_it_stands()
+        for order in self._orders():
+            reordered = copy_model(self._own.model)
+            reordered.main.reorder(order)
+            self._searches.append(self._search_of(reordered, self._unstriped))
+            yield self._searches[-1]
+        if self._options.budget is None:
+            yield from self._as_it_stands()
+
+    def _as_it_stands(self) -> Iterator[StripeSearch]:
+        """The model's own order, and its sequences standing."""
+        yield self._own
+        if self._standing is not None:
+            self._searches.append(self._search_of(self._standing, self._unstriped))
+            yield self._searches[-1]
 
     def _best_with_phases(self, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best with dilated sequences as a loop over phases, and stripes in what is left, if that costs less."""
@@ -228,7 +245,8 @@ class _Cascading:
 
     def _best_in(self, search: StripeSearch, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
         """The best of one order, if it costs less than what is known."""
-        where = "stripes" if search is self._own else f"stripes, another way, {len(self._searches)}"
+        self._begun += 1
+        where = "stripes" if self._begun == 1 else f"stripes, another way, {self._begun}"
         self._progress(f"{where}: looking for regions")
         known = self._capped(best[0].judge.cost(best[1]))
         chosen = search.run(known, lambda share, cost: self._progress(f"{where}: {self._so_far(share, cost)}"))
@@ -287,9 +305,11 @@ def use_of(model: Model, each: StripedRegion, saved: int = 0) -> RewriteUse:
     return RewriteUse(f"cascade in {_said(model, each)}", names, "exact", saved)
 
 
-def _use(search: StripeSearch, each: StripedRegion, best: Chosen) -> RewriteUse:
-    without = tuple(other for other in best if other != each)
-    return use_of(search.model, each, search.judge.cost(without).need - search.judge.cost(best).need)
+def _uses(search: StripeSearch, best: Chosen) -> tuple[RewriteUse, ...]:
+    """What is said of each region: it saves what is needed more without it."""
+    need, without = search.judge.cost(best).need, [best[:at] + best[at + 1 :] for at in range(len(best))]
+    costs = search.judge.cost_of_each(without)
+    return tuple(use_of(search.model, each, cost.need - need) for each, cost in zip(best, costs, strict=True))
 
 
 def _said(model: Model, each: StripedRegion) -> str:

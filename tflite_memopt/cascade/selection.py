@@ -36,6 +36,10 @@ class Option:
     constants: int = 0
     work: int = 0
 
+    def covers(self, step: int) -> bool:
+        """Whether the step runs in its stripes."""
+        return self.first <= step < self.end
+
 
 @dataclass(frozen=True)
 class SelectionLimits:
