@@ -325,7 +325,8 @@ def _raise(d: PairData, s: PairState, item: int, offset: int, cause: int) -> int
     if offset <= s.least[item]:
         return 1
     step = d.alignment[item]
-    offset = -(-offset // step) * step
+    if step > 1:  # mostly it is not, and a division takes long
+        offset = -(-offset // step) * step
     if offset > s.most[item]:
         s.registers[CAUSE] = cause | s.most_cause[item]
         return 0
@@ -343,7 +344,8 @@ def _lower(d: PairData, s: PairState, item: int, offset: int, cause: int) -> int
     if offset >= s.most[item]:
         return 1
     step = d.alignment[item]
-    offset = offset // step * step
+    if step > 1:
+        offset = offset // step * step
     if offset < s.least[item]:
         s.registers[CAUSE] = cause | s.least_cause[item]
         return 0
