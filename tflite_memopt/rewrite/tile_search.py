@@ -167,12 +167,17 @@ class TileSearch:
             other = self._arranged(rewritten, cascaded)
             if not other.cost < best.cost:
                 return None
-            if self._fits_every_library(cascaded.model, other.arrangement):
+            if self._may_fit_every_library(other):
                 # What one of several saves is not measured.
                 saved = best.cost.need - other.cost.need if len(found.sites) == 1 else 0
                 uses = (replace(site_use(site), saved_bytes=saved) for site in found.sites)
                 return replace(other, rewritten=replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)))
         return None
+
+    def _may_fit_every_library(self, found: _Striped) -> bool:
+        """As it is, or with what the rules for a model in stripes save: they are applied in the end."""
+        is_fitting = self._fits_every_library(found.cascaded.model, found.arrangement)
+        return is_fitting or self._with_fewer_operators(found, None) is not found
 
     def _fits_every_library(self, model: Model, found: Arrangement) -> bool:
         """Whether there is a place for all tensors that makes no library need more than ``before``."""
