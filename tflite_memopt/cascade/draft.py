@@ -56,9 +56,11 @@ class DraftedOrder:
     def _planned(self, limit: SearchLimit) -> PlannedHead:
         """At the next level."""
         work = _WORK[len(self.heads)] if self.planner == BEST else 1.0
-        plan = solve(self.problem, self.planner, replace(limit, work=work), before=self.before)
-        if plan.optimal or len(self.heads) + 1 == LEVELS:
-            self.before = PlanMemory()
+        # Nobody goes on with what an interruption leaves half done.
+        before, self.before = self.before, PlanMemory()
+        plan = solve(self.problem, self.planner, replace(limit, work=work), before=before)
+        if not plan.optimal and len(self.heads) + 1 < LEVELS:
+            self.before = before
         return plan.arena_bytes, plan.lower_bound
 
     def bound_at(self, level: int) -> int:
