@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plan.test_resumed import crowded
+from tests.plan.problems import crowded
 from tflite_memopt.cascade import draft
 from tflite_memopt.cascade.draft import LEVELS, DraftedOrder
 from tflite_memopt.graph.search_limit import SearchLimit

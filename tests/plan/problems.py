@@ -91,3 +91,22 @@ def guillotine(seed: int, cuts: int, steps: int = 64, height: int = 4096) -> Pla
             pieces.append((start, end, low, high))
     rng.shuffle(pieces)
     return PlanProblem(tuple(Item(high - low, start, end, 16) for start, end, low, high in pieces))
+
+
+def in_a_row(
+    rng: random.Random, count: int, starts: int = 2, largest: int = 12, longest: int = 5, related: int = 3
+) -> PlanProblem:
+    """Items one after the other, some of which may lie over the next one.
+
+    ``starts``: items for each time at which one may start; ``largest``: in 16 bytes; ``longest``: times that one is
+    alive; ``related``: each such item may lie over the next one.
+    """
+    times = sorted(rng.randint(0, count // starts) for _ in range(count))
+    items = tuple(Item(16 * rng.randint(1, largest), start, start + rng.randint(2, longest)) for start in times)
+    relations = tuple(Relation(i, i + 1, 16 * rng.randint(0, 3)) for i in range(0, count - 1, related))
+    return PlanProblem(items, relations)
+
+
+def crowded(seed: int, count: int = 60) -> PlanProblem:
+    """Items of many sizes in a row: too many to be placed at once."""
+    return in_a_row(random.Random(seed), count, starts=3, largest=60, longest=9, related=4)

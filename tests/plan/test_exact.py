@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.plan.problems import guillotine, random_problem, small_problems, smallest_arena
+from tests.plan.problems import guillotine, in_a_row, random_problem, small_problems, smallest_arena
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
@@ -54,19 +54,11 @@ def test_nodes_that_share_a_bit_of_a_cause_hide_no_plan(seed: int, count: int, m
 
     On these two, found among 1,568, plans are lost when that bit is taken away as if it were the node's own.
     """
-    problem = _in_a_row(random.Random(seed), count)
+    problem = in_a_row(random.Random(seed), count)
     least = improve(problem, None, LIMIT, THOROUGH).lower_bound
     monkeypatch.setattr(disjunctive, "_DEEPEST", 0)
     search = PairSearch(group_of(problem, range(count)), compiles=False)
     assert search.run(least, "weight", 1000, WorkAllowance(10**8, LIMIT)).end == FOUND
-
-
-def _in_a_row(rng: random.Random, count: int) -> PlanProblem:
-    """Items one after the other, some of which may lie over the next one."""
-    starts = sorted(rng.randint(0, count // 2) for _ in range(count))
-    items = tuple(Item(16 * rng.randint(1, 12), start, start + rng.randint(2, 5)) for start in starts)
-    relations = tuple(Relation(i, i + 1, 16 * rng.randint(0, 3)) for i in range(0, count - 1, 3))
-    return PlanProblem(items, relations)
 
 
 def _scaled(problem: PlanProblem, scale: int) -> PlanProblem:

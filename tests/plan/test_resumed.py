@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pickle
-import random
 from dataclasses import replace
 
 import pytest
 
+from tests.plan.problems import crowded
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.exact.group import group_of
 from tflite_memopt.plan.exact.pair_search import PairRun, PairSearch
@@ -16,19 +16,10 @@ from tflite_memopt.plan.exact.settings import TreeSettings
 from tflite_memopt.plan.exact.strategy import Searches, improve
 from tflite_memopt.plan.memory import PlanMemory
 from tflite_memopt.plan.methods import solve
-from tflite_memopt.plan.problem import Item, Plan, PlanProblem, Relation
+from tflite_memopt.plan.problem import Plan, PlanProblem
 
 WORK = (0.002, 0.01, 0.03, 0.03, 0.2)
 """From next to nothing to enough for some of the problems."""
-
-
-def crowded(seed: int, count: int = 60) -> PlanProblem:
-    """Items of many sizes, some of which may lie over another one: too many to be placed at once."""
-    rng = random.Random(seed)
-    starts = sorted(rng.randint(0, count // 3) for _ in range(count))
-    items = tuple(Item(16 * rng.randint(1, 60), start, start + rng.randint(2, 9)) for start in starts)
-    relations = tuple(Relation(i, i + 1, 16 * rng.randint(0, 3)) for i in range(0, count - 1, 4))
-    return PlanProblem(items, relations)
 
 
 def in_two_parts(seed: int) -> PlanProblem:
@@ -88,7 +79,7 @@ def test_nothing_begins_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_question_shows_a_fault() -> None:
-    search = ResumedSearch(PairSearch(group_of(crowded(1), range(60))))
+    search = ResumedSearch(group_of(crowded(1), range(60)))
     search.run(5000, "weight", 10, WorkAllowance(1000, SearchLimit()))
     with pytest.raises(AssertionError, match="had been asked"):
         search.begin_again().run(5016, "weight", 10, WorkAllowance(2000, SearchLimit()))

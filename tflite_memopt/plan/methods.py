@@ -200,7 +200,7 @@ class _Portfolio:
         left = replace(
             self.limit, seed=self.limit.seed + turn, time_limit=self._deadline.left(), work=self._work_of(name)
         )
-        answer = self._cheap(name, left) if name in CHEAP else self._runner(name)(self.problem, left)
+        answer = self._runner(name)(self.problem, left)
         seconds = now() - started
         self._stopped_by_clock = self._stopped_by_clock or answer.stopped_by_clock
         for offsets in (*answer.earlier, answer.offsets):
@@ -276,6 +276,8 @@ class _Portfolio:
         if name in (IN_TURNS, "hill_climb"):
             climber = self._climber = self._climber or Climber(self.problem)
             return lambda _, limit: climber.travel(limit) if name == IN_TURNS else climber.climb(limit)
+        if name in CHEAP:
+            return lambda _, limit: self._cheap(name, limit)
         if name != "exact":
             return STRATEGIES[name]
         known = self.plans[-1].offsets if self.plans else None

@@ -32,15 +32,15 @@ class PairSearch:
         self.group, self._compiles = group, compiles
         _, pack = code_for(disjunctive, compiles)
         tables = _tables(group)
-        self.conflicts, self._rows = len(tables["conflict_other"]), len(tables["row_need"])
-        self._reserve = 2 * len(group.items) + self.conflicts + 1
+        self._conflicts, self._rows = len(tables["conflict_other"]), len(tables["row_need"])
+        self._reserve = 2 * len(group.items) + self._conflicts + 1
         self._arrays = pack(tables)
-        self._weights = pack({"weight": [1] * self.conflicts})
+        self._weights = pack({"weight": [1] * self._conflicts})
 
     @property
     def first_nodes(self) -> int:
         """What a node decides mostly decides other pairs, too: a plan takes two for each item, or an eighth of all."""
-        return max(2 * len(self.group.items), self.conflicts // 8)
+        return max(2 * len(self.group.items), self._conflicts // 8)
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
@@ -63,9 +63,9 @@ class PairSearch:
 
     def _state_lengths(self) -> dict[str, int]:
         lengths = dict.fromkeys(disjunctive.PairState.__annotations__, len(self.group.items))
-        lengths |= {"decided": self.conflicts, "decided_cause": self.conflicts, "registers": REGISTERS}
+        lengths |= {"decided": self._conflicts, "decided_cause": self._conflicts, "registers": REGISTERS}
         lengths |= {"dirty": self._rows, "is_dirty": self._rows}
-        lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), self.conflicts + 1)
+        lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), self._conflicts + 1)
         return lengths | dict.fromkeys(("trail_kind", "trail_at", "trail_value", "trail_cause"), 2 * self._reserve)
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from ...graph.search_limit import WorkAllowance
 from .group import ItemGroup
 from .pair_search import PairRun, PairSearch
-from .questions import Steps
 from .run import SearchRun
 from .tree import LIMIT
 
@@ -31,11 +30,11 @@ class _Asked:
     run: PairRun | None
 
 
-class ResumedSearch:
-    """See :class:`run.CapacitySearch`: a search over disjunctions that knows what it was asked before."""
+class ResumedSearch(PairSearch):
+    """A search over disjunctions that knows what it was asked before."""
 
-    def __init__(self, search: PairSearch) -> None:
-        self._search = search
+    def __init__(self, group: ItemGroup, compiles: bool = True) -> None:
+        super().__init__(group, compiles)
         self._asked: list[_Asked] = []
         self._at = 0
 
@@ -44,42 +43,11 @@ class ResumedSearch:
         self._at = 0
         return self
 
-    @property
-    def group(self) -> ItemGroup:
-        """See ``PairSearch``, as for all below."""
-        return self._search.group
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """Ways to branch."""
-        return self._search.rules
-
-    @property
-    def refutes_at_once(self) -> bool:
-        """Whether a single node says much."""
-        return self._search.refutes_at_once
-
-    @property
-    def first_nodes(self) -> int:
-        """Nodes of a question in the first round."""
-        return self._search.first_nodes
-
-    @property
-    def growth(self) -> int:
-        """How many times as many nodes a round gets as the one before."""
-        return self._search.growth
-
-    @property
-    def steps(self) -> Steps:
-        """What is asked between the bound and the best plan."""
-        return self._search.steps
-
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """As ``PairSearch.run``. Raises AssertionError for another question than the first time: a fault in here."""
         question = capacity, rule, nodes
         if self._at == len(self._asked):
-            run = self._search.begin(capacity, rule)
-            self._asked.append(_Asked(question, SearchRun(LIMIT, 0, 0), run))
+            self._asked.append(_Asked(question, SearchRun(LIMIT, 0, 0), self.begin(capacity, rule)))
         asked = self._asked[self._at]
         self._at += 1
         if asked.question != question:

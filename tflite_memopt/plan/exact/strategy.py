@@ -17,7 +17,7 @@ from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
 from ..greedy_by_size import greedy_by_size
 from ..problem import Candidate, FitResult, PlanProblem
-from .group import group_of, time_groups
+from .group import ItemGroup, group_of, time_groups
 from .pair_search import PairSearch
 from .questions import BestOfGroup, CapacityQuestions
 from .resumed import ResumedSearch
@@ -83,7 +83,7 @@ def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeS
     nodes = 0
     for indices in time_groups(problem.items):
         best = BestOfGroup(capacity + 1, capacity)
-        nodes += _minimise(_search_for(problem, indices, settings), best, allowance, settings)
+        nodes += _minimise(_search_for(group_of(problem, indices), settings), best, allowance, settings)
         if not best.found:
             return FitResult(None, best.bound > capacity, nodes, allowance.stopped_by_clock)
         for index, offset in zip(indices, best.found[-1], strict=True):
@@ -102,15 +102,14 @@ def _resumed(
     key = tuple(indices), best.top, best.bound
     if before is not None and key in before:
         return before[key].begin_again()
-    search = _search_for(problem, indices, settings)
-    if before is None or not isinstance(search, PairSearch) or search.conflicts > _MOST_KEPT:
-        return search
-    before[key] = ResumedSearch(search)
+    group = group_of(problem, indices)
+    if before is None or not group.has_relations or sum(map(len, group.conflicts)) > _MOST_KEPT:
+        return _search_for(group, settings)
+    before[key] = ResumedSearch(group, settings.compiles)
     return before[key]
 
 
-def _search_for(problem: PlanProblem, indices: Sequence[int], settings: TreeSettings) -> CapacitySearch:
-    group = group_of(problem, indices)
+def _search_for(group: ItemGroup, settings: TreeSettings) -> CapacitySearch:
     return PairSearch(group, settings.compiles) if group.has_relations else TreeSearch(group, settings)
 
 
