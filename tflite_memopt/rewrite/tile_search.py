@@ -5,7 +5,7 @@ rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..analysis.macs import model_macs
@@ -20,7 +20,6 @@ from ..memory.libraries import LibraryNeed
 from ..memory.work import model_work
 from ..options import Options
 from .after_stripes import Kept, Simplified, after_stripes, if_cheaper, simplified
-from .rule import AnyRule
 from .stage import site_use
 from .table import AFTER_STRIPES
 from .tiles import TILES, KnownTiles, find_tiles
@@ -41,7 +40,7 @@ class _Striped:
 
 @dataclass(frozen=True)
 class _Beside:
-    """What one group of rules for a model in stripes makes of it, arranged before it is asked for."""
+    """What the first group of rules that changes a model in stripes makes of it, arranged before it is asked for."""
 
     cascaded: Changed
     group: int
@@ -120,24 +119,23 @@ class TileSearch:
 
     def _with_fewer_operators(self, best: _Striped, beside: _Beside | None) -> _Striped:
         """The model in stripes, with what the rules for it save, within the limits on computation."""
-        for group, rules in enumerate(AFTER_STRIPES):
-            found = self._simplified(best, group, rules, beside)
-            if found is None:
-                continue
-            model, use, arrangement = found
-            if self._fits_every_library(model, arrangement):
-                cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
-                best = self._striped(best.rewritten, cascaded, arrangement)
+        most, groups = self._most(best.rewritten), AFTER_STRIPES
+        if beside is not None and beside.cascaded is best.cascaded:
+            # The groups before it change nothing.
+            groups = AFTER_STRIPES[beside.group + 1 :]
+            best = self._better(best, if_cheaper(beside.made, beside.arrangement, best.cost, self.options))
+        for rules in groups:
+            found = after_stripes(best.cascaded.model, best.cost, rules, self.profile, self.options, *most)
+            best = self._better(best, found)
         return best
 
-    def _simplified(self, best: _Striped, group: int, rules: Sequence[AnyRule], beside: _Beside | None) -> Kept | None:
-        """The model in stripes with one group of rules; None where it costs no less."""
-        if beside is None or beside.cascaded is not best.cascaded or beside.group < group:
-            most = self._most(best.rewritten)
-            return after_stripes(best.cascaded.model, best.cost, rules, self.profile, self.options, *most)
-        if beside.group > group:  # the group of rules changes nothing
-            return None
-        return if_cheaper(beside.made, beside.arrangement, best.cost, self.options)
+    def _better(self, best: _Striped, found: Kept | None) -> _Striped:
+        """With what rules have made of the model in stripes, where that makes no library need more."""
+        if found is None or not self._fits_every_library(found[0], found[2]):
+            return best
+        model, use, arrangement = found
+        cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
+        return self._striped(best.rewritten, cascaded, arrangement)
 
     def _most(self, rewritten: Changed) -> tuple[int, int]:
         """MACs and instructions that the model may have in the end."""
