@@ -121,7 +121,12 @@ class Draft:
         return max(least, aligned(head + tail)) if tail else head
 
     def is_known_at(self, level: int, below: int) -> bool:
-        """Whether a level, ``BOTH`` at most, takes no planning: it is planned, or cannot be below so many bytes."""
+        """Whether a level takes no planning: it was reached, is planned, or cannot be below so many bytes.
+
+        At the highest level, where only one of two orders is planned, it may be so without being seen here.
+        """
+        if self._level >= level:
+            return True
         orders = self._orders if level >= BOTH else (self.own,)
         return bool(orders) and (self.least_at(level) >= below or all(each.is_known_at(level) for each in orders))
 

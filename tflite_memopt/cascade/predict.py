@@ -85,17 +85,9 @@ class Aim:
             return replace(self, floor=floor)
         if not options:
             return None
-        tail, temporaries = (min(figure(each) for each in options) for figure in (_tail, _temporaries))
-        base = replace(self.base, tail=self.base.tail + tail, temporaries=self.base.temporaries + temporaries)
-        return replace(self, floor=floor, base=base)
-
-
-def _tail(option: Option) -> int:
-    return option.tail
-
-
-def _temporaries(option: Option) -> int:
-    return option.temporaries
+        tail = self.base.tail + min(option.tail for option in options)
+        temporaries = self.base.temporaries + min(option.temporaries for option in options)
+        return replace(self, floor=floor, base=replace(self.base, tail=tail, temporaries=temporaries))
 
 
 def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
@@ -172,8 +164,8 @@ class OptionFinder:
         self._add(modes, aim, around)
         beside = aim.beside(self._needs[hot], [option for option in self._of_modes(modes) if option.covers(hot)])
         if beside is not None:
-            elsewhere = set(exits).difference(around)
-            self._add(modes, beside, [exit_ for exit_ in sorted(elsewhere) if self._may_end_at(exit_, beside)])
+            rest = [exit_ for exit_ in exits if exit_ not in around and self._may_end_at(exit_, beside)]
+            self._add(modes, beside, rest)
 
     def _add(self, modes: Sequence[Mode | LoopMode], aim: Aim, exits: Sequence[int]) -> None:
         """Find the options of these exits. What is found of one in one mode does not depend on the others."""

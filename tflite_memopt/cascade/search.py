@@ -100,8 +100,7 @@ class _Cascading:
 
     def run(self) -> Changed:
         """Search the model's own order, and others in which more regions are intervals."""
-        model = self._own.model
-        if self._unstriped.head <= io_lower_bound(model) or self._own.is_enough(self._unstriped):
+        if self._unstriped.head <= io_lower_bound(self._own.model) or self._own.is_enough(self._unstriped):
             return self._uncut(())
         searches, streamed_first = self._searches, self._options.budget is None
         found = self._streamed(self._unstriped) if streamed_first else None  # what is known is not looked for any more

@@ -185,14 +185,14 @@ class BottleneckSearch:
         self.allowance.left -= self._turn * turns
         return state, alive, ready
 
-    def _known_cost(self, state: int, b: int) -> tuple[int, int]:
-        return self._known[b].get(state & self._unsure[b]) or self._cost(state, b)
-
     def _cost(self, state: int, b: int) -> tuple[int, int]:
         """The direction's cost of b, kept by what the state holds of the operators that change it."""
-        cost = self.direction.cost(state, b)
-        if len(self._known[b]) < _MOST_KNOWN:
-            self._known[b][state & self._unsure[b]] = cost
+        known, key = self._known[b], state & self._unsure[b]
+        cost = known.get(key)
+        if cost is None:
+            cost = self.direction.cost(state, b)
+            if len(known) < _MOST_KNOWN:
+                known[key] = cost
         return cost
 
     def _ready_after(self, ready: int, state: int, b: int) -> int:
@@ -215,7 +215,7 @@ class BottleneckSearch:
             if not ready:
                 break
             self.allowance.left -= self._turn * looked_at
-            costs = {b: self._known_cost(state, b) for b in islice(bits(ready), looked_at)}
+            costs = {b: self._cost(state, b) for b in islice(bits(ready), looked_at)}
             b = min(costs, key=lambda b: rule(*costs[b]))
             need, change = costs[b]
             peak = max(peak, alive + need)
