@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import numpy as np
@@ -17,7 +19,7 @@ from tflite_memopt.equivalence import wire
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import Array, seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
-from tflite_memopt.equivalence.runner import Interpreter
+from tflite_memopt.equivalence.runner import GivenUpError, Interpreter
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -57,6 +59,38 @@ def test_memory_is_limited() -> None:
         run = interpreter.run(RunJob(write_model(model), seeded_inputs(model, 1, 0), 3 << 30))
         assert not run.ran
         assert run.error
+
+
+def test_any_thread_ends_a_run() -> None:
+    model = mobile_chain(96)
+    job = RunJob(write_model(model), seeded_inputs(model, 1, 0) * 1000, 0)
+    interpreter = Interpreter("litert")
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(interpreter.run, job)
+        while not interpreter._in_use.locked():
+            time.sleep(0.001)
+        time.sleep(0.05)  # in the midst of sending, or of waiting: both end
+        interpreter.close()
+        with pytest.raises(GivenUpError):
+            run.result()
+    assert interpreter._process.poll() is not None
+    with pytest.raises(GivenUpError):
+        interpreter.run(job)
+
+
+def test_threads_may_close_at_once() -> None:
+    threads = 8
+    for _ in range(20):
+        interpreter, together = Interpreter("tflm"), threading.Barrier(threads)
+
+        def close(interpreter: Interpreter = interpreter, together: threading.Barrier = together) -> None:
+            together.wait()
+            interpreter.close()
+
+        with ThreadPoolExecutor(threads) as pool:
+            for each in [pool.submit(close) for _ in range(threads)]:
+                each.result()
+        assert interpreter._process.poll() is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end at their next read")

@@ -67,21 +67,30 @@ class Interpreter:
 
     def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
         self.runtime, self._limits, self._is_closed = runtime, limits, False
+        self._in_use = threading.Lock()
+        """Held by a run: nobody closes the files that another thread reads or writes."""
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         self._process = self._start()
 
     def close(self) -> None:
-        """End the process, be it in a run."""
+        """End the process, be it in a run of another thread. Any thread may call it, and more than once."""
         self._is_closed = True
-        self._end()
-        self._log.close()
+        self._process.kill()  # which ends the run
+        with self._in_use:
+            self._end()
+            self._log.close()
 
     def run(self, job: RunJob) -> Run:
         """Run one model; never raises for what the model does to the interpreter. Raises GivenUpError once closed."""
-        if self._is_closed:
-            raise GivenUpError
-        if self._process.poll() is not None:
+        with self._in_use:
+            return self._run(job)
+
+    def _run(self, job: RunJob) -> Run:
+        if not self._is_closed and self._process.poll() is not None:
             self._process = self._start()
+        if self._is_closed:  # looked at after the start: who closes has seen the process before it
+            self._process.kill()
+            raise GivenUpError
         with self._watch() as expired:
             answer = self._exchange(job)
         if self._is_closed:
