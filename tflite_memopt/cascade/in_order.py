@@ -49,6 +49,8 @@ class StripeSearch:
         self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
         self._work = model_work(model, profile.prices)
         self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
+        self._barren: list[tuple[Round, int]] = []
+        """Rounds that have no selection whose least need is below so many bytes."""
         self._finder: OptionFinder | None = None
         self._known = known
         self._best: Chosen = ()
@@ -74,12 +76,18 @@ class StripeSearch:
 
         So a batch of a narrow round is the same in every search that has it, less what cannot be the answer there.
         """
+        if any(each.is_within(wider) and self._below(known) <= most for wider, most in self._barren):
+            return
         candidates = self._candidates_of(each, self._below(known))
         yield from self._cheapest(candidates, each)
         centres: list[Chosen] = []
         for level in range(EFFORTS.index(self._options.effort) + 1):
-            found = islice(candidates.within(each.limits, self._below(known)), FIRST[level])
+            below = self._below(known)
+            found = islice(candidates.within(each.limits, below), FIRST[level])
             first = [candidates.chosen(selection) for selection in found]
+            if not first:
+                self._barren.append((each, below))
+                return
             start = FIRST[level - 1] if level else 0
             for at in range(start, len(first), BATCH):
                 yield first[at : at + BATCH]

@@ -32,6 +32,12 @@ class Round:
     limits: SelectionLimits
     loops: tuple[str, ...] = ()
 
+    def is_within(self, other: Round) -> bool:
+        """Whether whatever it may do, the other one may do as well."""
+        own, its = self.limits, other.limits
+        has_less = set(self.halos) <= set(other.halos) and set(self.loops) <= set(other.loops)
+        return has_less and own.macs <= its.macs and own.operators <= its.operators and own.work <= its.work
+
 
 def rounds(
     halos: Sequence[str],
