@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from tflite_memopt.plan.exact.pair_search import PairRun, PairSearch
 from tflite_memopt.plan.exact.resumed import ResumedSearch
 from tflite_memopt.plan.exact.settings import TreeSettings
 from tflite_memopt.plan.exact.strategy import Searches, improve
+from tflite_memopt.plan.hill_climb.strategy import Climber, Runs
 from tflite_memopt.plan.memory import PlanMemory
 from tflite_memopt.plan.methods import solve
 from tflite_memopt.plan.problem import Plan, PlanProblem
@@ -91,3 +93,34 @@ def test_large_searches_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = SearchLimit(work=0.001)
     assert improve(crowded(2), None, limit, before=searches) == improve(crowded(2), None, limit)
     assert not searches
+
+
+CLIMBS = (0.00001, 0.0001, 0.001, 0.01, 1.0)
+"""With the first ones no run ends by itself; with the last all do."""
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("works", [CLIMBS, CLIMBS[::-1]])
+def test_a_climb_that_is_known_is_what_it_would_be_anew(seed: int, works: Sequence[float]) -> None:
+    problem, ended = crowded(seed, 40), Runs()
+    for work in works:
+        for limit in (SearchLimit(work=work, seed=turn) for turn in range(3)):
+            known, anew = Climber(problem, ended), Climber(problem)
+            assert (known.climb(limit), known.travel(limit)) == (anew.climb(limit), anew.travel(limit))
+    assert ended
+
+
+def test_no_climb_that_has_ended_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, before, placed = crowded(3), PlanMemory(), list[int]()
+    place = Climber._placed
+
+    def noted(climber: Climber, order: list[int]) -> object:
+        placed.append(len(order))
+        return place(climber, order)
+
+    monkeypatch.setattr(Climber, "_placed", noted)
+    first = solve(problem, "record_to_record", before=before)
+    assert placed
+    placed.clear()
+    assert without_seconds(solve(problem, "record_to_record", before=before)) == without_seconds(first)
+    assert not placed

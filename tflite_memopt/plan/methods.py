@@ -274,7 +274,7 @@ class _Portfolio:
 
     def _runner(self, name: str) -> OffsetStrategy:
         if name in (IN_TURNS, "hill_climb"):
-            climber = self._climber = self._climber or Climber(self.problem)
+            climber = self._climber = self._climber or Climber(self.problem, self.before.climbs)
             return lambda _, limit: climber.travel(limit) if name == IN_TURNS else climber.climb(limit)
         if name in CHEAP:
             return lambda _, limit: self._cheap(name, limit)
