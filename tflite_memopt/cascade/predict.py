@@ -169,8 +169,9 @@ class OptionFinder:
 
     def _add(self, modes: Sequence[Mode | LoopMode], aim: Aim, exits: Sequence[int]) -> None:
         """Find the options of these exits. What is found of one in one mode does not depend on the others."""
-        kinds: list[list[Mode | LoopMode]] = [[mode for mode in modes if len(mode) == size] for size in (2, 3)]
-        asked = [(exit_, kind) for exit_ in exits for kind in kinds if kind]
+        # Loops, which take longer, come first: so processes that share the rest out are done at the same time.
+        kinds: list[list[Mode | LoopMode]] = [[mode for mode in modes if len(mode) == size] for size in (3, 2)]
+        asked = [(exit_, kind) for kind in kinds for exit_ in exits if kind]
         every = side_by_side(partial(self._of_exit, aim), asked, self._jobs if len(exits) * len(modes) >= _MANY else 1)
         for (_, kind), (found, loops) in zip(asked, every, strict=True):
             self._loops.known.found.update(loops)
