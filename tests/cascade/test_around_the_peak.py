@@ -36,12 +36,25 @@ class AllAtOnce(OptionFinder):
         self._add(modes, aim, [exit_ for exit_ in self._exits if self._may_end_at(exit_, aim)])
 
 
+EVERY: tuple[Mode | LoopMode, ...] = (*MODES, *LOOP_MODES[:2])
+
+
+def finder_of(kind: type[OptionFinder], model: Model, kernels: str, base: BaseNeed) -> OptionFinder:
+    return kind(model, profile_named(kernels), Aim(io_lower_bound(model), 1 << 40, LIMITS, base))
+
+
+def below_of(finder: OptionFinder, base: BaseNeed, share: float) -> int:
+    return int(base.least(max(finder._needs), 0, 0) * share)
+
+
 def selected(kind: type[OptionFinder], model: Model, kernels: str, base: BaseNeed, share: float) -> tuple[Any, int]:
     """The figures of all selections whose need may be below a part of what the model needs, and the ways looked at."""
-    profile = profile_named(kernels)
-    finder = kind(model, profile, Aim(io_lower_bound(model), 1 << 40, LIMITS, base))
-    below = int(base.least(max(finder._needs), 0, 0) * share)
-    options = finder.options((*MODES, *LOOP_MODES[:2]), below)
+    finder = finder_of(kind, model, kernels, base)
+    return selected_by(finder, base, below_of(finder, base, share))
+
+
+def selected_by(finder: OptionFinder, base: BaseNeed, below: int) -> tuple[Any, int]:
+    options = finder.options(EVERY, below)
     candidates = Candidates(options, base, below, counts_run_time=False)
     every = [(candidates.least(each), candidates.chosen(each)) for each in candidates.within(LIMITS, below)]
     return every, finder.looked_at
@@ -76,6 +89,39 @@ def test_the_same_selections_in_random_networks(
     model = random_network(seed, dtype, 5, height=8)
     base = BaseNeed(1000, 800, 200, counts_tail)
     assert selected(OptionFinder, model, kernels, base, share)[0] == selected(AllAtOnce, model, kernels, base, share)[0]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(TYPES),
+    st.sampled_from(("portable", "reference")),
+    st.sampled_from(SHARES),
+    st.booleans(),
+)
+def test_the_bound_by_the_largest_step_holds_and_costs_no_selection(
+    seed: int, dtype: DType, kernels: str, share: float, counts_tail: bool
+) -> None:
+    """``least`` was asked of what was known then; the options are asked for with what is known later."""
+    model, base = random_network(seed, dtype, 5, height=8), BaseNeed(1000, 800, 200, counts_tail)
+    finder = finder_of(OptionFinder, model, kernels, base)
+    known, later = below_of(finder, base, 1.0), below_of(finder, base, share)
+    least = finder.least(EVERY, known)
+    assert least <= known
+    every = selected(AllAtOnce, model, kernels, base, 1.0)[0]
+    assert all(least <= need for need, _ in every if need < known)
+    found = selected_by(finder, base, later)[0]
+    assert found == selected(AllAtOnce, model, kernels, base, share)[0]
+
+
+def test_an_order_that_cannot_come_below_what_is_known_has_no_other_options() -> None:
+    model = cell_network(0, width=8, resolution=16, cells=2)
+    finder = finder_of(OptionFinder, model, "portable", BASE)
+    least = finder.least(EVERY, below_of(finder, BASE, 1.0))
+    looked_at = finder.looked_at
+    assert 0 < looked_at < selected(OptionFinder, model, "portable", BASE, 1.0)[1]
+    finder.options(EVERY, least)
+    assert finder.looked_at == looked_at
 
 
 def test_a_hopeless_model_is_left_alone() -> None:

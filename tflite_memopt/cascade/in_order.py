@@ -47,7 +47,10 @@ class StripeSearch:
         self.model, self._profile, self._options, self._stop = model, profile, options, stop
         self.judge = StripeJudge(model, profile, options, stop, unstriped)
         self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
-        self._work = model_work(model, profile.prices)
+        self._work, terms = model_work(model, profile.prices), self._terms
+        self._base = BaseNeed(
+            terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, options.objective == "total"
+        )
         self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
         self._barren: list[tuple[Round, int]] = []
         """Rounds that have no selection whose least need is below so many bytes."""
@@ -130,23 +133,30 @@ class StripeSearch:
     def _any_number(self) -> int:
         return len(self.model.main.operators) * 1000
 
+    def least_around_the_peak(self, known: Cost) -> int:
+        """Bytes that stripes in this order do not go below, by the step that needs most alone; to be asked for first.
+
+        What is ``known`` to be possible, where they do not come below it.
+        """
+        widest = self._rounds()[0]
+        return self._options_finder().least(modes_of(widest.halos, widest.loops), self._below(known))
+
     def _candidates_of(self, each: Round, below: int) -> Candidates:
         """What cannot need less than ``below`` bytes is not worked out."""
         kind = each.halos, each.loops
         if kind not in self._candidates:
-            terms, unstriped = self._terms, self._unstriped.need
-            counts_tail = self._options.objective == "total"
-            base = BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, counts_tail)
-            widest = self._rounds()[0].limits
-            if self._finder is None:
-                pinned = {name for name, _ in self._options.pins}
-                aim = Aim(self._floor, unstriped, widest, base)
-                self._finder = OptionFinder(
-                    self.model, self._profile, aim, pinned, jobs=self._options.jobs, known=self._known
-                )
-            options = self._finder.options(modes_of(each.halos, each.loops), below)
-            self._candidates[kind] = Candidates(options, base, unstriped, self._options.budget is not None)
+            options = self._options_finder().options(modes_of(each.halos, each.loops), below)
+            counts_run_time = self._options.budget is not None
+            self._candidates[kind] = Candidates(options, self._base, self._unstriped.need, counts_run_time)
         return self._candidates[kind]
+
+    def _options_finder(self) -> OptionFinder:
+        if self._finder is None:
+            pinned = {name for name, _ in self._options.pins}
+            aim = Aim(self._floor, self._unstriped.need, self._rounds()[0].limits, self._base)
+            jobs = self._options.jobs
+            self._finder = OptionFinder(self.model, self._profile, aim, pinned, jobs=jobs, known=self._known)
+        return self._finder
 
     @property
     def has_options(self) -> bool:

@@ -72,6 +72,10 @@ class Aim:
         """A head of so many bytes is too large, whatever else there is."""
         return self.below - self.base.tail if self.base.counts_tail else self.below
 
+    def has_a_chance(self, option: Option) -> bool:
+        """Whether the objective with an option may be below what is to be beaten."""
+        return self.base.least(max(option.bound, self.floor), option.tail, option.temporaries) < self.below
+
     def beside(self, need: int, options: Collection[Option]) -> Aim | None:
         """The aim of what does not cover one step; None where nothing does that has a chance.
 
@@ -133,13 +137,17 @@ class OptionFinder:
         self.looked_at = 0
         self._loops = LoopOptions(model, profile, aim.limits, KnownLoops() if known is None else known)
         self._found: dict[Mode | LoopMode, dict[StripedRegion, Option]] = {}
+        self._hot = max(range(len(self._needs)), key=self._needs.__getitem__, default=0)
+        self._begun: dict[tuple[Mode | LoopMode, ...], list[int]] = {}
+        """Modes of which only the options around the step that needs most are found, and the exits of these."""
 
     def options(self, modes: Sequence[Mode | LoopMode], known: int = 1 << 62) -> StripingOptions:
         """Those with one of the modes; each mode is worked out once.
 
         Only those that may need less than the ``known`` bytes of the objective.
         """
-        self._work_out([mode for mode in modes if mode not in self._found], known)
+        for asked in (*self._begun, tuple(mode for mode in modes if mode not in self._found)):
+            self._work_out(asked, known)
         by_interval: dict[tuple[int, int], dict[StripedRegion, Option]] = {}
         for mode in modes:
             for region, option in self._found[mode].items():
@@ -149,23 +157,46 @@ class OptionFinder:
         raised = _raised(self._needs, best)
         return StripingOptions(tuple(self._needs), tuple(raised.values()), tuple(raised), every)
 
+    def least(self, modes: Sequence[Mode | LoopMode], known: int) -> int:
+        """A bound on the objective with these modes, by the step that needs most: the ``known`` bytes if none has less.
+
+        To be asked for before their options are.
+        """
+        aim = self._below(known)
+        self._begun[tuple(modes)] = self._around_the_hottest(modes, aim)
+        beside = self._beside(modes, aim)
+        return known if beside is None else min(known, beside.base.least(beside.floor, 0, 0))
+
     def _work_out(self, modes: Sequence[Mode | LoopMode], known: int) -> None:
         """Find the options of these modes: first those around the step that needs most.
 
         Nothing else is looked for where none of them helps; and they say what all others have to go with.
         """
-        self._found |= {mode: {} for mode in modes}
-        aim = replace(self._aim, below=min(self._aim.below, known))
-        exits = [exit_ for exit_ in self._exits if modes and self._may_end_at(exit_, aim)]
-        if not exits:
+        if not modes:
             return
-        hot = max(range(len(self._needs)), key=self._needs.__getitem__)
-        around = [exit_ for exit_ in exits if self._first(exit_) <= hot <= exit_]
+        aim, begun = self._below(known), self._begun.pop(tuple(modes), None)
+        around = self._around_the_hottest(modes, aim) if begun is None else begun
+        beside = self._beside(modes, aim)
+        if around and beside is not None:
+            self._add(modes, beside, [exit_ for exit_ in self._ends(beside) if exit_ not in around])
+
+    def _below(self, known: int) -> Aim:
+        return replace(self._aim, below=min(self._aim.below, known))
+
+    def _ends(self, aim: Aim) -> list[int]:
+        return [exit_ for exit_ in self._exits if self._may_end_at(exit_, aim)]
+
+    def _around_the_hottest(self, modes: Sequence[Mode | LoopMode], aim: Aim) -> list[int]:
+        """Find the options of the exits around the step that needs most; those exits."""
+        self._found |= {mode: {} for mode in modes}
+        around = [exit_ for exit_ in self._ends(aim) if self._first(exit_) <= self._hot <= exit_]
         self._add(modes, aim, around)
-        beside = aim.beside(self._needs[hot], [option for option in self._of_modes(modes) if option.covers(hot)])
-        if beside is not None:
-            rest = [exit_ for exit_ in exits if exit_ not in around and self._may_end_at(exit_, beside)]
-            self._add(modes, beside, rest)
+        return around
+
+    def _beside(self, modes: Sequence[Mode | LoopMode], aim: Aim) -> Aim | None:
+        """The aim of what does not cover the step that needs most, as far as the options around that are found."""
+        covering = (option for option in self._of_modes(modes) if option.covers(self._hot))
+        return aim.beside(self._needs[self._hot], [option for option in covering if aim.has_a_chance(option)])
 
     def _add(self, modes: Sequence[Mode | LoopMode], aim: Aim, exits: Sequence[int]) -> None:
         """Find the options of these exits. What is found of one in one mode does not depend on the others."""
@@ -209,8 +240,7 @@ class OptionFinder:
                 across = self._across.nbytes(start, exit_ + 1)
                 most = min(whole, aim.most_head())
                 for region, option in self._loops.of_interval(start, exit_ + 1, mode, across, most):
-                    least = aim.base.least(max(option.bound, aim.floor), option.tail, option.temporaries)
-                    if least < aim.below and option.operators <= aim.limits.operators:
+                    if aim.has_a_chance(option) and option.operators <= aim.limits.operators:
                         found.append((region, option, frozenset()))
         return found, self._loops.looked_at - before
 

@@ -134,13 +134,21 @@ class _Cascading:
         """
         if self._options.budget is not None:
             yield from self._as_it_stands()
+        for search in self._promising():
+            self._searches.append(search)
+            yield search
+        if self._options.budget is None:
+            yield from self._as_it_stands()
+
+    def _promising(self) -> list[StripeSearch]:
+        """The searches in promising orders, the one with the smallest bound first: its answer may spare the others."""
+        found = []
         for order in self._orders():
             reordered = copy_model(self._own.model)
             reordered.main.reorder(order)
-            self._searches.append(self._search_of(reordered, self._unstriped))
-            yield self._searches[-1]
-        if self._options.budget is None:
-            yield from self._as_it_stands()
+            found.append(self._search_of(reordered, self._unstriped))
+        known = self._capped(self._unstriped)
+        return found if len(found) < 2 else sorted(found, key=lambda search: search.least_around_the_peak(known))
 
     def _as_it_stands(self) -> Iterator[StripeSearch]:
         """The model's own order, and its sequences standing."""
