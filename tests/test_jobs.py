@@ -16,10 +16,12 @@ from tests.equivalence.test_original import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
 from tests.rewrite.test_dense_pixels import convolution
+from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.cascade import judge, orders, predict
 from tflite_memopt.equivalence import pool, runner
+from tflite_memopt.equivalence.failure import FailedProofError, Subject
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
 from tflite_memopt.io.writer import write_model
@@ -94,23 +96,92 @@ def test_wrong_inputs_are_refused_beside_the_search(tmp_path: Path) -> None:
         tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2, inputs=tmp_path / "wrong.npz"))
 
 
-def test_an_interruption_ends_the_look_beside_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    running: list[runner.Interpreter] = []
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[runner.Interpreter]:
+    """The interpreters that had a process, once for each of their processes."""
+    found: list[runner.Interpreter] = []
     start = runner.Interpreter._start
 
     def noted(self: runner.Interpreter) -> Any:
-        running.append(self)
+        found.append(self)
         return start(self)
 
-    def interrupt(message: str) -> None:
-        if message.startswith("stripes"):
-            raise KeyboardInterrupt
-
     monkeypatch.setattr(runner.Interpreter, "_start", noted)
+    return found
+
+
+def all_gone(interpreters: list[runner.Interpreter]) -> bool:
+    """Whether there were some, and none of their processes is left."""
+    return bool(interpreters) and all(each._process.poll() is not None for each in interpreters)
+
+
+def raising(error: BaseException, at: str) -> Callable[[str], None]:
+    """Progress that raises when something is said that begins so."""
+
+    def progress(message: str) -> None:
+        if message.startswith(at):
+            raise error
+
+    return progress
+
+
+def test_the_proof_takes_the_interpreters_of_the_look(started: list[runner.Interpreter]) -> None:
+    tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
+    assert sorted(each.runtime for each in started) == ["litert", "tflm"]
+    assert all_gone(started)
+
+
+def test_with_one_process_the_proof_starts_its_own(started: list[runner.Interpreter]) -> None:
+    tflite_memopt.optimize(write_model(mobile_chain(32)), ALONE)
+    assert sorted(each.runtime for each in started) == ["litert", "litert", "tflm", "tflm"]
+    assert all_gone(started)
+
+
+@pytest.mark.parametrize("stage", ["stripes", "ordering", "proving equality"])
+def test_an_interruption_ends_the_interpreters(stage: str, started: list[runner.Interpreter]) -> None:
     with pytest.raises(KeyboardInterrupt):
-        tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2), interrupt)
-    assert running
-    assert all(each._process.poll() is not None for each in running)
+        tflite_memopt.optimize(
+            write_model(mobile_chain(32)), replace(ALONE, jobs=2), raising(KeyboardInterrupt(), stage)
+        )
+    assert all_gone(started)
+
+
+def test_an_error_before_the_proof_ends_the_interpreters(
+    started: list[runner.Interpreter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise ValueError("never proved")
+
+    monkeypatch.setattr(pipeline, "best_within", failing)
+    with pytest.raises(ValueError, match="never proved"):
+        tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
+    assert all_gone(started)
+
+
+def test_a_failed_proof_ends_the_interpreters(
+    started: list[runner.Interpreter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(subject: Subject, *_: Any) -> Any:
+        raise FailedProofError("not equal: in every attempt", subject)
+
+    monkeypatch.setattr(pipeline, "prove", failing)
+    with pytest.raises(FailedProofError):
+        tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
+    assert all_gone(started)
+
+
+def test_what_died_after_the_look_is_started_anew(started: list[runner.Interpreter]) -> None:
+    def kill(message: str) -> None:
+        if message.startswith("proving equality"):
+            for each in started:
+                each._process.kill()
+                each._process.wait()
+
+    model = write_model(mobile_chain(32))
+    result = tflite_memopt.optimize(model, replace(ALONE, jobs=2), kill)
+    assert all(each.equal for each in result.report.equivalence.values())
+    assert len(started) == 4
+    assert all_gone(started)
 
 
 def test_results_are_kept_under_the_same_key(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
 from .cascade.known_loops import KnownLoops
 from .cascade.search import cascade
-from .equivalence.beside import looking_beside
+from .equivalence.beside import LookBeside, looking_beside
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
@@ -78,17 +79,18 @@ def optimize(
     stages = stages or Stages(rewrite, partial(cascade, known=loops), True)
     answers = Answers() if known is None else known
     run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, loops)
-    looked_at, early = _looked_at_beside(run, options) if _may_look_beside(options) else (None, None)
-    with clock.stage("inspect"):
-        looked_at = looked_at or inspect(data, options, progress)
-        shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
-        if shaped_file.wrong:
-            original, early = facts_of(shaped_file.model, name, len(data), profile), None
+    with looking_beside(data, options) if _may_look_beside(options) else nullcontext() as look:
+        looked_at, early = (None, None) if look is None else _looked_at_beside(look, run, options)
+        with clock.stage("inspect"):
+            looked_at = looked_at or inspect(data, options, progress)
+            shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
+            if shaped_file.wrong:
+                original, early = facts_of(shaped_file.model, name, len(data), profile), None
 
-    is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
-    before = original.libraries if is_right else None
-    run = replace(run, data=shaped_file.data, looked_at=looked_at)
-    shaped, written, proof = _best_proved(run, options, before, early)
+        is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
+        before, running = original.libraries if is_right else None, None if look is None else look.interpreters
+        run = replace(run, data=shaped_file.data, looked_at=looked_at, running=running)
+        shaped, written, proof = _best_proved(run, options, before, early)
 
     inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
@@ -122,24 +124,23 @@ def _may_look_beside(options: Options) -> bool:
     return options.verify and options.jobs > 1 and options.runner is None
 
 
-def _looked_at_beside(run: Setting, options: Options) -> tuple[Original, StripedModel | None]:
+def _looked_at_beside(look: LookBeside, run: Setting, options: Options) -> tuple[Original, StripedModel | None]:
     """What the look at the original finds, and the model in stripes, if the shapes in its file are right.
 
     Raises what the look raises, as soon as the search says how far it is. What the search raises may be the fault of
     wrong shapes, which are not known yet: it is left to the search that follows.
     """
-    with looking_beside(run.data, options) as look:
 
-        def say(message: str) -> None:
-            look.check()
-            run.progress(message)
+    def say(message: str) -> None:
+        look.check()
+        run.progress(message)
 
-        try:
-            early = stripe(replace(run, progress=say), options)
-        except Exception:
-            early = None
-        with run.clock.stage("inspect"):
-            return look.found(), early
+    try:
+        early = stripe(replace(run, progress=say), options)
+    except Exception:
+        early = None
+    with run.clock.stage("inspect"):
+        return look.found(), early
 
 
 def _best_proved(
@@ -200,7 +201,7 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
             runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
             loop_pieces=pieces_in_loops(shaped.model),
         )
-        return written, prove(subject, options, run.progress, run.looked_at)
+        return written, prove(subject, options, run.progress, run.looked_at, run.running)
 
 
 def _promise(memory: MemoryUse, layout: str) -> Promise:

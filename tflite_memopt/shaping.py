@@ -11,6 +11,7 @@ from .cascade.narrower import narrower
 from .cascade.rounds import limits_at
 from .cascade.search import cascade
 from .equivalence.original import Original
+from .equivalence.pool import Interpreters
 from .io import offline_plan, plan_label
 from .io.reader import read_model
 from .io.writer import write_model
@@ -60,6 +61,8 @@ class Setting:
     notes: list[str]
     answers: Answers
     loops: KnownLoops
+    running: Interpreters | None = None
+    """The interpreters of the look at the original, where it went on beside the search."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -19,6 +20,7 @@ from tflite_memopt.equivalence import wire
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import Array, seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
+from tflite_memopt.equivalence.pool import open_interpreters
 from tflite_memopt.equivalence.runner import GivenUpError, Interpreter
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -91,6 +93,47 @@ def test_threads_may_close_at_once() -> None:
             for each in [pool.submit(close) for _ in range(threads)]:
                 each.result()
         assert interpreter._process.poll() is not None
+
+
+def test_processes_outlive_the_thread_that_asked_for_them() -> None:
+    model = mobile_chain()
+    job, bad = (RunJob(data, seeded_inputs(model, 1, 0), ARENA) for data in (write_model(model), crashing()))
+    with open_interpreters((), ProcessLimits()) as interpreters:
+
+        def crash_and_run() -> int:
+            interpreter = interpreters["tflm"]
+            assert isinstance(interpreter, Interpreter)
+            assert interpreter.run(bad).error
+            assert interpreter.run(job).ran
+            return interpreter._process.pid
+
+        asked = _in_a_thread_that_ends(crash_and_run)
+        interpreter = interpreters["tflm"]
+        assert isinstance(interpreter, Interpreter)
+        assert interpreter.run(job).ran
+        assert interpreter._process.pid == asked
+
+
+def _in_a_thread_that_ends(function: Callable[[], int]) -> int:
+    """What the function gives, once Linux no longer knows of the thread."""
+    with ThreadPoolExecutor(1) as pool:
+        number = pool.submit(threading.get_native_id).result()
+        found = pool.submit(function).result()
+    while os.path.exists(f"/proc/self/task/{number}"):
+        time.sleep(0.001)
+    return found
+
+
+def test_closed_interpreters_are_given_to_nobody() -> None:
+    with open_interpreters(("tflm",), ProcessLimits()) as interpreters:
+        running = interpreters["tflm"]
+        interpreters.close()
+        interpreters.close()
+        assert isinstance(running, Interpreter)
+        assert running._process.poll() is not None
+        for runtime in ("tflm", "litert"):
+            with pytest.raises(GivenUpError):
+                interpreters[runtime]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end at their next read")

@@ -13,22 +13,19 @@ from .proof import inspect_on, open_for
 
 
 class LookBeside:
-    """Begins at once. Interpreters end with the thread that started them, so that all of it happens in one."""
+    """Begins at once, on ``interpreters`` that are there. They stay when it is over: the proof can take them."""
 
-    def __init__(self, data: bytes, options: Options) -> None:
+    def __init__(self, interpreters: Interpreters, data: bytes, options: Options) -> None:
+        self.interpreters = interpreters
         self._data, self._options = data, options
         self._found: Original | None = None
         self._error: Exception | None = None
-        self._interpreters: Interpreters | None = None
-        self._is_given_up = False
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
     def _look(self) -> None:
         try:
-            with open_for(self._options) as self._interpreters:
-                if not self._is_given_up:
-                    self._found = inspect_on(self._interpreters, self._data, self._options)
+            self._found = inspect_on(self.interpreters, self._data, self._options)
         except Exception as error:
             self._error = error
 
@@ -45,18 +42,17 @@ class LookBeside:
         return self._found
 
     def give_up(self) -> None:
-        """End it, and its interpreters with it."""
-        self._is_given_up = True
-        if self._interpreters is not None and self._thread.is_alive():
-            self._interpreters.close()
+        """End the interpreters, and the look if it is not over."""
+        self.interpreters.close()
         self._thread.join()
 
 
 @contextmanager
 def looking_beside(data: bytes, options: Options) -> Iterator[LookBeside]:
-    """The look at the original goes on inside, and is over at the end."""
-    look = LookBeside(data, options)
-    try:
-        yield look
-    finally:
-        look.give_up()
+    """The look at the original goes on inside; it is over at the end, and its interpreters are gone."""
+    with open_for(options) as interpreters:
+        look = LookBeside(interpreters, data, options)
+        try:
+            yield look
+        finally:
+            look.give_up()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from .external_runner import RUNNER, ExternalRunner
@@ -17,7 +19,7 @@ _SECOND = ", second"
 
 
 class Interpreters:
-    """One process for each runtime, started when it is first asked for.
+    """One process for each runtime, started when it is first asked for; any thread may ask for it, and run it.
 
     ``runner`` is the command of the one that is called ``RUNNER``. ``jobs``: with more than one there may be a second
     process of a runtime. Raises UsageError when there is no such command.
@@ -25,17 +27,20 @@ class Interpreters:
 
     def __init__(self, limits: ProcessLimits, runner: str | os.PathLike[str] | None = None, jobs: int = 1) -> None:
         self._limits, self._jobs, self._is_closed = limits, jobs, False
+        self._starter = ThreadPoolExecutor(max_workers=1)
+        """Starts them all, since Linux ends a process with the thread that started it."""
+        self._asking = threading.Lock()
         self._running: dict[str, ModelRunner] = {}
         if runner is not None:
             self._running[RUNNER] = ExternalRunner(runner, limits.seconds)
 
     def __getitem__(self, runtime: str) -> ModelRunner:
-        if runtime not in self._running:
-            self._running[runtime] = Interpreter(runtime.removesuffix(_SECOND), self._limits)
-        if self._is_closed:  # by another thread
-            self._running[runtime].close()
-            raise GivenUpError
-        return self._running[runtime]
+        with self._asking:
+            if self._is_closed:  # by another thread
+                raise GivenUpError
+            if runtime not in self._running:
+                self._running[runtime] = Interpreter(runtime.removesuffix(_SECOND), self._limits, self._starter)
+            return self._running[runtime]
 
     def second(self, runtime: str, macs: int) -> ModelRunner | None:
         """Another process of a runtime, where there may be so many and it has much to do; not of the user's runner.
@@ -47,9 +52,11 @@ class Interpreters:
 
     def close(self) -> None:
         """End all processes, and give no more: any thread may call it. Who runs a model then sees a GivenUpError."""
-        self._is_closed = True
-        for each in list(self._running.values()):
+        with self._asking:
+            self._is_closed = True
+        for each in self._running.values():
             each.close()
+        self._starter.shutdown()
 
 
 @contextmanager

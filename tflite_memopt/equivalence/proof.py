@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from ..errors import EquivalenceError, UsageError
@@ -74,17 +74,24 @@ def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredM
         return shaped_by_litert(data, read_model(data), interpreters)
 
 
-def prove(subject: Subject, options: Options, progress: Progress, original: Original | None = None) -> Proof:
+def prove(
+    subject: Subject,
+    options: Options,
+    progress: Progress,
+    original: Original | None = None,
+    running: Interpreters | None = None,
+) -> Proof:
     """Compare the optimised model with the original, and with the rewritten one if that is not exact.
 
-    ``original`` is what :func:`inspect` found, if it was called. Raises FailedProofError when something differs that
+    ``original`` is what :func:`inspect` found, if it was called. ``running``: interpreters that are there already; who
+    opened them ends them. Raises FailedProofError when something differs that
     must not; EquivalenceError when no interpreter runs the original, since then nothing is proved, when
     ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
         return Proof({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
-    with open_for(options) as interpreters:
+    with open_for(options) if running is None else nullcontext(running) as interpreters:
         original = original or look_at(subject.original, read_model(subject.original), options, interpreters)
         optimised = read_model(subject.optimised)
         interface = interface_between(original.model, optimised)

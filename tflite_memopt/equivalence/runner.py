@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import IO, Any, Protocol
 
@@ -62,15 +63,16 @@ class ModelRunner(Protocol):
 class Interpreter:
     """A process that runs models on one runtime, started at once; a crash ends it, and the next job starts another.
 
-    Start it in a thread that outlives it: Linux ends the process with the thread that started it.
+    ``starter``: a thread that outlives it, where it may be run by threads that do not: Linux ends the process with the
+    thread that started it. None: it is started by whoever makes and runs it.
     """
 
-    def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
-        self.runtime, self._limits, self._is_closed = runtime, limits, False
+    def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits(), starter: Executor | None = None) -> None:
+        self.runtime, self._limits, self._starter, self._is_closed = runtime, limits, starter, False
         self._in_use = threading.Lock()
         """Held by a run: nobody closes the files that another thread reads or writes."""
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
-        self._process = self._start()
+        self._process = self._started()
 
     def close(self) -> None:
         """End the process, be it in a run of another thread. Any thread may call it, and more than once."""
@@ -87,7 +89,8 @@ class Interpreter:
 
     def _run(self, job: RunJob) -> Run:
         if not self._is_closed and self._process.poll() is not None:
-            self._process = self._start()
+            self._end()  # it may have died between two runs, with its files open here
+            self._process = self._started()
         if self._is_closed:  # looked at after the start: who closes has seen the process before it
             self._process.kill()
             raise GivenUpError
@@ -100,6 +103,9 @@ class Interpreter:
         head, arrays = answer
         missing = f"{self.runtime} is not installed: {head['missing']}" if "missing" in head else None
         return Run(arrays, head.get("facts", {}), head.get("error"), missing)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        return self._start() if self._starter is None else self._starter.submit(self._start).result()
 
     def _start(self) -> subprocess.Popen[bytes]:
         memory = str(self._limits.memory_bytes or 0)
