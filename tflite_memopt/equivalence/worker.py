@@ -26,10 +26,18 @@ def main(runtime: str, memory_bytes: int, parent: int) -> None:
     """Run one job after the other; a failure is that job's result."""
     apply_in_process(memory_bytes, parent)
     answers = _own_standard_output()
-    jobs = sys.stdin.buffer
-    while (message := wire.receive(jobs)) is not None:
-        head, arrays = _result(ADAPTERS[runtime], message)
-        wire.send(answers, head, arrays)
+    while answer_next(ADAPTERS[runtime], sys.stdin.buffer, answers):
+        pass
+
+
+def answer_next(adapter: Adapter, jobs: IO[bytes], answers: IO[bytes]) -> bool:
+    """Answer one job; False when there is none. Nothing of it is held afterwards: the next may be long in coming."""
+    message = wire.receive(jobs)
+    if message is None:
+        return False
+    head, arrays = _result(adapter, message)
+    wire.send(answers, head, arrays)
+    return True
 
 
 def _own_standard_output() -> IO[bytes]:
