@@ -115,4 +115,4 @@ def _claim(original: Original, mutant: Mutant) -> Claim:
     model = read_model(mutant.data)
     check_model(model)
     arena = 2 * max(arena_for(original.model), arena_for(model))
-    return Claim(mutant.data, model, None, None, "exact", (), {}, SAME, original.samples, arena, {}, least_decibels=0.0)
+    return Claim(mutant.data, model, None, "exact", (), {}, SAME, original.samples, arena, {}, least_decibels=0.0)

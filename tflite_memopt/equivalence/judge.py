@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
 from ..analysis.macs import model_macs
 from ..analysis.placeholders import partial_in
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..io.offline_plan import tensors_in_file_order
+from ..io.reader import read_model
 from ..ir.change import Exactness
 from ..ir.model import Model
 from .adapter import LARGEST_ARENA, REFERENCE, RunJob
@@ -48,7 +50,6 @@ class Claim:
     data: bytes
     model: Model
     rewritten: bytes | None
-    rewritten_model: Model | None
     exactness: Exactness
     approximated: tuple[str, ...]
     pieces: Pieces
@@ -63,6 +64,11 @@ class Claim:
     def tolerance(self) -> Tolerance:
         """Between the original's values and the optimised model's."""
         return TOLERANCES[self.exactness]
+
+    @cached_property
+    def rewritten_model(self) -> Model | None:
+        """What ``rewritten`` holds. It is read when it is first asked for: most verdicts need none."""
+        return None if self.rewritten is None else read_model(self.rewritten)
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,6 @@ def _claim(subject: Subject, original: Original, optimised: Model, interface: In
         data=subject.optimised,
         model=optimised,
         rewritten=subject.rewritten,
-        rewritten_model=read_model(subject.rewritten),
         exactness=subject.exactness,
         approximated=subject.approximated,
         pieces=subject.pieces,

@@ -118,7 +118,6 @@ def _claim_of(claim: Claim, index: int, original: Original) -> Claim:
         data=data,
         model=model,
         rewritten=rewritten,
-        rewritten_model=None if rewritten is None else read_model(rewritten),
         pieces={},
         interface=SAME,
         samples=original.samples,
