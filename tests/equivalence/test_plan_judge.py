@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from scripts.mutation.scoring import graph_scores, plan_scores
 from tests.models import ALL, branches, concat_model, mobile_chain
 from tflite_memopt import EquivalenceError, Options, optimize
-from tflite_memopt.equivalence.exposure import exposed, snapshots
+from tflite_memopt.equivalence import plan_judge
+from tflite_memopt.equivalence.exposure import MOST_BYTES, Exposure, exposed, snapshots
 from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.limits import ProcessLimits
@@ -56,6 +58,32 @@ def test_snapshots_leave_every_offset_as_it_is() -> None:
     by_name = {tensor.name: offset for tensor, offset in kept.items()}
     assert {tensor.name: offset for tensor, offset in plan.items()}.items() <= by_name.items()
     assert all(offset >= 4_000 for name, offset in by_name.items() if name.startswith("snapshot"))
+
+
+@pytest.mark.parametrize("said", ["nothing", "the head", "too much"])
+def test_what_is_said_of_the_head_changes_nothing_that_is_shown(
+    said: str, interpreters: Interpreters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads: list[int] = []
+
+    def noted(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
+        heads.append(head)
+        return snapshots(data, head, most_bytes)
+
+    data = optimize(write_model(mobile_chain()), UNPROVED).model
+    model = read_model(data)
+    job = PlanJob(interpreters["tflm"], data, model, seeded_inputs(model, 2, 0), arena_for(model))
+    alone = judge_plan(job)
+    measured = alone.run.facts["head"]
+    monkeypatch.setattr(plan_judge, "snapshots", noted)
+    found = judge_plan(replace(job, head={"nothing": None, "the head": measured, "too much": measured + 160}[said]))
+    # Made beforehand, and once more only where TFLM measures another head.
+    assert heads == {"nothing": [measured], "the head": [measured], "too much": [measured + 160, measured]}[said]
+    assert (found.reason, found.difference) == (None, None)
+    assert found.run.facts == alone.run.facts
+    assert found.apart is not None
+    assert alone.apart is not None
+    assert found.apart.tensors.keys() == alone.apart.tensors.keys()
 
 
 @pytest.mark.parametrize("make", [mobile_chain, branches, concat_model])

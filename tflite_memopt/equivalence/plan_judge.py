@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..analysis.placeholders import partial_in
+from ..graph.alignment import aligned
 from ..ir.model import Model
 from .adapter import RunJob
 from .compare import InnerDifference, first_inner_difference, first_output_difference
 from .correspondence import Link
-from .exposure import snapshots
+from .exposure import MOST_BYTES, Exposure, snapshots
 from .inputs import Sample
 from .original import FILLS, run_exposed, within_the_arena
 from .runner import ModelRunner, Run
@@ -84,19 +85,27 @@ def judge_plan(job: PlanJob, vouches: Vouches | None = None) -> Planned:
 def _runs(job: PlanJob, needs_apart: bool) -> tuple[Run, Trace | Run, Trace | Run | None]:
     """The model as written, with its tensors shown, and with no memory shared: at once, as far as there is a runner.
 
-    The last one is None where there is no second runner, or no need.
+    The last one is None where there is no second runner, or no need. Where the head is known beforehand, what shows the
+    tensors is made while the model runs.
     """
     head, other = job.head, job.other
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with ThreadPoolExecutor(max_workers=2) as pool:
         apart = pool.submit(_apart, job, other) if other is not None and needs_apart else None
-        early = None
+        early, made = None, None
         if other is not None and head is not None and not needs_apart:
             early = pool.submit(_snapshots, job, other, head)
+        elif head is not None:
+            made = pool.submit(snapshots, job.data, head)
         required = job.required_bytes or job.arena_bytes
         run = job.interpreter.run(RunJob(job.data, job.samples, required, fill=FILLS[0], measure=True))
         if not run.ran:
             return run, run, None
-        shown = early.result() if early is not None else _snapshots(job, job.interpreter, int(run.facts["head"]))
+        if early is not None:
+            shown = early.result()
+        else:
+            measured = int(run.facts["head"])
+            is_as_said = head is not None and aligned(head) == aligned(measured)
+            shown = _snapshots(job, job.interpreter, measured, made if is_as_said else None)
         return run, shown, None if apart is None else apart.result()
 
 
@@ -127,12 +136,16 @@ def _refusal(job: PlanJob, run: Run) -> str:
     return why
 
 
-def _snapshots(job: PlanJob, runner: ModelRunner, head: int) -> Trace | Run:
-    """The trace of the model with its plan, of each tensor at its last use; the failed run where one fails."""
+def _snapshots(job: PlanJob, runner: ModelRunner, head: int, made: Future[list[Exposure]] | None = None) -> Trace | Run:
+    """The trace of the model with its plan, of each tensor at its last use; the failed run where one fails.
+
+    ``made``: what is to run for this head, as far as it is being made already.
+    """
 
     def attempt(most_bytes: int) -> Trace | Run:
         found = Trace()
-        for exposure in snapshots(job.data, head, most_bytes):
+        early = made.result() if made is not None and most_bytes == MOST_BYTES else None
+        for exposure in early or snapshots(job.data, head, most_bytes):
             arena = exposure.arena_in(job.arena_bytes)
             run = runner.run(RunJob(exposure.model, job.samples, arena, fill=FILLS[1]))
             if not run.ran:
