@@ -184,7 +184,8 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):
-        gone = attach_plan(shaped.model, profile, placement, read_model(run.data))
+        before = read_model(run.data) if run.looked_at is None else run.looked_at.model
+        gone = attach_plan(shaped.model, profile, placement, before)
         run.notes[:] = [f"metadata '{name}' left out: it names operators by their old positions" for name in gone]
         written = write_model(shaped.model)
 
