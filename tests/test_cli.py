@@ -283,6 +283,17 @@ def test_a_folder_that_takes_no_files_is_refused(source: Path) -> None:
     assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify", "--no-cascade"), "/proc")
 
 
+def test_what_is_left_at_the_end_is_not_looked_through_once_more() -> None:
+    code = (
+        "import atexit, gc, sys; sys.argv = ['tflite-memopt', '--version'];"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0));"  # registered first: called last
+        "from tflite_memopt.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     code = (

@@ -5,6 +5,8 @@ Results go to stdout, progress and errors to stderr.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import signal
 import sys
 import traceback
@@ -51,6 +53,8 @@ def cli(context: click.Context) -> None:
 def main() -> NoReturn:
     """Entry point: turns errors into one line on stderr and an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    # A search leaves very many objects, and Python would look at all of them once more before it ends.
+    atexit.register(gc.freeze)
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
