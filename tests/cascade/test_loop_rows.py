@@ -16,6 +16,7 @@ from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.placeholders import mark_placeholders
 from tflite_memopt.cascade.loop.least import least_head, loop_macs
 from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
+from tflite_memopt.cascade.may_share import MayShare
 from tflite_memopt.cascade.receptive_field import Rows
 from tflite_memopt.cascade.region import Region
 from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
@@ -149,7 +150,7 @@ def test_what_turns_say_is_what_a_written_loop_takes(mode: LoopMode, seed: int) 
         return
     profile = profile_named("reference" if seed % 2 else "portable")
     before = model_macs(model) - sum(map(operator_macs, region.operators))
-    macs, least = loop_macs(region, turns), least_head(region, turns, shares=bool(seed % 2))
+    macs, least = loop_macs(region, turns), least_head(region, turns, MayShare(profile))
     lower_loop(model, model.main, region, turns)
     assert before + macs == model_macs(model)
     assert least <= arrange(model, profile, Options()).placement.memory.arena_bytes

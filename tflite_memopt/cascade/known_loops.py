@@ -65,8 +65,12 @@ class RegionKeys:
         for operator in self._operators[first:end]:
             ends = (*operator.inputs, *operator.outputs)
             edges.append(tuple(-1 if t is None else places.setdefault(t, len(places)) for t in ends))
-        tensors = tuple((self._tensors[t], self._last_read.get(t, -1) >= end) for t in places)
+        tensors = tuple((self._tensors[t], self.lives_on(t, end)) for t in places)
         return self._profile, tuple(self._described[first:end]), tuple(edges), tensors
+
+    def lives_on(self, tensor: Tensor, end: int) -> bool:
+        """Whether step ``end`` or a later one reads the tensor, or the graph returns it."""
+        return self._last_read.get(tensor, -1) >= end
 
     def _of_operator(self, operator: Operator) -> Key:
         shared = (operator.opcode, operator.options, operator.options2, operator.custom_options)

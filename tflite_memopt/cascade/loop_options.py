@@ -16,10 +16,10 @@ from .excerpt import excerpt
 from .known_loops import Counted, Key, KnownLoops, RegionKeys
 from .loop.least import least_head, loop_macs
 from .loop.lower import lower_loop, turns_of
+from .may_share import MayShare
 from .region import Region, region_of
 from .selection import Option, SelectionLimits
 from .striped_region import LoopMode, StripedRegion
-from .twins import Twins
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Rows of the exit that a turn makes."""
@@ -37,7 +37,7 @@ class LoopOptions:
         self._model, self._profile, self._limits = model, profile, limits
         self.known, self._keys = known, RegionKeys(model, profile, known)
         self.looked_at = 0
-        self._shares = Twins(profile).has_reuse
+        self._shares = MayShare(profile)
         self._regions: dict[tuple[int, int], Region | str] = {}
         self._whole: dict[tuple[int, int], Counted] = {}
 
@@ -53,13 +53,14 @@ class LoopOptions:
         region = self._regions[first, end]
         if isinstance(region, str) or _least(region) + across >= whole:
             return
+        lives_on = {tensor for tensor in region.inputs if self._keys.lives_on(tensor, end)}
         before = sum(operator_macs(operator) for operator in region.operators)
         found, height, key = 0, region.exit.shape[1], self._keys.of(first, end)
         for rows in (rows for rows in ROWS if rows < height):
             turns = turns_of(region, rows, mode[2], *mode[:2])
             if isinstance(turns, str) or loop_macs(region, turns) - before > self._limits.macs:
                 continue
-            if least_head(region, turns, self._shares) + across >= whole or found >= _MOST[mode[2]]:
+            if found >= _MOST[mode[2]] or least_head(region, turns, self._shares, lives_on) + across >= whole:
                 break
             after = self._looped(first, end, rows, mode, key)
             if after.bound + across >= whole:

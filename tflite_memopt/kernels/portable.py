@@ -18,12 +18,17 @@ from .reference import REFERENCE
 from .relations.in_place import in_place_reuses
 from .relations.model import KernelReuse
 from .relations.moves import slice_reuses
-from .relations.views import view_reuses
+from .relations.views import SHARED_CODE, view_reuses
 from .requests.table import requests_of
+
+PORTABLE_REUSES = SHARED_CODE | {"DYNAMIC_UPDATE_SLICE", "SELECT_V2"}
+"""The operators that have a rule here: no other one's output lies on an input of it."""
 
 
 def portable_relations(operator: Operator) -> tuple[KernelReuse, ...]:
     """Views, and what slice.cc, select.cc and dynamic_update_slice.cc allow: no library has others."""
+    if operator.name not in PORTABLE_REUSES:
+        return ()
     if operator.name in ("DYNAMIC_UPDATE_SLICE", "SELECT_V2"):
         return in_place_reuses(operator)
     if operator.name == "SLICE":
