@@ -11,15 +11,21 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import TYPES, random_network
 from tests.oracle.cells import cell_network
+from tflite_memopt import Options, optimize
 from tflite_memopt.analysis.bounds import io_lower_bound
+from tflite_memopt.cascade import search
 from tflite_memopt.cascade.arena_terms import arena_terms
 from tflite_memopt.cascade.candidates import Candidates
+from tflite_memopt.cascade.in_order import StripeSearch
+from tflite_memopt.cascade.judge import Chosen
 from tflite_memopt.cascade.predict import Aim, OptionFinder
 from tflite_memopt.cascade.selection import BaseNeed, Option, SelectionLimits
 from tflite_memopt.cascade.striped_region import LOOP_MODES, MODES, LoopMode, Mode
+from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.cost import Cost
 
 LIMITS = SelectionLimits(1 << 40, 1 << 20)
 BASE = BaseNeed(1000, 800, 200)
@@ -122,6 +128,28 @@ def test_an_order_that_cannot_come_below_what_is_known_has_no_other_options() ->
     assert 0 < looked_at < selected(OptionFinder, model, "portable", BASE, 1.0)[1]
     finder.options(EVERY, least)
     assert finder.looked_at == looked_at
+
+
+def test_the_order_with_the_smallest_bound_is_searched_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, asked, begun = cell_network(0, width=8, resolution=12, cells=1), list[StripeSearch](), list[StripeSearch]()
+    bound, run = StripeSearch.least_around_the_peak, StripeSearch.run
+
+    def noted(one: StripeSearch, known: Cost) -> int:
+        asked.append(one)
+        return bound(one, known) - len(asked)  # both orders are the same one: the second is said to be better
+
+    def ran(one: StripeSearch, *others: Any) -> Chosen:
+        begun.append(one)
+        return run(one, *others)
+
+    def twice(model: Model, *_: Any) -> list[tuple[int, ...]]:
+        return [tuple(range(len(model.main.operators)))] * 2
+
+    monkeypatch.setattr(search, "promising_orders", twice)
+    monkeypatch.setattr(StripeSearch, "least_around_the_peak", noted)
+    monkeypatch.setattr(StripeSearch, "run", ran)
+    optimize(write_model(model), Options(verify=False))
+    assert begun[:2] == asked[1::-1]
 
 
 def test_a_hopeless_model_is_left_alone() -> None:

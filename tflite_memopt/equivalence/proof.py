@@ -84,9 +84,9 @@ def prove(
     """Compare the optimised model with the original, and with the rewritten one if that is not exact.
 
     ``original`` is what :func:`inspect` found, if it was called. ``running``: interpreters that are there already; who
-    opened them ends them. Raises FailedProofError when something differs that
-    must not; EquivalenceError when no interpreter runs the original, since then nothing is proved, when
-    ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has no verdict.
+    opened them ends them. Raises FailedProofError when something differs that must not; EquivalenceError when no
+    interpreter runs the original, since then nothing is proved, when ``options.require`` names TFLM and it did not
+    execute the plan, and when there is a runner and it has no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
