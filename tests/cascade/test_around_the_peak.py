@@ -32,6 +32,15 @@ BASE = BaseNeed(1000, 800, 200)
 SHARES = (1.0, 0.9, 0.75, 0.6)
 """Parts of the need as it stands that are known to be reached: with the last ones often nothing is left."""
 
+RANDOM_CASES = given(
+    st.integers(0, 10_000),
+    st.sampled_from(TYPES),
+    st.sampled_from(("portable", "reference")),
+    st.sampled_from(SHARES),
+    st.booleans(),
+)
+"""A seed and a type of network, kernels, a part of the need, and whether the tail counts."""
+
 
 class AllAtOnce(OptionFinder):
     """Works out every exit with the aim that it was given."""
@@ -82,13 +91,7 @@ def test_the_same_selections_in_cells(seed: int, share: float, kernels: str) -> 
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    st.integers(0, 10_000),
-    st.sampled_from(TYPES),
-    st.sampled_from(("portable", "reference")),
-    st.sampled_from(SHARES),
-    st.booleans(),
-)
+@RANDOM_CASES
 def test_the_same_selections_in_random_networks(
     seed: int, dtype: DType, kernels: str, share: float, counts_tail: bool
 ) -> None:
@@ -98,13 +101,7 @@ def test_the_same_selections_in_random_networks(
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    st.integers(0, 10_000),
-    st.sampled_from(TYPES),
-    st.sampled_from(("portable", "reference")),
-    st.sampled_from(SHARES),
-    st.booleans(),
-)
+@RANDOM_CASES
 def test_the_bound_by_the_largest_step_holds_and_costs_no_selection(
     seed: int, dtype: DType, kernels: str, share: float, counts_tail: bool
 ) -> None:

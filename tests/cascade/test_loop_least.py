@@ -9,40 +9,27 @@ import numpy as np
 import pytest
 
 from tests.cascade.networks import EVERY, TYPES, random_network
-from tflite_memopt.cascade.excerpt import excerpt
 from tflite_memopt.cascade.known_loops import KnownLoops, RegionKeys
 from tflite_memopt.cascade.loop.least import least_head
-from tflite_memopt.cascade.loop.lower import lower_loop, turns_of
+from tflite_memopt.cascade.loop.lower import turns_of
+from tflite_memopt.cascade.loop_options import LoopOptions
 from tflite_memopt.cascade.may_share import MayShare
-from tflite_memopt.cascade.region import Region, region_of
+from tflite_memopt.cascade.region import region_of
+from tflite_memopt.cascade.selection import SelectionLimits
 from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
 from tflite_memopt.ir.builder import SAME, ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.together import join
-from tflite_memopt.plan.bounds import max_breadth
 
 THIN = (1, 16, 1, 1)
-
-
-def bound_of(model: Model, first: int, end: int, rows: int, mode: LoopMode, profile: KernelProfile) -> int:
-    """The lower bound on the head of the written loop."""
-    part = excerpt(model, first, end)
-    region = region_of(part.main, part.main.operators)
-    assert isinstance(region, Region)
-    turns = turns_of(region, rows, mode[2], *mode[:2])
-    assert not isinstance(turns, str)
-    lower_loop(part, part.main, region, turns)
-    layout = memory_layout(part, profile)
-    return max_breadth(join(layout.problem, layout.groups).problem)
 
 
 def both(model: Model, profile: KernelProfile, mode: LoopMode, numbers: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """For all regions of a model and numbers of rows: what is said before, and the bound."""
     count, keys, shares = len(model.main.operators), RegionKeys(model, profile, KnownLoops()), MayShare(profile)
+    written = LoopOptions(model, profile, SelectionLimits(0, 0), KnownLoops())
     for first, end in combinations(range(count + 1), 2):
         region = region_of(model.main, model.main.operators[first:end])
         if isinstance(region, str):
@@ -52,7 +39,7 @@ def both(model: Model, profile: KernelProfile, mode: LoopMode, numbers: tuple[in
             turns = turns_of(region, rows, mode[2], *mode[:2])
             if not isinstance(turns, str):
                 said = least_head(region, turns, shares, lives_on)
-                yield said, bound_of(model, first, end, rows, mode, profile)
+                yield said, written._worked_out(first, end, rows, mode).bound
 
 
 @pytest.mark.parametrize("kernels", ["portable", "reference", "cmsis-nn-dsp"])

@@ -12,7 +12,7 @@ from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
 from ..memory.work import model_work
 from ..options import EFFORTS, Options
-from .arena_terms import arena_terms
+from .arena_terms import ArenaTerms, arena_terms
 from .candidates import Candidates
 from .judge import Chosen, StripeJudge
 from .known_loops import KnownLoops
@@ -47,10 +47,7 @@ class StripeSearch:
         self.model, self._profile, self._options, self._stop = model, profile, options, stop
         self.judge = StripeJudge(model, profile, options, stop, unstriped)
         self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
-        self._work, terms = model_work(model, profile.prices), self._terms
-        self._base = BaseNeed(
-            terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, options.objective == "total"
-        )
+        self._work, self._base = model_work(model, profile.prices), _base_need(self._terms, options)
         self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
         self._barren: list[tuple[Round, int]] = []
         """Rounds that have no selection whose least need is below so many bytes."""
@@ -177,3 +174,7 @@ class StripeSearch:
         """Bytes that nothing in this order and within these limits goes below, be it in stripes or not."""
         widest = self._rounds()[0]
         return aligned(self._candidates_of(widest, self._unstriped.need).smallest(widest.limits))
+
+
+def _base_need(terms: ArenaTerms, options: Options) -> BaseNeed:
+    return BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, options.objective == "total")
