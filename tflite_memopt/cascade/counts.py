@@ -5,7 +5,6 @@ The same as ``lower.py`` writes, for many ways to cut at once and all places whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +15,8 @@ from ..ir.model import Operator, Tensor
 from ..memory.work import copied_work, prices_of
 from .cut_table import CutTable, Flags, Integers
 from .held_rows import HeldRows
-from .live import LiveBytes, StepRows
-from .outer_rows import slice_times
+from .live import LiveBytes
+from .outer_rows import OuterReads
 from .sweep import OperatorRows
 from .twins import ColumnFigures, TwinFigures, Twins
 
@@ -68,6 +67,7 @@ class Counter:
     removed: list[Operator] = field(default_factory=list)
     codes: list[Integers] = field(default_factory=list)
     _said: set[Tensor | None] = field(default_factory=set)
+    _inputs: dict[OuterReads, Counter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         zero = np.zeros(len(self.cuts.ways), np.int64)
@@ -153,14 +153,14 @@ class Counter:
 
     def additions(self, live: LiveBytes) -> Additions:
         """What the region adds that starts at the operator added last."""
-        base = self.slices, len(self.codes), self.work
-        for tensor, readers in live.readers.items():
-            if tensor not in live.made:
-                self._outer(tensor, readers, live.at_end)
-        slices, codes = self.slices, np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
+        slices, work, parts = self.slices, self.work, list(self.codes)
+        for reads in live.outer:
+            added = self._of_input(reads)
+            slices, work = slices + added.slices, work + added.work
+            parts += added.codes
+        codes = np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
         last, prices = live.joined.counts, prices_of(self.removed[0].outputs[0], self.twins.prices)
-        work = self.work + last * prices.call + live.joined.written * prices.joined
-        self.slices, self.codes, self.work = base[0], self.codes[: base[1]], base[2]
+        work = work + last * prices.call + live.joined.written * prices.joined
         joins = self.joins + last
         new = slices + self.pads + self.joins + self.runs + last
         whole = self._whole()
@@ -191,11 +191,19 @@ class Counter:
         read = {op.inputs[1] for op in self.removed if op.name in ("PAD", "PADV2")} | self._said
         return sum(t is not None and all(use.operator in gone for use in t.uses) for t in read)
 
-    def _outer(self, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> None:
+    def _of_input(self, reads: OuterReads) -> Counter:
+        """What the slices of an input add: counted once for all regions with the same reads."""
+        if reads not in self._inputs:
+            self._inputs[reads] = Counter(self.cuts, self.twins)
+            self._inputs[reads]._add_slices(reads)
+        return self._inputs[reads]
+
+    def _add_slices(self, reads: OuterReads) -> None:
         """Slices of an input: one for each reader where they are late, else one for each range of rows."""
-        late = slice_times(self.cuts, tensor, readers, at_end).late[self.cuts.way]
+        tensor, late = reads.tensor, reads.times.late[self.cuts.way]
         keys = []
-        for steps in readers:
+        for each in reads.reads:
+            steps = each.steps
             read = steps.rows.read
             is_cut = steps.rows.has_job & (read.count > 0) & (read.count < tensor.shape[1])
             self._slice(tensor, is_cut & late, read.start, read.count)

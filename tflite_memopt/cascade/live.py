@@ -16,7 +16,7 @@ bytes and no other view contradicts, copies elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -139,6 +139,7 @@ class LiveBytes:
     whole: dict[Tensor, int] = field(default_factory=dict)
     made: dict[Tensor, HeldRows] = field(default_factory=dict)
     _shapes: dict[Tensor, Tensor] = field(default_factory=dict)
+    _outer: dict[Tensor, OuterReads] = field(default_factory=dict)
     _parts: Integers = field(init=False)
     _exit: Tensor = field(init=False)
     _last: OperatorRows = field(init=False)
@@ -233,6 +234,20 @@ class LiveBytes:
             saved = self.twins.sliced(self._exit, is_copy, rows.computed.count, skipped, rows.made.count)
             self.table.save(steps.trim, saved, saved)
 
+    @property
+    def outer(self) -> list[OuterReads]:
+        """The reads of each input of the region that ``peak`` was last asked for."""
+        return [reads for tensor, reads in self._outer.items() if tensor not in self.made]
+
+    def _work_out_outer(self, tensors: Sequence[Tensor], lives_on: Collection[Tensor]) -> list[OuterReads]:
+        """The reads of these inputs; those that have the readers of the region before are known."""
+        at_end = self.at_end
+        for tensor in tensors:
+            readers, known = self.readers[tensor], self._outer.get(tensor)
+            if known is None or not known.are_of(readers, at_end):
+                self._outer[tensor] = OuterReads(self.cuts, tensor, readers, tensor in lives_on, at_end, self.twins)
+        return self.outer
+
     def peak(self, lives_on: Collection[Tensor]) -> tuple[Integers, Integers, Flags]:
         """The largest need of each way when the region starts at the operator added last.
 
@@ -246,13 +261,12 @@ class LiveBytes:
         start = np.full(len(self.cuts.ways), sum(aligned(t.nbytes) for t in {*outer, *self.whole}), np.int64)
         start_bound = start
         saved = self.table.outer_credits()
-        for tensor in outer:
-            reads = OuterReads(self.cuts, tensor, self.readers[tensor], tensor in lives_on, self.at_end)
-            copies, copies_bound = reads.at_start(self.twins)
+        for reads in self._work_out_outer(outer, lives_on):
+            copies, copies_bound = reads.at_start
             start, start_bound = start + copies, start_bound + copies_bound
             exact &= reads.add_to(extra)
             if saved is not None:
-                reads.save_to(saved, self.twins)
+                reads.save_to(saved)
         for tensor, run in self.whole.items():
             if tensor not in lives_on:
                 extra += aligned(tensor.nbytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -60,11 +60,6 @@ class SliceTimes:
     spread: Flags
 
 
-def slice_times(cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], at_end: Integers) -> SliceTimes:
-    """``at_end``: see ``lower.bytes_at_end``, for each way; 0 where copies must not be spread."""
-    return _times_of(cuts, tensor, [_OuterRead(cuts, tensor, steps) for steps in readers], at_end)
-
-
 def _times_of(cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], at_end: Integers) -> SliceTimes:
     late = cuts.sums(np.logical_or.reduce([read.is_late for read in reads])) > 0
     if len(reads) > 1 or not late.any():
@@ -74,32 +69,52 @@ def _times_of(cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], at_en
     return SliceTimes(late & ~spread, spread)
 
 
+_TOP = -(1 << 30)
+"""The first step, counted from the last one, of however many there are."""
+_Added = tuple[int, int, Integers]
+"""(first step, end, bytes): steps are counted from the end of the table, half-open."""
+_Saved = tuple[int, Integers, Integers]
+"""(step, bytes saved exactly, and at most)."""
+
+
 class OuterReads:
     """What a region's operators read of one input. ``readers``: from the last to the first.
 
-    ``lives_on``: whether the input is read after the region. ``at_end``: as for ``slice_times``.
+    ``lives_on``: whether the input is read after the region. ``at_end``: see ``lower.bytes_at_end``, for each way; 0
+    where copies must not be spread. All is the same wherever the region starts, as long as it has these readers.
     """
 
     def __init__(
-        self, cuts: CutTable, tensor: Tensor, readers: Sequence[StepRows], lives_on: bool, at_end: Integers
+        self,
+        cuts: CutTable,
+        tensor: Tensor,
+        readers: Sequence[StepRows],
+        lives_on: bool,
+        at_end: Integers,
+        twins: Twins,
     ) -> None:
-        self._cuts, self._tensor, self._lives_on = cuts, tensor, lives_on
-        self._reads = [_OuterRead(cuts, tensor, steps) for steps in reversed(readers)]
-        self._times = _times_of(cuts, tensor, self._reads, at_end)
-        self._late = self._times.late[cuts.way]
+        self.tensor, self._cuts, self._lives_on, self._at_end, self._twins = tensor, cuts, lives_on, at_end, twins
+        self.reads = [_OuterRead(cuts, tensor, steps) for steps in reversed(readers)]
+        self.times = _times_of(cuts, tensor, self.reads, at_end)
+        self._late = self.times.late[cuts.way]
 
-    def at_start(self, twins: Twins) -> tuple[Integers, Integers]:
+    def are_of(self, readers: Sequence[StepRows], at_end: Integers) -> bool:
+        """Whether they were worked out for these readers of the tensor, all of them, and these bytes at the end."""
+        return len(readers) == len(self.reads) and np.array_equal(at_end, self._at_end)
+
+    @cached_property
+    def at_start(self) -> tuple[Integers, Integers]:
         """(need, bound) of the copies that are made before the stripes, for each way: bytes beside the input."""
-        read, cuts, last = self._reads[0], self._cuts, self._cuts.last
-        if not self._times.spread.any():
+        read, cuts, last, twins = self.reads[0], self._cuts, self._cuts.last, self._twins
+        if not self.times.spread.any():
             return np.zeros(len(cuts.ways), np.int64), np.zeros(len(cuts.ways), np.int64)
-        copies = np.where(self._times.spread, cuts.sums(read.spread_bytes), 0)
+        copies = np.where(self.times.spread, cuts.sums(read.spread_bytes), 0)
         if self._lives_on or not twins.has_reuse:
             return copies, copies
-        rows = np.full_like(read.first, self._tensor.shape[1])
+        rows = np.full_like(read.first, self.tensor.shape[1])
         own = read.steps.rows.read
         # The last of the slices is the last to read the input, which dies there.
-        saved = twins.sliced(self._tensor, read.is_late & cuts.is_last, rows, own.start, own.count)[last]
+        saved = twins.sliced(self.tensor, read.is_late & cuts.is_last, rows, own.start, own.count)[last]
         before = copies - np.where(read.is_late, read.bytes, 0)[last]
         exact = np.where(self._is_cut_up[last], 0, saved)
         return np.maximum(before, copies - exact), np.maximum(before, copies - saved)
@@ -109,26 +124,37 @@ class OuterReads:
 
         An input that lives on is in the table already, but for copies.
         """
-        tensor, late, times = self._tensor, self._late, self._times
-        if late.any():
-            for read in self._reads:
-                copied = np.where(late & read.is_late, read.bytes, 0)
-                _add(extra, read.steps.read[tensor], read.steps.run, copied)
-                _add(extra, read.steps.run, read.steps.run + 1, np.where(read.steps.rows.pads, 0, copied))
-        if times.spread.any():
-            self._add_spread(extra)
-        if self._lives_on:
-            return np.ones(len(self._cuts.ways), np.bool_)
-        early_exact = _add_early(self._cuts, self._reads, ~(times.late | times.spread)[self._cuts.way], extra)
-        late_exact = _add_late(self._cuts, tensor, self._reads, late, extra)
-        ends = read_by_last(self._cuts, self._reads[0])
-        return np.where(times.late, late_exact, np.where(times.spread, ends, early_exact))
+        added, exact = self._added
+        size = len(extra)
+        for first, end, nbytes in added:
+            extra[max(0, size + first) : size + end] += nbytes
+        return exact
 
-    def _add_spread(self, extra: Integers) -> None:
+    @cached_property
+    def _added(self) -> tuple[list[_Added], Flags]:
+        """What is added to a table, and whether that is exact, for each way."""
+        tensor, late, times = self.tensor, self._late, self.times
+        added: list[_Added] = []
+        if late.any():
+            for read in self.reads:
+                copied = np.where(late & read.is_late, read.bytes, 0)
+                added.append((read.steps.read[tensor], read.steps.run, copied))
+                added.append((read.steps.run, read.steps.run + 1, np.where(read.steps.rows.pads, 0, copied)))
+        if times.spread.any():
+            added += self._spread()
+        if self._lives_on:
+            return added, np.ones(len(self._cuts.ways), np.bool_)
+        early, early_exact = self._early()
+        lately, late_exact = _late_slices(self._cuts, tensor, self.reads, late)
+        ends = read_by_last(self._cuts, self.reads[0])
+        exact = np.where(times.late, late_exact, np.where(times.spread, ends, early_exact))
+        return [*added, *early, *lately], exact
+
+    def _spread(self) -> Iterator[_Added]:
         """Slices made before the stripes, some of them copies: what this stripe and later ones read of them."""
-        read, cuts = self._reads[0], self._cuts
+        read, cuts = self.reads[0], self._cuts
         before, after = np.zeros_like(read.bytes), np.zeros_like(read.bytes)
-        for way in np.flatnonzero(self._times.spread):
+        for way in np.flatnonzero(self.times.spread):
             copies, views = 0, 0
             reached = 1 << 60
             for at in range(cuts.last[way], cuts.first[way] - 1, -1):
@@ -140,57 +166,92 @@ class OuterReads:
                     reached = min(reached, read.first[at])
                 before[at] = copies + views
         steps = read.steps
-        _add(extra, -len(extra), steps.run, before)
-        _add(extra, steps.run, steps.run + 1, np.where(steps.rows.pads, after, before))
-        _add(extra, steps.run + 1, 0, after)
+        yield _TOP, steps.run, before
+        yield steps.run, steps.run + 1, np.where(steps.rows.pads, after, before)
+        yield steps.run + 1, 0, after
 
-    def save_to(self, saved_bytes: Credits, twins: Twins) -> None:
+    def save_to(self, saved_bytes: Credits) -> None:
         """Bytes that kernels save where rows of the input die as they are read."""
-        tensor, cuts = self._tensor, self._cuts
-        later = _later(cuts, self._reads)
-        for at, read in enumerate(self._reads):
+        for step, exact, bound in self._saved:
+            saved_bytes.save(step, exact, bound)
+
+    @cached_property
+    def _saved(self) -> list[_Saved]:
+        tensor, cuts = self.tensor, self._cuts
+        found: list[_Saved] = []
+        for at, read in enumerate(self.reads):
             steps = read.steps
-            one, bound = self._dying(at, later)
+            one, bound = self._dying(at)
             pads = steps.rows.pads
             pairs = [(steps.pad, steps.pad_saved, pads)]
             if tensor in steps.saved:
                 pairs.append((steps.run, steps.saved[tensor], ~pads & read.has_job))
             for step, saved, chosen in pairs:
                 exact = np.where(chosen & one, saved, 0)
-                saved_bytes.save(step, exact, np.where(chosen, np.minimum(saved, bound), 0))
+                found.append((step, exact, np.where(chosen, np.minimum(saved, bound), 0)))
         if self._lives_on or not self._late.any():
-            return
-        final = self._reads[-1]
+            return found
+        final = self.reads[-1]
         ends_here = self._late & cuts.is_last & final.is_late
         rows = np.full_like(final.first, tensor.shape[1])
-        saved = twins.sliced(tensor, ends_here, rows, final.steps.rows.read.start, final.steps.rows.read.count)
-        saved_bytes.save(final.steps.read[tensor], np.where(self._is_cut_up, 0, saved), saved)
+        saved = self._twins.sliced(tensor, ends_here, rows, final.steps.rows.read.start, final.steps.rows.read.count)
+        return [*found, (final.steps.read[tensor], np.where(self._is_cut_up, 0, saved), saved)]
+
+    @cached_property
+    def _later(self) -> tuple[Integers, Integers]:
+        return _later(self._cuts, self.reads)
+
+    def _early(self) -> tuple[list[_Added], Flags]:
+        """Views, made before the stripes: what this stripe has not yet read, and all that later ones read.
+
+        Also whether that is exact, for each way.
+        """
+        cuts, reads, later = self._cuts, self.reads, self._later
+        chosen = ~(self.times.late | self.times.spread)[cuts.way]
+        whole = later[1] - later[0]
+        if len(reads) > 1:
+            exact = _has_no_gap(cuts, reads)
+        else:
+            gap = _gap_before(cuts, reads[0])
+            whole = whole - (cuts.sums_after(gap) - cuts.following(gap, 0))
+            resumes = reads[0].has_job & ~cuts.previous(reads[0].has_job, True)
+            exact = cuts.sums(resumes & chosen) == 0
+        added: list[_Added] = [(_TOP, 0, np.where(chosen, whole, 0))]
+        pending, start = list(reads), _TOP
+        more = np.where(chosen, _beyond(pending, *later), 0)
+        while pending:
+            steps = pending.pop(0).steps
+            added.append((start, steps.run, more))
+            rest = np.where(chosen, _beyond(pending, *later), 0)
+            added.append((steps.run, steps.run + 1, np.where(steps.rows.pads, rest, more)))
+            start, more = steps.run + 1, rest
+        return added, exact
 
     @cached_property
     def _view_ends(self) -> ViewEnds:
         """Of all slices of the input that are views, in any stripe."""
-        views = [(each, each.is_cut & ~each.is_late) for each in self._reads]
+        views = [(each, each.is_cut & ~each.is_late) for each in self.reads]
         return ViewEnds(self._cuts.way, [(view, at) for each, view in views for at in (each.first, each.end)])
 
     @property
     def _is_cut_up(self) -> Flags:
         """For each stripe, whether a view of the input starts or ends inside it, in any stripe."""
-        return self._view_ends.are_inside(0, aligned(self._tensor.nbytes))
+        return self._view_ends.are_inside(0, aligned(self.tensor.nbytes))
 
-    def _dying(self, at: int, later: tuple[Integers, Integers]) -> tuple[Flags, Integers]:
+    def _dying(self, at: int) -> tuple[Flags, Integers]:
         """(whether all that a reader takes dies as one range, bytes that die) in each stripe."""
-        read, cuts = self._reads[at], self._cuts
+        read, cuts = self.reads[at], self._cuts
         is_copy = read.is_late
-        stays = is_copy & self._times.spread[cuts.way] & read.is_repeated if self._times.spread.any() else False
+        stays = is_copy & self.times.spread[cuts.way] & read.is_repeated if self.times.spread.any() else False
         if self._lives_on:
             dies = is_copy & np.logical_not(stays)
             return dies, np.where(dies, read.bytes, 0)
-        pending = self._reads[at + 1 :]
-        left = _beyond([read, *pending], *later) - _beyond(pending, *later)
+        pending = self.reads[at + 1 :]
+        left = _beyond([read, *pending], *self._later) - _beyond(pending, *self._later)
         is_split = self._view_ends.are_inside(read.first, read.end)
         early = ~self._late
         # Of slices made late, the last one ends the input; what is left of it then is this slice alone.
-        ends = self._late & cuts.is_last & (at == len(self._reads) - 1)
+        ends = self._late & cuts.is_last & (at == len(self.reads) - 1)
         bound = np.where(is_copy, read.bytes, np.where(early, left, np.where(ends, read.bytes, 0)))
         one = is_copy | ((early | ends) & ~is_split & (left == read.bytes))
         return one & np.logical_not(stays), np.where(stays, 0, bound)
@@ -211,37 +272,6 @@ def _reads_again(cuts: CutTable, read: RowArrays, has_job: Flags) -> Flags:
     same = (read.start[after] == read.start) & (read.end[after] == read.end) & (cuts.way[after] == cuts.way)
     found: Flags = same & has_job & has_job[after] & (after > np.arange(count))
     return found
-
-
-def _add(extra: Integers, first: int, end: int, nbytes: Integers) -> None:
-    size = len(extra)
-    extra[size + first : size + end] += nbytes
-
-
-def _add_early(cuts: CutTable, reads: Sequence[_OuterRead], chosen: Flags, extra: Integers) -> Flags:
-    """Views, made before the stripes: what this stripe has not yet read, and all that later ones read."""
-    later_first, later_end = _later(cuts, reads)
-    later = np.where(chosen, later_end - later_first, 0)
-    _add(extra, -len(extra), 0, later)
-    exact = np.ones(len(cuts.ways), np.bool_)
-    if len(reads) > 1:
-        exact = _has_no_gap(cuts, reads)
-    else:
-        gap = _gap_before(cuts, reads[0])
-        gaps = cuts.sums_after(gap) - cuts.following(gap, 0)
-        _add(extra, -len(extra), 0, np.where(chosen, -gaps, 0))
-        resumes = reads[0].has_job & ~cuts.previous(reads[0].has_job, True)
-        exact = cuts.sums(resumes & chosen) == 0
-    pending = list(reads)
-    start = -len(extra)
-    more = np.where(chosen, _beyond(pending, later_first, later_end), 0)
-    while pending:
-        steps = pending.pop(0).steps
-        _add(extra, start, steps.run, more)
-        rest = np.where(chosen, _beyond(pending, later_first, later_end), 0)
-        _add(extra, steps.run, steps.run + 1, np.where(steps.rows.pads, rest, more))
-        start, more = steps.run + 1, rest
-    return exact
 
 
 def _beyond(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Integers:
@@ -303,14 +333,18 @@ def _union(reads: Sequence[_OuterRead], first: Integers, end: Integers) -> Integ
     return total
 
 
-def _add_late(cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], chosen: Flags, extra: Integers) -> Flags:
-    """Slices made when they are read: the whole input is alive until the last of them."""
+def _late_slices(
+    cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], chosen: Flags
+) -> tuple[list[_Added], Flags]:
+    """Slices made when they are read: the whole input is alive until the last of them.
+
+    Also whether that is exact, for each way.
+    """
     exact = np.ones(len(cuts.ways), np.bool_)
     if not chosen.any():
-        return exact
+        return [], exact
     whole = aligned(tensor.nbytes)
     alive = np.where(chosen, whole, 0)
-    _add(extra, -len(extra), 0, alive)
     final = reads[-1]
     at_last = chosen & cuts.is_last
     exact &= cuts.sums(at_last & ~np.logical_and.reduce([read.has_job for read in reads])) == 0
@@ -319,8 +353,13 @@ def _add_late(cuts: CutTable, tensor: Tensor, reads: Sequence[_OuterRead], chose
     is_view = at_last & final.is_cut & ~final.is_late
     # After the last slice: a view of it alone, or nothing; an input that is read whole lives until it is read.
     left = np.where(is_view, final.bytes, 0)
-    _add(extra, steps.read[tensor] + 1, 0, np.where(final.is_cut, left - gone, 0))
-    _add(extra, steps.run, 0, np.where(final.steps.rows.pads, np.where(final.is_cut, -left, -gone), 0))
+    after_slice = np.where(final.is_cut, left - gone, 0)
+    padded = np.where(final.steps.rows.pads, np.where(final.is_cut, -left, -gone), 0)
     unpadded = np.where(final.steps.rows.pads, 0, np.where(final.is_cut, -left, -gone))
-    _add(extra, steps.run + 1, 0, unpadded)
-    return exact
+    added = [
+        (_TOP, 0, alive),
+        (steps.read[tensor] + 1, 0, after_slice),
+        (steps.run, 0, padded),
+        (steps.run + 1, 0, unpadded),
+    ]
+    return added, exact
