@@ -75,7 +75,11 @@ def _is_given(process: Connection, waiting: Iterator[int]) -> bool:
 
 @contextmanager
 def _processes(function: Callable[[Item], Found], items: Sequence[Item], count: int) -> Iterator[list[Connection]]:
-    """What to talk to them by; all are gone at the end, whatever happens."""
+    """What to talk to them by; all are killed at the end, whatever happens.
+
+    Nobody waits until the system has cleared their memory away: it does so beside what comes next, and multiprocessing
+    takes note of it at the next start, or when this process ends.
+    """
     context = multiprocessing.get_context("fork")
     started: list[ForkProcess] = []
     ends: list[Connection] = []
@@ -94,9 +98,6 @@ def _processes(function: Callable[[Item], Found], items: Sequence[Item], count: 
     finally:
         for process in started:
             process.kill()
-        for process in started:
-            process.join()
-            process.close()
         for end in ends:
             end.close()
 
