@@ -22,9 +22,15 @@ ADAPTERS: dict[str, Adapter] = {
 }
 
 
+_GIVES_WAY = 10
+"""What is added to the niceness: the search beside it comes first, and what it leaves of the cores is taken."""
+
+
 def main(runtime: str, memory_bytes: int, parent: int) -> None:
     """Run one job after the other; a failure is that job's result."""
     apply_in_process(memory_bytes, parent)
+    if sys.platform != "win32":
+        os.nice(_GIVES_WAY)
     answers = _own_standard_output()
     while answer_next(ADAPTERS[runtime], sys.stdin.buffer, answers):
         pass
