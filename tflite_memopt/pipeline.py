@@ -18,7 +18,6 @@ from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .graph.rare_collections import rare_collections
 from .io.files import load
-from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.model import Model
@@ -184,8 +183,7 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):
-        before = read_model(run.data) if run.looked_at is None else run.looked_at.model
-        gone = attach_plan(shaped.model, profile, placement, before)
+        gone = attach_plan(shaped.model, profile, placement, run.original())
         run.notes[:] = [f"metadata '{name}' left out: it names operators by their old positions" for name in gone]
         written = write_model(shaped.model)
 

@@ -21,7 +21,7 @@ from .ir.model import Model
 from .kernels.profile import KernelProfile
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
 from .memory.cost import Cost, cost_in
-from .memory.every_library import placement_for_every_library
+from .memory.every_library import arranged_for_every_library
 from .memory.libraries import LibraryNeed, miscomputed
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
@@ -63,6 +63,10 @@ class Setting:
     loops: KnownLoops
     running: Interpreters | None = None
     """The interpreters of the look at the original, where it went on beside the search."""
+
+    def original(self) -> Model:
+        """The model as it came, which nobody changes."""
+        return read_model(self.data) if self.looked_at is None else self.looked_at.model
 
 
 @dataclass(frozen=True)
@@ -186,22 +190,19 @@ def shape(run: Setting, striped: StripedModel, before: Mapping[str, LibraryNeed]
         arrangement, options = interruption.during(
             "ordering and planning", options, lambda each: known or arrange(model, profile, each)
         )
-        placement = (
-            arrangement.placement
-            if before is None
-            else placement_for_every_library(model, arrangement, before, profile, options)
+        fitting = (
+            arrangement if before is None else arranged_for_every_library(model, arrangement, before, profile, options)
         )
-        if placement is not None:
-            arrangement = replace(arrangement, placement=placement)
+        arrangement = arrangement if fitting is None else fitting
         others = arena_by_kernels(model, options) if options.all_kernels else {}
         arenas = others | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
         check_loops(model, arrangement.placement)
     # What TFLM does not load as it came has no need that the result could exceed.
-    is_no_worse = placement is not None or any(use.rule == LEGAL_CONCATENATION.name for use in tiles.rewritten.uses)
+    is_no_worse = fitting is not None or any(use.rule == LEGAL_CONCATENATION.name for use in tiles.rewritten.uses)
     # A rewrite must not lead to an operator that a kernel library computes wrongly.
-    is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(read_model(run.data), profile))
+    is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(run.original(), profile))
     return Shaped(model, unplanned, tiles.rewritten, tiles.cascaded, arrangement, arenas, is_no_worse)
 
 

@@ -20,6 +20,7 @@ from ..schedule.problem import Schedule, ScheduleProblem
 from .figures import MemoryUse, ReuseInForce
 from .in_force import head_in_force, offsets_to_write
 from .layout import MemoryLayout, memory_layout
+from .libraries import LibraryNeed
 from .pins import check_pins
 from .schedule_problem import schedule_problem
 from .together import solve_together
@@ -51,12 +52,14 @@ class ModelPlacement:
 class Arrangement:
     """The order that was found, with the problem that it solves, and the placement that was chosen.
 
-    The order of ``placement`` is that of ``schedule`` or the model's own.
+    The order of ``placement`` is that of ``schedule`` or the model's own. ``needs``: what each library needs with it,
+    by profile name, where that is known.
     """
 
     problem: ScheduleProblem
     schedule: Schedule
     placement: ModelPlacement
+    needs: Mapping[str, LibraryNeed] | None = None
 
 
 def arrange(model: Model, profile: KernelProfile, options: Options, work: float = 1.0) -> Arrangement:

@@ -1,4 +1,4 @@
-"""A placement that makes no arena larger than it was, whichever of the profile's libraries the firmware links."""
+"""An arrangement that makes no arena larger than it was, whichever of the profile's libraries the firmware links."""
 
 from __future__ import annotations
 
@@ -19,32 +19,39 @@ from .together import solve_together
 from .usage import memory_use
 
 
-def placement_for_every_library(
+def arranged_for_every_library(
     model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
-) -> ModelPlacement | None:
-    """The placement that was found, or the smallest head of others, under which no library needs more than ``before``.
+) -> Arrangement | None:
+    """What was found, or the placement with the smallest head, under which no library needs more than ``before``.
+
+    Its ``needs`` are known.
 
     The others: a plan whose tensors lie low while a library needs much scratch, plans that leave holes for it, and no
     plan at all. None where each makes some library worse. Pins must be kept, so that with pins there are no others.
     """
-    if _is_no_worse(model, found.placement, before, profile, options):
-        return found.placement
+    if found.needs is None:
+        found = _placed(model, found, found.placement, profile)
+    if _is_no_worse(found, before, options):
+        return found
     if options.pins:
         return None
-    low = _low_under_scratch(model, found.placement, before, profile, options)
-    if _is_no_worse(model, low, before, profile, options):
+    low = _placed(model, found, _low_under_scratch(model, found.placement, before, profile, options), profile)
+    if _is_no_worse(low, before, options):
         return low
-    fitting = [
-        each for each in _others(model, found, profile, options) if _is_no_worse(model, each, before, profile, options)
-    ]
-    return min(fitting, key=lambda each: each.memory.arena_bytes, default=None)
+    others = (_placed(model, found, each, profile) for each in _others(model, found, profile, options))
+    fitting = (each for each in others if _is_no_worse(each, before, options))
+    return min(fitting, key=lambda each: each.placement.memory.arena_bytes, default=None)
 
 
-def _is_no_worse(
-    model: Model, placement: ModelPlacement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
-) -> bool:
-    after = needs_by_library(model, placement.offsets, profile, placement.order)
-    return not any(worse_under(before, after, options.objective))
+def _placed(model: Model, found: Arrangement, placement: ModelPlacement, profile: KernelProfile) -> Arrangement:
+    """The arrangement with this placement, and what each library needs then."""
+    needs = needs_by_library(model, placement.offsets, profile, placement.order)
+    return replace(found, placement=placement, needs=needs)
+
+
+def _is_no_worse(found: Arrangement, before: Mapping[str, LibraryNeed], options: Options) -> bool:
+    assert found.needs is not None
+    return not any(worse_under(before, found.needs, options.objective))
 
 
 def _low_under_scratch(

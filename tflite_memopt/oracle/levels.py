@@ -18,7 +18,7 @@ from ..kernels.profile import KernelProfile
 from ..kernels.targets import DEFAULT_KERNELS
 from ..memory.arrange import arrange
 from ..memory.cost import estimate_of
-from ..memory.every_library import placement_for_every_library
+from ..memory.every_library import arranged_for_every_library
 from ..memory.figures import MemoryUse
 from ..memory.layout import memory_layout
 from ..memory.libraries import LibraryNeed, needs_by_library
@@ -191,7 +191,7 @@ def _attempt(
     """None where some library would need more, and there is something left to leave out."""
     striped = cascade(model, profile, options, lambda _: None).model
     arrangement = arrange(striped, profile, options)
-    placement = placement_for_every_library(striped, arrangement, before, profile, options)
-    if placement is not None:
-        return placement.memory
+    found = arranged_for_every_library(striped, arrangement, before, profile, options)
+    if found is not None:
+        return found.placement.memory
     return None if options.cascade else arrangement.placement.memory

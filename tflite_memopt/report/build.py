@@ -79,6 +79,8 @@ def build_report(
     after = replace(placement.memory, tflm=proof.tflm_after)
     fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
     any_order = _bound_of_any_order(arrangement)
+    needs = arrangement.needs
+    needs = needs_by_library(model, placement.offsets, profile) if needs is None else dict(needs)
     bounds = bounds_of(model, placement.layout, any_order)
     report = Report(
         version=__version__,
@@ -100,7 +102,7 @@ def build_report(
         sharing=reuse_in_force(placement),
         operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
         arena_by_kernels=dict(outcome.arenas),
-        libraries={"before": original.libraries, "after": needs_by_library(model, placement.offsets, profile)},
+        libraries={"before": original.libraries, "after": needs},
         equivalence=proof.verdicts,
         basis=proof.basis,
         runner=proof.runner,

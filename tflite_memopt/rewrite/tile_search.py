@@ -15,7 +15,7 @@ from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import Arrangement, arrange, arrange_all
 from ..memory.cost import Cost, cost_in, estimate_of
-from ..memory.every_library import placement_for_every_library
+from ..memory.every_library import arranged_for_every_library
 from ..memory.libraries import LibraryNeed
 from ..memory.work import model_work
 from ..options import Options
@@ -131,9 +131,14 @@ class TileSearch:
 
     def _better(self, best: _Striped, found: Kept | None) -> _Striped:
         """With what rules have made of the model in stripes, where that makes no library need more."""
-        if found is None or not self._fits_every_library(found[0], found[2]):
+        if found is None:
             return best
         model, use, arrangement = found
+        fitting = self._fitting(model, arrangement)
+        if fitting is None:
+            return best
+        if fitting.placement is arrangement.placement:
+            arrangement = fitting  # with what each library needs, which is asked for again
         cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
         return self._striped(best.rewritten, cascaded, arrangement)
 
@@ -174,11 +179,11 @@ class TileSearch:
 
     def _may_fit_every_library(self, found: _Striped) -> bool:
         """As it is, or with what the rules for a model in stripes save: they are applied in the end."""
-        is_fitting = self._fits_every_library(found.cascaded.model, found.arrangement)
-        return is_fitting or self._with_fewer_operators(found, None) is not found
+        fitting = self._fitting(found.cascaded.model, found.arrangement)
+        return fitting is not None or self._with_fewer_operators(found, None) is not found
 
-    def _fits_every_library(self, model: Model, found: Arrangement) -> bool:
-        """Whether there is a place for all tensors that makes no library need more than ``before``."""
+    def _fitting(self, model: Model, found: Arrangement) -> Arrangement | None:
+        """A place for all tensors that makes no library need more than ``before``, if there is one."""
         if self.before is None:
-            return True
-        return placement_for_every_library(model, found, self.before, self.profile, self.options) is not None
+            return found
+        return arranged_for_every_library(model, found, self.before, self.profile, self.options)
