@@ -51,12 +51,13 @@ class Driver:
 
     def apply_below(self, rules: Sequence[AnyRule], graph: Graph, operator: Operator) -> None:
         """Apply the rules to the readers of an operator, then to the readers of each new operator, and so on."""
-        waiting = [operator]
+        waiting, known = [operator], set(graph.operators)
         while waiting:
             for reader in _readers(waiting.pop()):
-                known = set(graph.operators)
                 if self.apply_at(rules, graph, reader):
-                    waiting += [each for each in graph.operators if each not in known]
+                    new = [each for each in graph.operators if each not in known]
+                    waiting += new
+                    known.update(new)
 
     def apply_at(self, rules: Sequence[AnyRule], graph: Graph, anchor: Operator) -> bool:
         """Apply the first rule that accepts a match at ``anchor``. False when none does."""

@@ -17,7 +17,7 @@ saves is then not measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..graph.clock import deadline_in
 from ..graph.interrupted_search import InterruptedSearch
@@ -205,14 +205,13 @@ class _SiteSearch:
         ways: list[Sites] = []
         refused: dict[tuple[str, str], Refusal] = {}
         for tiles in self._start_from.tiles:
-            exact, wide = (
-                self._start_from.taken_apart(Site(position, is_exact, tiles) for position in self._names)[1]
-                for is_exact in (True, False)
-            )
+            wide = self._start_from.taken_apart(Site(position, False, tiles) for position in self._names)[1]
             refused |= {key: each for driver in wide.values() for key, each in driver.refused.items()}
-            found = [frozenset(site for site, driver in way.items() if _is_use(site, driver)) for way in (exact, wide)]
-            is_one_way = all(each.exactness == "exact" for driver in wide.values() for each in driver.applied)
-            ways += found[:1] if is_one_way else found
+            if is_one_way(wide):
+                ways.append(frozenset(replace(site, is_exact=True) for site in _uses(wide)))
+                continue
+            exact = self._start_from.taken_apart(Site(position, True, tiles) for position in self._names)[1]
+            ways += [_uses(exact), _uses(wide)]
         return tuple(ways), refused.values()
 
     def _cost(self, sites: Sites) -> Cost:
@@ -296,9 +295,14 @@ class _SiteSearch:
         return Refusal("search", self._names[position], reason if is_complete else f"as far as was tried, {reason}")
 
 
-def _is_use(site: Site, driver: Driver) -> bool:
-    """Whether some rule takes the concatenation apart: tiles that are joined at once are of no use."""
-    return len(driver.applied) > (site.tiles > 0)
+def is_one_way(by_site: Mapping[Site, Driver]) -> bool:
+    """Whether all rules that were applied are exact, so that the exact ones alone would do the same."""
+    return all(each.exactness == "exact" for driver in by_site.values() for each in driver.applied)
+
+
+def _uses(by_site: Mapping[Site, Driver]) -> Sites:
+    """The sites where some rule takes the concatenation apart: tiles that are joined at once are of no use."""
+    return frozenset(site for site, driver in by_site.items() if len(driver.applied) > (site.tiles > 0))
 
 
 def _windows(candidates: Sequence[Site]) -> Iterator[Sequence[Site]]:

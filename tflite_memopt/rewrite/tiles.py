@@ -27,7 +27,7 @@ from ..options import Options
 from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
 from .fan_out import fan_out
-from .search import Site, SiteLimit, Start, TakenApart, search_tiles
+from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search_tiles
 from .stage import allowed, pinned
 from .table import SPLITS
 
@@ -118,9 +118,13 @@ def _is_whole_fan_out(operator: Operator) -> bool:
 
 def _gone(start: Start, position: int) -> set[str]:
     """The names of computed tensors that are no more when an operator's channels are in tiles, as far as rules go."""
-    ways = (start.taken_apart((Site(position, is_exact, start.tiles[0]),)) for is_exact in (True, False))
     before = _computed(start.model)
-    return set().union(*(before - _computed(made) for made, _ in ways))
+    made, by_site = start.taken_apart((Site(position, False, start.tiles[0]),))
+    gone = before - _computed(made)
+    if is_one_way(by_site):
+        return gone
+    made, _ = start.taken_apart((Site(position, True, start.tiles[0]),))
+    return gone | (before - _computed(made))
 
 
 def _computed(model: Model) -> set[str]:
