@@ -18,15 +18,22 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Counted:
-    """Of a model of a region alone: a lower bound on its head, tail and temporaries, in bytes; and what it runs."""
+class Totals:
+    """Of a model of a region alone: its tail and temporaries in bytes, and what it runs."""
 
-    bound: int
     tail: int
     temporaries: int
     macs: int
     operators: int
     work: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Of a region as a loop, alone: a lower bound on its head in bytes, and its totals."""
+
+    bound: int
+    totals: Totals
 
 
 @dataclass

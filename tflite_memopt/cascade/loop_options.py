@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ..analysis.loops import Loop, loops_of
 from ..analysis.macs import operator_macs
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -13,7 +14,7 @@ from ..memory.work import model_work
 from ..plan.bounds import max_breadth
 from .arena_terms import arena_terms
 from .excerpt import excerpt
-from .known_loops import Counted, Key, KnownLoops, RegionKeys
+from .known_loops import Counted, Key, KnownLoops, RegionKeys, Totals
 from .loop.least import least_head, loop_macs
 from .loop.lower import lower_loop, turns_of
 from .may_share import MayShare
@@ -39,7 +40,7 @@ class LoopOptions:
         self.looked_at = 0
         self._shares = MayShare(profile)
         self._regions: dict[tuple[int, int], Region | str] = {}
-        self._whole: dict[tuple[int, int], Counted] = {}
+        self._whole: dict[tuple[int, int], Totals] = {}
 
     def of_interval(
         self, first: int, end: int, mode: LoopMode, across: int, whole: int
@@ -65,12 +66,17 @@ class LoopOptions:
             after = self._looped(first, end, rows, mode, key)
             if after.bound + across >= whole:
                 break
-            counted = self._whole.get((first, end)) or self._counted(excerpt(self._model, first, end))
-            self._whole[first, end] = counted
-            if after.work - counted.work > self._limits.work:
+            standing = self._as_it_stands(first, end)
+            if after.totals.work - standing.work > self._limits.work:
                 continue
             found += 1
-            yield _region(first, end, rows, height, mode), _option(first, end, across, counted, after)
+            yield _region(first, end, rows, height, mode), _option(first, end, across, standing, after)
+
+    def _as_it_stands(self, first: int, end: int) -> Totals:
+        if (first, end) not in self._whole:
+            part = excerpt(self._model, first, end)
+            self._whole[first, end] = self._totals(part, loops_of(part))
+        return self._whole[first, end]
 
     def _looped(self, first: int, end: int, rows: int, mode: LoopMode, key: Key) -> Counted:
         """What the region with this key needs as a loop."""
@@ -92,11 +98,13 @@ class LoopOptions:
     def _counted(self, part: Model) -> Counted:
         layout = memory_layout(part, self._profile)
         bound = max_breadth(join(layout.problem, layout.groups).problem)
-        loops = layout.loops.loops
+        return Counted(bound, self._totals(part, layout.loops.loops))
+
+    def _totals(self, part: Model, loops: Sequence[Loop]) -> Totals:
         terms = arena_terms(part, self._profile, loops)
         temporaries = terms.temporaries_with(0, 0, 0)
         work = model_work(part, self._profile.prices, loops)
-        return Counted(bound, terms.structures + terms.buffers, temporaries, terms.macs, terms.operators, work)
+        return Totals(terms.structures + terms.buffers, temporaries, terms.macs, terms.operators, work)
 
 
 def _least(region: Region) -> int:
@@ -109,11 +117,12 @@ def _region(first: int, end: int, rows: int, height: int, mode: LoopMode) -> Str
     return StripedRegion(first, end, (*ends, height), *mode)
 
 
-def _option(first: int, end: int, across: int, before: Counted, after: Counted) -> Option:
+def _option(first: int, end: int, across: int, before: Totals, counted: Counted) -> Option:
+    after = counted.totals
     return Option(
         first,
         end,
-        after.bound + across,
+        counted.bound + across,
         after.tail - before.tail,
         after.temporaries - before.temporaries,
         after.macs - before.macs,
