@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -174,6 +174,36 @@ def test_most_ways_to_cut_are_predicted() -> None:
         assert [first for first, _, _ in found] == [4, 3, 2, 1, 0]
         exact = [flag for _, forecast, _ in found for flag in forecast.exact.tolist()]
         assert exact.count(True) >= 0.95 * len(exact)
+
+
+def figures(model: Model, cuts: CutTable, mode: Mode, twins: Twins, start: int | None) -> dict[int, list[object]]:
+    """What is said of each region that ends with the last step, or of the one that starts with ``start``."""
+    operators, found = model.main.operators, {}
+    ways = [row_by_row(operator) for operator in operators]
+    first = start_of_region(model.main, len(operators) - 1, ways, 40)
+    chosen = [way for way in ways[first:] if isinstance(way, RowByRow)]
+    returned = model.main.outputs
+    wanted: Callable[[int], bool] = (lambda _: True) if start is None else (lambda place: first + place == start)
+    for each in forecasts(operators[first:], chosen, cuts, mode, twins, returned, starts_at=wanted):
+        arrays = each.peak, each.bound, each.exact, each.macs, *vars(each.additions()).values()
+        found[first + each.first] = [array.tolist() for array in arrays]
+    return found
+
+
+@pytest.mark.parametrize("kernels", ["portable", "reference"])
+@pytest.mark.parametrize("mode", MODES)
+def test_of_each_start_a_sweep_says_what_one_for_that_start_alone_says(mode: Mode, kernels: str) -> None:
+    """What is read of an input is known from the start before, but for where an operator more reads it."""
+    b = ModelBuilder()
+    x = b.conv(b.input("x", (1, 24, 20, 3)), 8, kernel=3, seed=1)
+    y = b.conv(b.depthwise(x, kernel=3, seed=2), 8, seed=3)
+    z = b.conv(b.add(y, x), 8, kernel=3, seed=4)
+    model = b.finish(b.add(b.concat([z, x]), b.concat([b.conv(x, 8, seed=5), y])))
+    twins = Twins(profile_named(kernels))
+    every = figures(model, cuts_of(24, [5, 7]), mode, twins, None)
+    assert len(every) == len(model.main.operators)
+    for start, expected in every.items():
+        assert figures(model, cuts_of(24, [5, 7]), mode, twins, start) == {start: expected}
 
 
 def aim(below: int = 1 << 40) -> Aim:

@@ -63,6 +63,14 @@ def test_memory_is_limited() -> None:
         assert run.error
 
 
+def test_interpreters_give_way_to_the_search() -> None:
+    model = mobile_chain()
+    with closing(Interpreter("tflm")) as interpreter:
+        assert interpreter.run(RunJob(write_model(model), seeded_inputs(model, 1, 0), ARENA)).ran
+        niceness = os.getpriority(os.PRIO_PROCESS, interpreter._process.pid)
+    assert niceness > os.getpriority(os.PRIO_PROCESS, 0) or niceness == 19
+
+
 def test_any_thread_ends_a_run() -> None:
     model = mobile_chain(96)
     job = RunJob(write_model(model), seeded_inputs(model, 1, 0) * 1000, 0)
