@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from ..io.offline_plan import tensors_in_file_order
 from ..ir.constants import values
 from ..ir.control_flow import called_subgraphs
@@ -15,6 +18,9 @@ from .inputs import Sample
 from .runner import run_models
 from .tolerance import EXACT, Array, Tolerance, arrays_agree, max_abs_diff
 from .trace import Trace, trace_of
+
+_CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
+"""Operators that cut values off at a limit, and so leave less of a channel's magnitude than its sums have had."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,11 @@ def first_inner_difference(
 ) -> InnerDifference | None:
     """The first linked tensor of ``model``, the optimised one, that differs from its range of the original.
 
-    Tensors that a run has no value of are passed over; a constant in place of what was computed is looked at.
+    Tensors that a run has no value of are passed over; a constant in place of what was computed is looked at. A clamp
+    takes no values further apart: what it gives may be off as far as what it was given, of which that has been seen.
     """
-    order, tensors = _order_of_execution(model), tensors_in_file_order(model)
+    order, tensors, clamped = _order_of_execution(model), tensors_in_file_order(model), _clamped(model)
+    limits: dict[int, npt.NDArray[np.float64]] = {}
     for link in sorted(links, key=lambda each: order.get(each.after, (0, 0))):
         wanted, got = before.tensors.get(link.before), after.tensors.get(link.after)
         if wanted is None:
@@ -83,6 +91,10 @@ def first_inner_difference(
             got = [constant] * len(wanted)
         ranges = [link.range_of(whole, piece) for whole, piece in zip(wanted, got, strict=False)]
         limit = tolerance.limit([a for a in ranges if a is not None])
+        given = limits.get(clamped.get(link.after, -1))
+        if given is not None and given.shape == limit.shape:
+            limit = np.maximum(limit, given)
+        limits[link.after] = limit
         for sample, (a, piece) in enumerate(zip(ranges, got, strict=False)):
             if a is None or not arrays_agree(a, piece, tolerance, limit):
                 distance = float("inf") if a is None else max_abs_diff(a, piece)
@@ -112,6 +124,13 @@ def compare_models(
     reason = None if found is None else f"outputs differ by up to {found.max_abs_diff:g}"
     distances = [max_abs_diff(a, b) for at, each in before.items() for a, b in zip(each, after[at], strict=True)]
     return PairVerdict(found is None, max(distances, default=0.0), reason, found)
+
+
+def _clamped(model: Model) -> dict[int, int]:
+    """The positions of what clamps give, and of what they are given, among the tensors of all subgraphs."""
+    place = {id(tensor): at for at, tensor in enumerate(tensors_in_file_order(model))}
+    clamps = (operator for graph in model.graphs for operator in graph.operators if operator.name in _CLAMPS)
+    return {place[id(each.outputs[0])]: place[id(each.inputs[0])] for each in clamps}
 
 
 def _order_of_execution(model: Model) -> dict[int, tuple[int, int]]:
