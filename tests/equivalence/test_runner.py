@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -190,6 +191,28 @@ def test_messages_keep_shapes_and_types() -> None:
             assert (message.arrays[name].dtype, message.arrays[name].shape) == (array.dtype, array.shape)
             assert np.array_equal(message.arrays[name], array)
         assert wire.receive(stream) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere copies of a process have all of it")
+@pytest.mark.parametrize("is_private", [True, False])
+def test_copies_of_the_process_do_without_large_answers(is_private: bool) -> None:
+    stream = io.BytesIO()
+    wire.send(stream, {}, {"large": np.arange(1 << 17, dtype=np.uint8), "small": np.arange(4, dtype=np.uint8)})
+    stream.seek(0)
+    found = wire.receive(stream, is_private)
+    assert found is not None
+    assert found.arrays["large"].tolist() == list(range(256)) * 512
+    assert _ends_well_in_a_copy(found.arrays["small"])
+    assert _ends_well_in_a_copy(found.arrays["large"]) != is_private
+
+
+def _ends_well_in_a_copy(array: Array) -> bool:
+    """Whether a copy of this process can read the array."""
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+        os._exit(int(array.sum()) < 0)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def test_a_message_cut_short_is_none() -> None:

@@ -131,7 +131,7 @@ class Interpreter:
             wire.send(self._process.stdin, head, arrays)
         except OSError:
             return None
-        return wire.receive(self._process.stdout)
+        return wire.receive(self._process.stdout, is_private=True)  # the search beside it copies this process
 
     @contextlib.contextmanager
     def _watch(self) -> Iterator[threading.Event]:
