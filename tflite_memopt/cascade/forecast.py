@@ -55,14 +55,14 @@ def forecasts(
     ``starts_at``: whether a region that starts with such an operator is wanted.
     """
     joined = join_needs(cuts, row_bytes(operators[-1].outputs[0]))
-    sweep, live, counter = Sweep(cuts, *mode), LiveBytes(cuts, joined, twins), Counter(cuts, twins)
+    sweep, live, counter = Sweep(cuts, *mode), LiveBytes(cuts, joined, twins, lives_on), Counter(cuts, twins)
     for first in range(len(operators) - 1, -1, -1):
         rows = sweep.add(operators[first], ways[first])
         figures = twins.columns(rows)
         counter.add(rows, live.add(rows, figures), figures)
         if not live.is_whole or not starts_at(first):
             continue
-        peak, bound, exact = live.peak(lives_on)
+        peak, bound, exact = live.peak()
         found = Forecast(first, peak, bound, exact & sweep.possible, counter.macs, partial(counter.additions, live))
         yield found
         if not goes_on(found):

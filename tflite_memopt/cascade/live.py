@@ -127,12 +127,14 @@ def _may_be_view(rows: OperatorRows) -> bool:
 class LiveBytes:
     """Adds operators upwards from the exit; ``peak`` may be asked for after each.
 
-    ``regular[w]``: whether the table is exact for way w. ``_shapes``: tensors, and in which other shape they are held.
+    ``lives_on``: tensors that are read after the region. ``regular[w]``: whether the table is exact for way w.
+    ``_shapes``: tensors, and in which other shape they are held.
     """
 
     cuts: CutTable
     joined: JoinNeeds
     twins: Twins
+    lives_on: Collection[Tensor]
     regular: Flags = field(init=False)
     table: StepTable = field(init=False)
     readers: dict[Tensor, list[StepRows]] = field(default_factory=dict)
@@ -239,21 +241,22 @@ class LiveBytes:
         """The reads of each input of the region that ``peak`` was last asked for."""
         return [reads for tensor, reads in self._outer.items() if tensor not in self.made]
 
-    def _work_out_outer(self, tensors: Sequence[Tensor], lives_on: Collection[Tensor]) -> list[OuterReads]:
+    def _read(self, inputs: Sequence[Tensor]) -> list[OuterReads]:
         """The reads of these inputs; those that have the readers of the region before are known."""
         at_end = self.at_end
-        for tensor in tensors:
+        for tensor in inputs:
             readers, known = self.readers[tensor], self._outer.get(tensor)
             if known is None or not known.are_of(readers, at_end):
-                self._outer[tensor] = OuterReads(self.cuts, tensor, readers, tensor in lives_on, at_end, self.twins)
+                lives_on = tensor in self.lives_on
+                self._outer[tensor] = OuterReads(self.cuts, tensor, readers, lives_on, at_end, self.twins)
         return self.outer
 
-    def peak(self, lives_on: Collection[Tensor]) -> tuple[Integers, Integers, Flags]:
+    def peak(self) -> tuple[Integers, Integers, Flags]:
         """The largest need of each way when the region starts at the operator added last.
 
-        Also a bound on what any plan needs for this order, and whether the need is exact. ``lives_on``: inputs that are
-        read after the region.
+        Also a bound on what any plan needs for this order, and whether the need is exact.
         """
+        lives_on = self.lives_on
         outer = [tensor for tensor in self.readers if tensor not in self.made]
         staying = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole} if tensor in lives_on)
         extra: Integers = np.full((self.table.used, len(self.cuts.end)), staying, np.int64)
@@ -261,7 +264,7 @@ class LiveBytes:
         start = np.full(len(self.cuts.ways), sum(aligned(t.nbytes) for t in {*outer, *self.whole}), np.int64)
         start_bound = start
         saved = self.table.outer_credits()
-        for reads in self._work_out_outer(outer, lives_on):
+        for reads in self._read(outer):
             copies, copies_bound = reads.at_start
             start, start_bound = start + copies, start_bound + copies_bound
             exact &= reads.add_to(extra)

@@ -22,12 +22,11 @@ from .usage import memory_use
 def arranged_for_every_library(
     model: Model, found: Arrangement, before: Mapping[str, LibraryNeed], profile: KernelProfile, options: Options
 ) -> Arrangement | None:
-    """What was found, or the placement with the smallest head, under which no library needs more than ``before``.
+    """What was found, or it with another placement, under which no library needs more than ``before``.
 
-    Its ``needs`` are known.
-
-    The others: a plan whose tensors lie low while a library needs much scratch, plans that leave holes for it, and no
-    plan at all. None where each makes some library worse. Pins must be kept, so that with pins there are no others.
+    The ``needs`` of the answer are known. Other placements: a plan whose tensors lie low while a library needs much
+    scratch, plans that leave holes for it, and no plan at all; of the last two kinds the one with the smallest head.
+    None where each makes some library worse. Pins must be kept, so that with pins there are no others.
     """
     if found.needs is None:
         found = _placed(model, found, found.placement, profile)
