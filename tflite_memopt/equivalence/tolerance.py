@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 _LEAST_RANK_WITH_CHANNELS = 3
+_NUMBERS = "biuf"
+"""Kinds of types, of which each value is one word."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,17 @@ ANY = Tolerance(absolute=math.inf, lsb=math.inf)
 
 def largest_magnitudes(samples: Sequence[Array]) -> npt.NDArray[np.float64]:
     """The largest finite magnitude of each channel over all samples, or of everything where there are no channels."""
-    arrays = [np.abs(np.where(np.isfinite(each), each, 0)).astype(np.float64) for each in samples]
-    axes = tuple(range(arrays[0].ndim - 1)) if arrays[0].ndim >= _LEAST_RANK_WITH_CHANNELS else None
-    return np.asarray(np.max([each.max(axis=axes, initial=0.0) for each in arrays], axis=0))
+    axes = tuple(range(samples[0].ndim - 1)) if samples[0].ndim >= _LEAST_RANK_WITH_CHANNELS else None
+    largest = [np.abs(_finite(each)).max(axis=axes, initial=0).astype(np.float64) for each in samples]
+    return np.asarray(np.max(largest, axis=0))
+
+
+def _finite(array: Array) -> Array:
+    """The array with 0 for what is not finite, in a type that holds the magnitude of each value."""
+    if array.dtype.kind not in "fc":
+        return array.astype(np.float64)
+    is_finite = np.isfinite(array)
+    return array if is_finite.all() else np.where(is_finite, array, 0)
 
 
 def arrays_agree(
@@ -67,12 +77,20 @@ def arrays_agree(
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.tobytes() == b.tobytes():
+    if _have_same_bits(a, b):
         return True
     if tolerance == EXACT:
         return False
     gaps = abs_diff(a, b)
     return bool(np.all(np.isfinite(gaps) & (gaps <= (tolerance.limit([a]) if limit is None else limit))))
+
+
+def _have_same_bits(a: Array, b: Array) -> bool:
+    """Of two arrays of one shape and type."""
+    if a.dtype.kind in _NUMBERS and a.dtype.itemsize in (1, 2, 4, 8):
+        bits = f"u{a.dtype.itemsize}"
+        return bool(np.array_equal(a.view(bits), b.view(bits)))
+    return a.tobytes() == b.tobytes()
 
 
 def max_abs_diff(a: Array, b: Array) -> float:
@@ -85,8 +103,10 @@ def max_abs_diff(a: Array, b: Array) -> float:
 def abs_diff(a: Array, b: Array) -> npt.NDArray[np.float64]:
     """|a - b| of two arrays of one shape, element by element; infinite where only one is a number."""
     wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
-    with np.errstate(invalid="ignore"):  # infinity minus infinity, which the next line settles
-        gap = np.abs(a.astype(wide) - b.astype(wide))
+    with np.errstate(invalid="ignore"):  # infinity minus infinity, which the lines below settle
+        gap: npt.NDArray[np.float64] = np.abs(np.subtract(a, b, dtype=wide))
+    if np.isfinite(gap).all():
+        return gap
     gap = np.where(a == b, 0.0, gap)
     gap = np.where((a != a) & (b != b), 0.0, gap)
     return np.nan_to_num(gap, nan=np.inf, posinf=np.inf)

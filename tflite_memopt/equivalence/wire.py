@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 _LENGTH = struct.Struct("<Q")
-_LARGE = 1 << 16
+_LARGE = 1 << 14
 """Bytes of an array from which on copies of the process may do without it."""
 
 
@@ -68,7 +68,7 @@ def _private(size: int) -> Array:
     if sys.platform != "linux":
         return np.empty(size, np.uint8)
     try:
-        room = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        room = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
         room.madvise(mmap.MADV_DONTFORK)
     except OSError:  # Linux gives a process only so many of them
         return np.empty(size, np.uint8)
