@@ -256,9 +256,8 @@ class LiveBytes:
 
         Also a bound on what any plan needs for this order, and whether the need is exact.
         """
-        lives_on = self.lives_on
         outer = [tensor for tensor in self.readers if tensor not in self.made]
-        staying = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole} if tensor in lives_on)
+        staying = sum(aligned(tensor.nbytes) for tensor in {*outer, *self.whole} if tensor in self.lives_on)
         extra: Integers = np.full((self.table.used, len(self.cuts.end)), staying, np.int64)
         exact = self.regular.copy()
         start = np.full(len(self.cuts.ways), sum(aligned(t.nbytes) for t in {*outer, *self.whole}), np.int64)
@@ -271,7 +270,7 @@ class LiveBytes:
             if saved is not None:
                 reads.save_to(saved)
         for tensor, run in self.whole.items():
-            if tensor not in lives_on:
+            if tensor not in self.lives_on:
                 extra += aligned(tensor.nbytes)
                 extra[self.table.used + run + 1 :, self.cuts.last] -= aligned(tensor.nbytes)
         joined = self.joined.needs + staying

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..io.offline_plan import tensors_in_file_order
 from ..ir.constants import values
 from ..ir.control_flow import called_subgraphs
-from ..ir.model import Model
+from ..ir.model import Model, Tensor
 from .adapter import REFERENCE
 from .correspondence import Link
 from .inputs import Sample
@@ -78,7 +78,8 @@ def first_inner_difference(
     Tensors that a run has no value of are passed over; a constant in place of what was computed is looked at. A clamp
     takes no values further apart: what it gives may be off as far as what it was given, of which that has been seen.
     """
-    order, tensors, clamped = _order_of_execution(model), tensors_in_file_order(model), _clamped(model)
+    tensors = tensors_in_file_order(model)
+    order, clamped = _order_of_execution(model, tensors), _clamped(model, tensors)
     limits: dict[int, npt.NDArray[np.float64]] = {}
     for link in sorted(links, key=lambda each: order.get(each.after, (0, 0))):
         wanted, got = before.tensors.get(link.before), after.tensors.get(link.after)
@@ -126,14 +127,14 @@ def compare_models(
     return PairVerdict(found is None, max(distances, default=0.0), reason, found)
 
 
-def _clamped(model: Model) -> dict[int, int]:
+def _clamped(model: Model, tensors: Sequence[Tensor]) -> dict[int, int]:
     """The positions of what clamps give, and of what they are given, among the tensors of all subgraphs."""
-    place = {id(tensor): at for at, tensor in enumerate(tensors_in_file_order(model))}
+    place = {id(tensor): at for at, tensor in enumerate(tensors)}
     clamps = (operator for graph in model.graphs for operator in graph.operators if operator.name in _CLAMPS)
     return {place[id(each.outputs[0])]: place[id(each.inputs[0])] for each in clamps}
 
 
-def _order_of_execution(model: Model) -> dict[int, tuple[int, int]]:
+def _order_of_execution(model: Model, tensors: Sequence[Tensor]) -> dict[int, tuple[int, int]]:
     """By position of a tensor among those of all subgraphs, the step that writes it; in a subgraph the caller's first.
 
     A subgraph that several operators call stands where the last of them does.
@@ -145,5 +146,4 @@ def _order_of_execution(model: Model) -> dict[int, tuple[int, int]]:
             called.update((each, step) for each in called_subgraphs(operator) if not number)
             place = (step, 0) if not number else (called.get(number, 0), step)
             steps.update((id(tensor), place) for tensor in operator.outputs)
-    tensors = tensors_in_file_order(model)
     return {index: steps.get(id(tensor), (0, 0)) for index, tensor in enumerate(tensors)}
