@@ -30,6 +30,8 @@ REQUIRABLE = ("tflm",)
 PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 20.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
+LEAST_WORK = 0.1
+"""The fraction of run time that may be added, if ``max_extra_work`` is not given and ``max_extra_macs`` is less."""
 PROVING = ("litert", "tflm")
 """TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
@@ -114,6 +116,11 @@ class Options:
     def profile(self) -> KernelProfile:
         """The kernels and the layout of structures that plans and figures are for."""
         return profile_for(self.target, self.kernels)
+
+    @property
+    def extra_work(self) -> float:
+        """The limit on added run time, as a fraction: the one that was asked for, or the one that the MACs imply."""
+        return max(LEAST_WORK, self.max_extra_macs) if self.max_extra_work is None else self.max_extra_work
 
     @property
     def seconds_left(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..cascade.wider import WiderLimits
 from ..equivalence.proof import Proof
 from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
@@ -19,6 +20,7 @@ from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
+from ..memory.work import slowdowns
 from ..options import Options
 from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
@@ -26,7 +28,7 @@ from ..schedule.memory_graph import memory_graph
 from ..version import __version__
 from .advice import advice_for
 from .loops import loop_uses
-from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
+from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse, WiderUse
 from .summary import summary_of, summary_of_analysis
 from .warnings import of_miscomputed, warnings_for
 
@@ -58,6 +60,7 @@ class RunOutcome:
     """What the stages of one run give to the report.
 
     ``written_bytes`` is the size of the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
+    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
     """
 
     arrangement: Arrangement
@@ -67,6 +70,8 @@ class RunOutcome:
     proof: Proof
     arenas: Mapping[str, int]
     seconds: dict[str, float]
+    least_in_stripes: int | None = None
+    wider: WiderLimits | None = None
 
 
 def build_report(
@@ -112,6 +117,8 @@ def build_report(
         summary=NO_SUMMARY,
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
         loops=loop_uses(model),
+        least_in_stripes=outcome.least_in_stripes,
+        wider=_wider(outcome.wider, before),
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
     wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
@@ -148,6 +155,13 @@ def build_analysis(
         study=None if sram is None else sram_study(problem, sram),
         loops=loop_uses(model),
     )
+
+
+def _wider(found: WiderLimits | None, before: MemoryUse) -> WiderUse | None:
+    if found is None:
+        return None
+    more = slowdowns(before.instructions, found.instructions)
+    return WiderUse(found.work, found.macs, found.need, max(more.values()))
 
 
 def _bound_of_any_order(arrangement: Arrangement) -> int:
