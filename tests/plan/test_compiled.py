@@ -67,7 +67,9 @@ def test_compiled_pairs_visit_the_same_nodes_below_the_depth_of_31(rule: str) ->
     """Causes are sets of nodes, a bit for each depth: an int of C would not hold them."""
     problem = guillotine(seed=2, cuts=60)
     plain, compiled = (
-        PairSearch(group_of(problem, range(len(problem.items))), compiles).run(4096, rule, 400, WorkAllowance(10**9, LIMIT))
+        PairSearch(group_of(problem, range(len(problem.items))), compiles).run(
+            4096, rule, 400, WorkAllowance(10**9, LIMIT)
+        )
         for compiles in (False, True)
     )
     assert plain == compiled
