@@ -14,7 +14,7 @@ from .graph.clock import NO_DEADLINE, Deadline, deadline_in
 from .graph.search_limit import SearchLimit
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
-from .kernels.targets import DEFAULT_KERNELS, TARGETS, profile_for
+from .kernels.targets import TARGETS, profile_for
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
 
@@ -41,7 +41,8 @@ class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
     ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
-    firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
+    firmware links, None for the target's usual one, or for ``portable`` without a target.
+    ``scheduler``, ``planner``: methods by name.
     ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
     that a result is the same on every machine.
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
@@ -72,7 +73,7 @@ class Options:
     """
 
     target: str | None = None
-    kernels: str = DEFAULT_KERNELS
+    kernels: str | None = None
     scheduler: str = "best_first"
     planner: str = "best"
     effort: Effort = "normal"
@@ -141,9 +142,10 @@ class Options:
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong option with what it may be."""
-        names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        targets = () if self.target is None else (("target", TARGETS),)
-        for option, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
+        names = (("scheduler", SCHEDULERS), ("planner", PLANNERS))
+        chosen = (("target", TARGETS), ("kernels", PROFILES))
+        given = tuple(each for each in chosen if getattr(self, each[0]) is not None)
+        for option, known in (*given, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
             if getattr(self, option) not in known:
                 yield option, f"choose one of {', '.join(known)}"
         required = (("require", REQUIRABLE),) if self.require else ()

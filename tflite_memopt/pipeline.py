@@ -24,7 +24,7 @@ from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.model import Model
 from .ir.npu import NPU_HAS_ADDRESSES, has_npu
 from .ir.origin import pieces_in, pieces_in_loops
-from .kernels.targets import DEFAULT_KERNELS, profile_for
+from .kernels.targets import profile_for
 from .memory.cost import cost_in
 from .memory.figures import MemoryUse
 from .memory.label import attach_plan
@@ -219,9 +219,7 @@ def _promise(memory: MemoryUse, layout: str) -> Promise:
     return Promise(required, memory.arena_bytes)
 
 
-def analyze(
-    source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None, sram: int | None = None
-) -> Analysis:
+def analyze(source: Source, kernels: str | None = None, target: str | None = None, sram: int | None = None) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`.
 
     ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.

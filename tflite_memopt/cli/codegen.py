@@ -32,5 +32,5 @@ def codegen(source: Path, output: Path, target: str | None, name: str, force: bo
     from ..firmware.generate import generate
     from ..io.files import read_file, write_folder
 
-    for path in write_folder(output, generate(read_file(source), target, name), (source,), force):
+    for path in write_folder(output, generate(read_file(source), target, name, source.name), (source,), force):
         click.echo(path)
