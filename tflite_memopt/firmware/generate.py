@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
 
-from ..errors import UsageError
+from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
+from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for
 from ..memory.reading import read_planned
 from ..version import __version__
@@ -37,11 +38,12 @@ FILES = (
 )
 
 
-def generate(data: bytes, target: str | None = None, name: str = "model") -> dict[str, bytes]:
+def generate(data: bytes, target: str | None = None, name: str = "model", force: bool = False) -> dict[str, bytes]:
     """Files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything.
-    Raises UsageError for a wrong name, or for a target whose kernels compute a plan of others wrongly.
+    ``force``: also for a model that TFLM cannot run. Raises UsageError for a wrong name, or for a target whose kernels
+    compute a plan of others wrongly, UnsupportedModelError for a model that TFLM cannot run.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{name}' is no name for a C++ namespace: write a letter, then letters, digits and _")
@@ -50,6 +52,9 @@ def generate(data: bytes, target: str | None = None, name: str = "model") -> dic
     profile = _profile(label if planned else None, target)
     sizes = arena_sizes(model, planned, profile)
     words = _words(model, data, name) | _arena_words(sizes, label if planned else None, profile)
+    support = support_of(model)
+    if not support.runs and not force:
+        raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     return {path: _fill(path, words).encode() for path in FILES}
 
 

@@ -10,6 +10,7 @@ from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
+from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
@@ -24,7 +25,7 @@ from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
 from ..schedule.memory_graph import memory_graph
 from ..version import __version__
-from .advice import advice_for
+from .advice import advice_for, of_types
 from .loops import loop_uses
 from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
 from .summary import summary_of, summary_of_analysis
@@ -112,6 +113,7 @@ def build_report(
         summary=NO_SUMMARY,
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
         loops=loop_uses(model),
+        tflm=_support(model, proof),
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
     wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
@@ -132,7 +134,9 @@ def build_analysis(
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned)
-    summary = summary_of_analysis(memory, bounds, needs)
+    support = support_of(model)
+    advice = tuple(of_types(memory, model))
+    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours=label is not None)
     return Analysis(
         model=name,
         target=profile.target,
@@ -147,7 +151,16 @@ def build_analysis(
         arena=arena,
         study=None if sram is None else sram_study(problem, sram),
         loops=loop_uses(model),
+        tflm=support,
     )
+
+
+def _support(model: Model, proof: Proof) -> TflmSupport:
+    """Whether TFLM can run the result: what a run of it says counts more than the table of its kernels."""
+    if proof.basis.plan_executed:
+        return RUNS
+    known = support_of(model)
+    return TflmSupport(False, (), proof.refusal) if known.runs and proof.refusal is not None else known
 
 
 def _bound_of_any_order(arrangement: Arrangement) -> int:

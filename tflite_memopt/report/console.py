@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
+from ..kernels.support import TflmSupport
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
@@ -30,7 +31,7 @@ _RUNNER_FACTS = {
 
 def render_report(report: Report, explain: bool = False) -> RenderableType:
     """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
-    parts: list[RenderableType] = [_sentences(report.summary), _comparison(report), _proof(report)]
+    parts: list[RenderableType] = [_sentences(report.summary, report.tflm), _comparison(report), _proof(report)]
     if report.runner is not None:
         parts.append(_on_runner(report.runner))
     if report.interface["before"] != report.interface["after"]:
@@ -65,7 +66,7 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
         table.add_row(f"lower bound on the head, {label}", _n(bound))
     table.add_row("file", _n(analysis.file_bytes))
-    parts: list[RenderableType] = [_sentences(analysis.summary), table, _largest_steps(analysis.steps)]
+    parts: list[RenderableType] = [_sentences(analysis.summary, analysis.tflm), table, _largest_steps(analysis.steps)]
     if analysis.planned_for is not None:
         parts.insert(2, _planned_for(analysis.planned_for))
     parts += [Text(said_of_loop(use)) for use in analysis.loops]
@@ -96,9 +97,9 @@ def _study(study: SramStudy) -> list[RenderableType]:
     ]
 
 
-def _sentences(summary: Summary) -> Text:
+def _sentences(summary: Summary, support: TflmSupport) -> Text:
     """The headline, and under it what changed, what limits the result and what would help, a line each."""
-    text = Text(summary.headline, style="bold")
+    text = Text(summary.headline, style="bold" if support.runs else "bold red")
     advice = [f"{each.option}: {each.text}" for each in summary.advice]
     sections = (("what changed", summary.changes), ("what limits it now", summary.limits), ("what would help", advice))
     for title, lines in sections:

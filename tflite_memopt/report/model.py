@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
+from ..kernels.support import RUNS, TflmSupport
 from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
@@ -121,7 +122,7 @@ class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
     ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
-    the size that was asked for, or None.
+    the size that was asked for, or None. ``tflm``: whether TFLM can run the model.
     """
 
     model: str | None
@@ -137,6 +138,7 @@ class Analysis:
     arena: ArenaMap
     study: SramStudy | None
     loops: tuple[LoopUse, ...] = ()
+    tflm: TflmSupport = RUNS
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ class Report:
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
     and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
     measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
+    ``tflm``: whether TFLM can run the result.
     """
 
     version: str
@@ -180,6 +183,7 @@ class Report:
     summary: Summary
     arena: dict[str, ArenaMap]
     loops: tuple[LoopUse, ...] = ()
+    tflm: TflmSupport = RUNS
 
 
 @dataclass(frozen=True)

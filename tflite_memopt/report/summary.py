@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..equivalence.verdict import Verdict
 from ..ir.change import RewriteUse
+from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, MemoryUse
 from ..memory.libraries import LibraryNeed
 from .model import Advice, Report, Summary
@@ -15,6 +16,7 @@ from .sizes import in_words, smallest_fitting
 _RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "tensorflow": "TensorFlow", "runner": "your runner"}
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
+_IF_IT_COULD = "If it could, it would need"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
@@ -23,22 +25,39 @@ def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
     return Summary(headline(report), tuple(_changes(report)), limits, tuple(advice))
 
 
-def summary_of_analysis(memory: MemoryUse, bounds: Bounds, libraries: Mapping[str, LibraryNeed]) -> Summary:
-    """The sentences of an ``analyze`` report."""
+def summary_of_analysis(
+    memory: MemoryUse,
+    bounds: Bounds,
+    libraries: Mapping[str, LibraryNeed],
+    support: TflmSupport,
+    advice: tuple[Advice, ...] = (),
+    is_ours: bool = False,
+) -> Summary:
+    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimised the model already."""
     need = memory.required_for_target
     first = f"RAM {need:,} bytes; {_fit(need, libraries)}"
-    advice = Advice("tflite-memopt optimize", "makes a model that needs less, and proves that it computes the same")
-    return Summary(first, (), limits_of(memory, bounds, False), (advice,))
+    if not support.runs:
+        first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
+    if support.runs and not is_ours:
+        text = "makes a model that needs less, and proves that it computes the same"
+        advice = (*advice, Advice("tflite-memopt optimize", text))
+    return Summary(first, (), limits_of(memory, bounds, False), advice)
 
 
 def headline(report: Report) -> str:
-    """One line: RAM before and after, what is proved and where, and which common size it fits."""
+    """One line: RAM before and after, what is proved and where, and which common size it fits.
+
+    It fits nowhere where TFLM cannot run it, and then that comes first.
+    """
     is_head = report.objective == "head"
     before, after = (
         memory.arena_bytes if is_head else memory.required_for_target for memory in (report.before, report.after)
     )
     change = f" ({100 * (after - before) / before:+.0f} %)" if before and after != before else " (no change)"
     what = "head of the arena" if is_head else "RAM"
+    if not report.tflm.runs:
+        figures = f"{before:,} -> {after:,} bytes of {what}{change}, {_proved(report)}"
+        return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
     return f"{what} {before:,} -> {after:,} bytes{change}, {_proved(report)}; {_fit_of(report, after)}"
 
 

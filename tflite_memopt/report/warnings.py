@@ -56,9 +56,9 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head = after.tflm.get("head")
-    if not profile.in_wheel:
+    if not profile.in_wheel and isinstance(head, int):
         yield "TFLM was measured with its reference kernels: these kernels' scratch is not in its figures"
-    elif isinstance(head, int) and head != after.arena_bytes:
+    elif profile.in_wheel and isinstance(head, int) and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
         yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
