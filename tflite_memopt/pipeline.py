@@ -70,7 +70,7 @@ def optimize(
     with clock.stage("read"):
         progress("reading")
         data, name = load(source)
-        model = read_planned(data)
+        model = read_planned(data, name)
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
@@ -217,7 +217,7 @@ def analyze(
     """
     profile = profile_for(target, kernels)
     data, name = load(source)
-    model = read_planned(data)
+    model = read_planned(data, name)
     return build_analysis(model, name, len(data), profile, sram)
 
 
@@ -225,7 +225,10 @@ def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
     """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.proof.verify`."""
-    return prove_equal(load(first)[0], load(second)[0], options, progress)
+    both = [load(source) for source in (first, second)]
+    for data, name in both:
+        read_planned(data, name)  # what is wrong with a file is said with its name
+    return prove_equal(both[0][0], both[1][0], options, progress)
 
 
 def compare(
@@ -237,4 +240,4 @@ def compare(
 ) -> Comparison:
     """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
     data, name = load(source)
-    return compare_methods(read_planned(data), name, schedulers, planners, options, progress)
+    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress)

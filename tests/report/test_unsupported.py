@@ -82,7 +82,7 @@ def test_no_firmware_is_written_without_force(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(tmp_path / "firmware")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"tflite-memopt: {FIRST}")
+    assert done.stderr.startswith(f"tflite-memopt: 'hybrid.tflite': {FIRST}")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "firmware").exists()
     forced = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)

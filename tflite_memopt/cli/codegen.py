@@ -32,6 +32,9 @@ def codegen(source: Path, output: Path, target: str | None, name: str, force: bo
     """
     from ..firmware.generate import generate
     from ..io.files import read_file, write_folder
+    from ..memory.reading import naming
 
-    for path in write_folder(output, generate(read_file(source), target, name, force), (source,), force):
+    with naming(source.name):
+        files = generate(read_file(source), target, name, force)
+    for path in write_folder(output, files, (source,), force):
         click.echo(path)
