@@ -17,6 +17,7 @@ from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .graph.rare_collections import rare_collections
+from .io import offline_plan, plan_label
 from .io.files import load
 from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
@@ -208,16 +209,18 @@ def _promise(memory: MemoryUse, layout: str) -> Promise:
     return Promise(required, memory.arena_bytes)
 
 
-def analyze(
-    source: Source, kernels: str = DEFAULT_KERNELS, target: str | None = None, sram: int | None = None
-) -> Analysis:
+def analyze(source: Source, kernels: str | None = None, target: str | None = None, sram: int | None = None) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`.
 
+    ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
     ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
     """
-    profile = profile_for(target, kernels)
     data, name = load(source)
     model = read_planned(data, name)
+    label = plan_label.decode(model) if kernels is None and target is None and offline_plan.decode(model) else None
+    if label is not None:
+        target, kernels = label.target, label.kernels
+    profile = profile_for(target, kernels or DEFAULT_KERNELS)
     return build_analysis(model, name, len(data), profile, sram)
 
 

@@ -47,7 +47,7 @@ def _of_basis(report: Report) -> Iterator[str]:
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
     if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
-        yield f"outputs lie on inputs: right only with firmware that links these kernels: {profile.description}"
+        yield f"outputs overwrite inputs: right only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
     for name in worse_under(report.libraries["before"], report.libraries["after"], options.objective):
