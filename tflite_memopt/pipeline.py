@@ -73,7 +73,7 @@ def optimize(
         data, name = load(source)
         model = read_planned(data, name)
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
-        original = facts_of(model, name, len(data), profile)
+        original = facts_of(model, name, data, profile)
 
     loops, interruption = KnownLoops(), Interruption(options.keep_best, progress)
     stages = stages or Stages(rewrite, partial(cascade, known=loops), True)
@@ -85,7 +85,7 @@ def optimize(
             looked_at = looked_at or inspect(data, options, progress)
             shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
             if shaped_file.wrong:
-                original, early = facts_of(shaped_file.model, name, len(data), profile), None
+                original, early = facts_of(shaped_file.model, name, data, profile), None
 
         is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
         before, running = original.libraries if is_right else None, None if look is None else look.interpreters
@@ -95,7 +95,7 @@ def optimize(
     inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
     refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
-    outcome = RunOutcome(shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds())
+    outcome = RunOutcome(shaped.arrangement, written, uses, refused, proof, shaped.arenas, clock.seconds())
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
     return Result(written, replace(report, warnings=(*run.notes, *npu, *_open_sides(model), *report.warnings)))
@@ -221,7 +221,7 @@ def analyze(source: Source, kernels: str | None = None, target: str | None = Non
     if label is not None:
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels or DEFAULT_KERNELS)
-    return build_analysis(model, name, len(data), profile, sram)
+    return build_analysis(model, name, data, profile, sram)
 
 
 def verify(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,7 @@ from ..version import __version__
 from .advice import advice_for, of_types
 from .loops import loop_uses
 from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
+from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import of_miscomputed, warnings_for
 
@@ -38,6 +40,7 @@ class ModelFacts:
 
     name: str | None
     file_bytes: int
+    sha256: str
     memory: MemoryUse
     interface: tuple[InterfaceTensor, ...]
     kinds: frozenset[str]
@@ -45,24 +48,25 @@ class ModelFacts:
     arena: ArenaMap
 
 
-def facts_of(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> ModelFacts:
-    """The facts of a model, its offline plan in force if it has one; ``file_bytes`` is the size of its file."""
+def facts_of(model: Model, name: str | None, data: bytes, profile: KernelProfile) -> ModelFacts:
+    """The facts of a model, its offline plan in force if it has one; ``data`` is its file."""
     planned = offline_plan.decode(model) or {}
     layout = memory_layout(model, profile)
     memory, arena = memory_use(model, layout, planned, profile), arena_map(model, layout, planned)
     needs = needs_by_library(model, planned, profile)
-    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model), needs, arena)
+    kinds, digest = operator_kinds(model), _digest(data)
+    return ModelFacts(name, len(data), digest, memory, interface_of(model), kinds, needs, arena)
 
 
 @dataclass(frozen=True)
 class RunOutcome:
     """What the stages of one run give to the report.
 
-    ``written_bytes`` is the size of the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
+    ``written`` is the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
     """
 
     arrangement: Arrangement
-    written_bytes: int
+    written: bytes
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     proof: Proof
@@ -88,6 +92,7 @@ def build_report(
         model=original.name,
         target=profile.target,
         kernels=profile.name,
+        options=options_used(options),
         objective=options.objective,
         budget=options.budget,
         within_budget=fits,
@@ -107,8 +112,9 @@ def build_report(
         equivalence=proof.verdicts,
         basis=proof.basis,
         runner=proof.runner,
-        file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
-        seconds=outcome.seconds,
+        file_bytes={"before": original.file_bytes, "after": len(outcome.written)},
+        sha256={"before": original.sha256, "after": _digest(outcome.written)},
+        timing={**outcome.seconds, **_searched(arrangement)},
         warnings=(),
         summary=NO_SUMMARY,
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
@@ -121,9 +127,9 @@ def build_report(
 
 
 def build_analysis(
-    model: Model, name: str | None, file_bytes: int, profile: KernelProfile, sram: int | None = None
+    model: Model, name: str | None, data: bytes, profile: KernelProfile, sram: int | None = None
 ) -> Analysis:
-    """What ``analyze`` says of a model as it stands, its plan in force if it has one.
+    """What ``analyze`` says of a model as it stands, its plan in force if it has one; ``data`` is its file.
 
     ``sram``: bytes of a fast memory to study it with, or None.
     """
@@ -141,7 +147,8 @@ def build_analysis(
         model=name,
         target=profile.target,
         kernels=profile.name,
-        file_bytes=file_bytes,
+        file_bytes=len(data),
+        sha256=_digest(data),
         planned_for=label,
         memory=memory,
         libraries=needs,
@@ -170,6 +177,16 @@ def _bound_of_any_order(arrangement: Arrangement) -> int:
     return head_lower_bound(arrangement.problem, arrangement.schedule.lower_bound)
 
 
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _searched(arrangement: Arrangement) -> dict[str, float]:
+    """Seconds of the searches for the order and the plan in force, which are a part of other stages."""
+    order, plan = arrangement.schedule.seconds, arrangement.placement.plan.seconds
+    return {"search for the order": round(order, 6), "search for the plan": round(plan, 6)}
+
+
 def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
     """What is said of the search for the order; the order in force need not be the one that it found.
 
@@ -180,7 +197,7 @@ def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
     reached = min(peak_of(arrangement.problem, placement.order), placement.memory.arena_bytes)
     gap = max(0, reached - bound)
     ended_by = _end_of(gap, schedule.stopped_by_clock)
-    return SearchUse(schedule.method, gap == 0, round(schedule.seconds, 6), bound, gap, ended_by)
+    return SearchUse(schedule.method, gap == 0, bound, gap, ended_by)
 
 
 def _plan_use(placement: ModelPlacement) -> PlanUse:
@@ -192,7 +209,6 @@ def _plan_use(placement: ModelPlacement) -> PlanUse:
     return PlanUse(
         method=plan.method,
         optimal=gap == 0,
-        seconds=round(plan.seconds, 6),
         lower_bound=plan.lower_bound,
         gap_bytes=gap,
         ended_by=_end_of(gap, plan.stopped_by_clock),

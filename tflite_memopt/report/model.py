@@ -64,7 +64,6 @@ class SearchUse:
 
     method: str
     optimal: bool
-    seconds: float
     lower_bound: int
     gap_bytes: int
     ended_by: EndedBy
@@ -129,6 +128,7 @@ class Analysis:
     target: str | None
     kernels: str
     file_bytes: int
+    sha256: str
     planned_for: PlanLabel | None
     memory: MemoryUse
     libraries: dict[str, LibraryNeed]
@@ -151,13 +151,15 @@ class Report:
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
     and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
     measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
-    ``tflm``: whether TFLM can run the result.
+    ``tflm``: whether TFLM can run the result. ``options``: those that decide the result, by name. ``sha256``: of the
+    files "before" and "after". ``timing``: seconds by stage, the only part in which two runs of the same differ.
     """
 
     version: str
     model: str | None
     target: str | None
     kernels: str
+    options: dict[str, Any]
     objective: str
     budget: int | None
     within_budget: bool | None
@@ -178,7 +180,8 @@ class Report:
     basis: Basis
     runner: dict[str, dict[str, int | str]] | None
     file_bytes: dict[str, int]
-    seconds: dict[str, float]
+    sha256: dict[str, str]
+    timing: dict[str, float]
     warnings: tuple[str, ...]
     summary: Summary
     arena: dict[str, ArenaMap]
@@ -277,7 +280,7 @@ class Exploration:
 
 Record = Report | Analysis | Comparison | Verification | Exploration
 """What commands print as JSON."""
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "2.0"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",
