@@ -303,7 +303,7 @@ def _measure(job: _Job) -> Row:
         for run in (ours, exact)
         if run.ran
     )
-    seconds = result.report.seconds["total"]
+    seconds = result.report.timing["total"]
     prices = job.options.profile.prices
     estimated = model_work(read_model(result.model), prices) / max(1, model_work(read_model(data), prices))
     figures = Figures.of(stock), Figures.of(ours)

@@ -164,7 +164,7 @@ def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
         stock=measured.get("stock", Head(before.arena_bytes, False)),
         planned=measured.get("planned", Head(plain.report.after.arena_bytes, False)),
         final=measured.get("final", Head(after.arena_bytes, False)),
-        seconds=final.report.seconds["rewrite"],
+        seconds=final.report.timing["rewrite"],
         report=final.report,
     )
 

@@ -122,7 +122,7 @@ def _proof_row(name: str, result: Result) -> str:
 
 def _time_row(name: str, results: list[Result]) -> str:
     stages = ("read", "arrange", "write", "prove")
-    medians = (statistics.median(result.report.seconds[stage] for result in results) for stage in stages)
+    medians = (statistics.median(result.report.timing[stage] for result in results) for stage in stages)
     return row(name, *(f"{seconds:.3f}" for seconds in medians))
 
 

@@ -70,6 +70,19 @@ def test_progress_is_quiet_in_a_pipe_and_formats_exclude_each_other(source: Path
     assert_refused(run("analyze", source, "--json", "--csv"), "--json and --csv exclude each other")
 
 
+def test_quiet_prints_what_matters_most(source: Path, tmp_path: Path) -> None:
+    done = run("optimize", source, "-o", tmp_path / "out.tflite", "--no-verify", "--target", "host", "-q")
+    assert done.stderr == ""
+    first, price, *others = done.stdout.splitlines()
+    assert first.startswith("RAM ")
+    assert price.startswith("the price: ")
+    assert all(line.startswith("warning: ") for line in others)
+    analysed = run("analyze", source, "--quiet")
+    assert analysed.stdout.startswith("RAM ")
+    assert analysed.stdout.count("\n") == 1
+    assert (run("verify", source, source, "-q").stdout, run("analyze", source, "-q", "--json").stdout[0]) == ("", "{")
+
+
 def test_a_row_an_operator(source: Path, tmp_path: Path) -> None:
     rows = list(csv.DictReader(StringIO(run("analyze", source, "--csv").stdout)))
     told = json.loads(run("analyze", source, "--json").stdout)
@@ -360,7 +373,7 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
     assert done.returncode == 0, done.stderr
     assert "ways to run the model" in done.stdout
     assert "fits 1 MB (total)" in done.stdout
-    assert "outputs equal" in done.stdout
+    assert "verified bit-exact on" in done.stdout
     assert "--objective head" in done.stderr
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
     found = json.loads(run("explore", source, *quick, "--json").stdout)

@@ -18,6 +18,7 @@ from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .graph.rare_collections import rare_collections
+from .io import offline_plan, plan_label
 from .io.files import load
 from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
@@ -72,9 +73,9 @@ def optimize(
     with clock.stage("read"):
         progress("reading")
         data, name = load(source)
-        model = read_planned(data)
+        model = read_planned(data, name)
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
-        original = facts_of(model, name, len(data), profile)
+        original = facts_of(model, name, data, profile)
 
     loops, interruption = KnownLoops(), Interruption(options.keep_best, progress)
     stages = stages or Stages(rewrite, partial(cascade, known=loops), True)
@@ -86,7 +87,7 @@ def optimize(
             looked_at = looked_at or inspect(data, options, progress)
             shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
             if shaped_file.wrong:
-                original, early = facts_of(shaped_file.model, name, len(data), profile), None
+                original, early = facts_of(shaped_file.model, name, data, profile), None
 
         is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
         before, running = original.libraries if is_right else None, None if look is None else look.interpreters
@@ -104,7 +105,7 @@ def optimize(
 
     bound = shaped.cascaded.least
     outcome = RunOutcome(
-        shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds(), bound, wider
+        shaped.arrangement, written, uses, refused, proof, shaped.arenas, clock.seconds(), bound, wider
     )
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
@@ -222,19 +223,26 @@ def _promise(memory: MemoryUse, layout: str) -> Promise:
 def analyze(source: Source, kernels: str | None = None, target: str | None = None, sram: int | None = None) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one. Raises as :func:`optimize`.
 
+    ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
     ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
     """
-    profile = profile_for(target, kernels)
     data, name = load(source)
-    model = read_planned(data)
-    return build_analysis(model, name, len(data), profile, sram)
+    model = read_planned(data, name)
+    label = plan_label.decode(model) if kernels is None and target is None and offline_plan.decode(model) else None
+    if label is not None:
+        target, kernels = label.target, label.kernels
+    profile = profile_for(target, kernels)
+    return build_analysis(model, name, data, profile, sram)
 
 
 def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
     """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.proof.verify`."""
-    return prove_equal(load(first)[0], load(second)[0], options, progress)
+    both = [load(source) for source in (first, second)]
+    for data, name in both:
+        read_planned(data, name)  # what is wrong with a file is said with its name
+    return prove_equal(both[0][0], both[1][0], options, progress)
 
 
 def compare(
@@ -246,4 +254,4 @@ def compare(
 ) -> Comparison:
     """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
     data, name = load(source)
-    return compare_methods(read_planned(data), name, schedulers, planners, options, progress)
+    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,9 @@ from tflite_memopt import Options, UsageError
 from tflite_memopt.equivalence.verdict import Verdict
 from tflite_memopt.explore import explore
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.report.descriptions import FIELDS
 from tflite_memopt.report.model import Record, Verification, to_json
+from tflite_memopt.report.options_used import changed_options, options_used
 from tflite_memopt.report.schema import KINDS, from_json, schema_text
 
 FOLDER = Path(__file__).parents[2] / "schema"
@@ -56,9 +61,75 @@ def test_what_is_written_is_valid_and_is_read_back(kind: str, records: dict[str,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_field_is_no_breaking_change(kind: str, records: dict[str, Record]) -> None:
-    fields = json.loads(to_json(records[kind])) | {"invented": 1, "schema_version": "1.99"}
+    fields = json.loads(to_json(records[kind])) | {"invented": 1, "schema_version": "2.99"}
     jsonschema.validate(fields, schema(kind))
     assert from_json(json.dumps(fields)) == records[kind]
+
+
+def properties(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Every property of a schema, wherever it stands."""
+    for value in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(value, (dict, list)):
+            yield from properties(value)
+    if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
+        yield from schema["properties"].items()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_is_described(kind: str) -> None:
+    found = list(properties(schema(kind)))
+    assert found
+    assert [name for name, each in found if not each.get("description", "").strip().endswith(".")] == []
+
+
+def test_nothing_is_described_that_is_not_there() -> None:
+    there: dict[str, set[str]] = {}
+    for kind in KINDS:
+        made = schema(kind)
+        for name, each in {KINDS[kind].__name__: made, **made.get("$defs", {})}.items():
+            there.setdefault(name, set()).update(each.get("properties", ()))
+    spare = {(name, field) for name, described in FIELDS.items() for field in described if field not in there[name]}
+    assert spare == set()
+
+
+def test_two_runs_of_the_same_differ_in_their_timing_alone() -> None:
+    data = write_model(mobile_chain())
+    first, second = (
+        json.loads(to_json(tflite_memopt.optimize(data, Options(verify=False, jobs=jobs)).report)) for jobs in (1, 2)
+    )
+    assert set(first.pop("timing")) == set(second.pop("timing"))
+    assert first == second
+
+
+def test_a_report_names_its_options_and_its_files(tmp_path: Path) -> None:
+    data, source = write_model(mobile_chain()), tmp_path / "chain.tflite"
+    source.write_bytes(data)
+    options = Options(cascade=False, verify=False, target="cortex-m4", pins=(("image", 0),), keep_failures=tmp_path)
+    result = tflite_memopt.optimize(source, options)
+    told = json.loads(to_json(result.report))
+    assert told["model"] == "chain.tflite"
+    assert told["sha256"] == {
+        side: hashlib.sha256(each).hexdigest() for side, each in (("before", data), ("after", result.model))
+    }
+    assert told["options"]["target"] == "cortex-m4"
+    assert told["options"]["pins"] == [["image", 0]]
+    assert "until" not in told["options"]
+    assert str(tmp_path) not in json.dumps(told)
+    assert changed_options(told["options"]) == {
+        "cascade": False,
+        "verify": False,
+        "target": "cortex-m4",
+        "pins": [["image", 0]],
+    }
+    assert tflite_memopt.analyze(source).sha256 == told["sha256"]["before"]
+
+
+def test_options_are_plain_and_name_no_folder() -> None:
+    used = options_used(Options(tflm_since=date(2025, 11, 10), inputs=Path("somewhere") / "x.npz", kernels="reference"))
+    assert (used["tflm_since"], used["inputs"]) == ("2025-11-10", "x.npz")
+    assert json.loads(json.dumps(used)) == used
+    known = {field.name for field in fields(Options)}
+    assert known - set(used) == {"until", "jobs", "keep_best", "keep_failures"}
 
 
 def test_an_infinite_difference_has_a_place_in_json() -> None:
@@ -73,7 +144,7 @@ def test_what_is_no_report_is_refused_in_one_line(records: dict[str, Record]) ->
         ("{", "not JSON"),
         ("[]", "not one of"),
         ("{}", "not one of"),
-        (json.dumps(fields | {"$schema": "urn:tflite-memopt:schema:report:2"}), "not one of"),
+        (json.dumps(fields | {"$schema": "urn:tflite-memopt:schema:report:1"}), "not one of"),
         (json.dumps(fields | {"after": {**fields["after"], "macs": "many"}}), "damaged at after.macs"),
     ):
         with pytest.raises(UsageError, match=said):

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console, RenderableType
 
 import tflite_memopt
 from tests.models import irregular_model, mobile_chain, quantised_at_the_boundary
 from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.names import short_name
 from tflite_memopt.report.sizes import COMMON_SIZES, in_words, smallest_fitting
-from tflite_memopt.report.summary import headline
+from tflite_memopt.report.summary import headline, summary_of
+from tflite_memopt.report.words import change_in_percent, counted
 
 OPTIONS = Options(verify=False, cascade=False)
 EQUAL = Verdict(3, True, 0.0, None)
@@ -30,23 +35,29 @@ def proved(report: Report, **verdicts: Verdict) -> Report:
     return replace(report, equivalence=verdicts, basis=Basis("tflm" in verdicts, None, None))
 
 
+def shown(what: RenderableType) -> str:
+    stream = StringIO()
+    Console(file=stream, width=200).print(what)
+    return stream.getvalue()
+
+
 def test_the_headline_says_before_after_proof_and_fit(report: Report) -> None:
     before, after = (each.required_bytes["32"] for each in (report.before, report.after))
     line = headline(proved(report, litert=EQUAL, tflm=EQUAL))
     share = round(100 * (after - before) / before)
     figures = f"RAM {before:,} -> {after:,} bytes ({share:+d} %)"
-    assert line == f"{figures}, outputs equal, checked on TFLM and LiteRT; fits 8 KB"
+    assert line == f"{figures}, verified bit-exact on 3 inputs (TFLM and LiteRT); fits 8 KB"
 
 
 def test_the_headline_claims_no_more_than_was_checked(report: Report) -> None:
     assert "equality NOT proved (--no-verify)" in headline(report)
     unable = Verdict(0, None, 0.0, "not installed")
     only_graph = headline(proved(report, litert=EQUAL, tensorflow=unable))
-    assert "checked on LiteRT, the plan itself was not run" in only_graph
+    assert "verified bit-exact on 3 inputs (LiteRT, the plan itself was not run)" in only_graph
     assert "no runtime could judge" in headline(proved(report, litert=unable))
     assert "outputs APPROXIMATE" in headline(proved(report, tflm=replace(EQUAL, exactness="approximates")))
     within = headline(proved(report, tflm=replace(EQUAL, exactness="reassociates"), litert=EQUAL))
-    assert "outputs equal within a stated tolerance" in within
+    assert "verified equal within a stated tolerance on 3 inputs" in within
 
 
 def test_the_budget_takes_the_place_of_common_sizes(report: Report) -> None:
@@ -108,3 +119,90 @@ def test_short_names_keep_what_tells_tensors_apart() -> None:
     assert short_name("model/block_1_expand_relu/Relu6/stripe12of12/trimmed") == "Relu6/stripe12of12/trimmed"
     assert short_name("x" * 30 + "y" * 30) == "x" * 20 + "…" + "y" * 19
     assert short_name("\udcff") == "?"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (1000, 1000, ""),
+        (0, 5, ""),
+        (1000, 880, "-12 %"),
+        (22_832, 22_736, "-0.4 %"),
+        (100_000, 99_990, "less by under 0.1 %"),
+        (100_000, 100_010, "more by under 0.1 %"),
+    ],
+)
+def test_a_change_is_never_nothing_with_a_sign(before: int, after: int, said: str) -> None:
+    assert change_in_percent(before, after) == said
+
+
+def test_one_is_singular() -> None:
+    assert [counted(number, "output") for number in (0, 1, 2, 1500)] == [
+        "0 outputs",
+        "1 output",
+        "2 outputs",
+        "1,500 outputs",
+    ]
+
+
+def test_what_is_saved_is_said_once_and_is_true(report: Report) -> None:
+    saved = report.before.required_for_target - report.after.required_for_target
+    assert saved > 0
+    assert [line for line in report.summary.changes if "less" in line] == [
+        f"all of this together: {saved:,} bytes less"
+    ]
+    assert not any("saves" in line for line in report.summary.changes)
+    worse = replace(report, after=report.before)
+    assert not any("all of this together" in line for line in summary_of(worse, ()).changes)
+
+
+def test_bytes_used_twice_are_said_in_words(report: Report) -> None:
+    (line,) = [line for line in report.summary.changes if line.startswith("bytes used twice")]
+    views = sum(use.kind == "view" for use in report.sharing)
+    over = len(report.sharing) - views
+    assert (f"{counted(views, 'output')} in the bytes of the input itself" in line) == (views > 0)
+    assert (f"{counted(over, 'output')} written over an input" in line) == (over > 0)
+
+
+def test_tensors_at_the_peak_that_overlap_say_so(report: Report) -> None:
+    step = report.after.peak
+    assert step is not None
+    total = sum(tensor.bytes for tensor in step.live) + step.scratch_bytes
+    apart = replace(step, bytes=total)
+    said = f"they overlap: {total:,} bytes in {total - 16:,} bytes of the arena"
+    for peak, overlaps in ((replace(step, bytes=total - 16), True), (apart, False)):
+        text = shown(render_report(replace(report, after=replace(report.after, peak=peak))))
+        assert (said in text) == overlaps
+
+
+def test_the_tail_is_one_number_wherever_it_is_said(report: Report) -> None:
+    need = report.after.required_for_target
+    tight = replace(report, budget=need - 1, within_budget=False)
+    text = shown(render_report(replace(tight, summary=summary_of(tight, ()))))
+    tails = set(re.findall(r"and ([\d,]+) for TFLM's own structures|the tail takes ([\d,]+) more", text))
+    assert len({first or second for first, second in tails}) == 1
+    assert report.after.tail_for_target == need - report.after.arena_bytes
+
+
+def test_little_is_the_first_line_the_price_and_warnings(report: Report) -> None:
+    lines = brief_of(replace(report, warnings=("of the weather",))).splitlines()
+    assert lines[0] == report.summary.headline
+    assert lines[1].startswith("the price: ")
+    assert lines[2:] == ["warning: of the weather"]
+
+
+def test_an_optimised_file_is_counted_for_what_it_was_made_for() -> None:
+    made = tflite_memopt.optimize(write_model(mobile_chain()), replace(OPTIONS, target="cortex-m4"))
+    analysis = tflite_memopt.analyze(made.model)
+    assert (analysis.target, analysis.kernels) == ("cortex-m4", "cmsis-nn-dsp")
+    assert replace(analysis.memory, tflm=made.report.after.tflm) == made.report.after
+    assert analysis.bounds.schedule <= analysis.memory.arena_bytes
+    assert "as counted here" in shown(render_analysis(analysis))
+    assert analysis.summary.advice == ()
+    assert analysis.planned_for is not None
+    assert analysis.planned_for.overlaps
+    other = tflite_memopt.analyze(made.model, kernels="portable")
+    assert (other.target, other.kernels) == (None, "portable")
+    text = shown(render_analysis(other))
+    assert "counted here for any target with portable kernels" in text
+    assert "lower bound" not in text

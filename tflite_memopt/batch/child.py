@@ -30,8 +30,6 @@ from ..report.model import Report, to_json
 from .job import BatchSetting
 
 IDLE_SECONDS = 60.0
-_TIMED = ("schedule", "plan")
-"""Parts of a report that say how long they took."""
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -92,8 +90,7 @@ def _answer(setting: BatchSetting, message: wire.Message) -> tuple[dict[str, Any
 def without_times(report: Report) -> tuple[str, dict[str, float]]:
     """The report as JSON on one line, equal on every machine, and the seconds that were in it, by stage."""
     fields = json.loads(to_json(report))
-    times: dict[str, float] = fields.pop("seconds")
-    times |= {f"search for the {part}": fields[part].pop("seconds") for part in _TIMED}
+    times: dict[str, float] = fields.pop("timing")
     return json.dumps(fields, separators=(",", ":")), times
 
 

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from .exit_codes import OVER_BUDGET
 from .pictures import HTML, PLOT, arena_plot, check_files, check_pictures, pictures
-from .shared import FORCE, JSON, KERNELS, TARGET, csv_option, only_one_format, show
+from .shared import FORCE, JSON, KERNELS, QUIET, TARGET, csv_option, only_one_format, show
 from .types import ByteSize, ModelPath
 
 
@@ -43,6 +44,7 @@ from .types import ByteSize, ModelPath
 )
 @click.option("--markdown", is_flag=True, help="With --baseline: print a table for a comment in a pull request.")
 @FORCE
+@QUIET
 def analyze(
     source: Path,
     target: str | None,
@@ -56,6 +58,7 @@ def analyze(
     baseline: Path | None,
     markdown: bool,
     force: bool,
+    quiet: bool | None,
 ) -> None:
     """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
     from ..io.files import read_file, write_files, write_folder
@@ -73,7 +76,8 @@ def analyze(
     check_pictures(html_path, plot_path)
     check_files((html_path, plot_path), (source,), force)
     before = None if baseline is None else read_file(baseline)
-    analysis = run(source, kernels, target, sram)
+    named = click.get_current_context().get_parameter_source("kernels")
+    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
     write_files(pictures(html_path, lambda: analysis_page(analysis), plot_path, arena_plot({"now": analysis.arena})))
     if node_folder is not None:
         write_folder(node_folder, node_data(analysis.arena), (source,), force)
@@ -85,5 +89,7 @@ def analyze(
         click.echo(to_json(analysis), nl=False)
     elif as_csv:
         click.echo(operators_csv(analysis.arena), nl=False)
+    elif quiet:
+        click.echo(analysis.summary.headline)
     else:
         show(render_analysis(analysis))

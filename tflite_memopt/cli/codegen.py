@@ -27,10 +27,14 @@ from .types import ModelPath
 def codegen(source: Path, output: Path, target: str | None, name: str, force: bool) -> None:
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
 
-    The arena's size is for the target that the model was optimised for, or for --target.
+    The arena's size is for the target that the model was optimised for, or for --target. A model that TFLM cannot run
+    is refused without --force.
     """
     from ..firmware.generate import generate
     from ..io.files import read_file, write_folder
+    from ..memory.reading import naming
 
-    for path in write_folder(output, generate(read_file(source), target, name, source.name), (source,), force):
+    with naming(source.name):
+        files = generate(read_file(source), target, name, source.name, force)
+    for path in write_folder(output, files, (source,), force):
         click.echo(path)

@@ -235,13 +235,13 @@ def optimize(
     if report_path is not None:
         files[report_path] = to_json(report).encode()
     write_files(files)
-    _print(report, as_json, as_csv, explain)
+    _print(report, as_json, as_csv, explain, quiet is True)
     if report.within_budget is False:
         sys.exit(OVER_BUDGET)
 
 
-def _print(report: Report, as_json: bool, as_csv: bool, explain: bool) -> None:
-    from ..report.console import render_report
+def _print(report: Report, as_json: bool, as_csv: bool, explain: bool, quiet: bool) -> None:
+    from ..report.console import brief_of, render_report
     from ..report.csv_rows import operators_csv
     from ..report.model import to_json
 
@@ -249,6 +249,8 @@ def _print(report: Report, as_json: bool, as_csv: bool, explain: bool) -> None:
         click.echo(to_json(report), nl=False)
     elif as_csv:
         click.echo(operators_csv(report.arena["after"]), nl=False)
+    elif quiet and not explain:
+        click.echo(brief_of(report))
     else:
         show(render_report(report, explain))
 

@@ -53,7 +53,8 @@ QUIET = click.option(
     "--quiet/--progress",
     "quiet",
     default=None,
-    help="Show no progress, or show it. [default: it is shown on a terminal]",
+    help="Show no progress, or show it; optimize, analyze and verify then also print only what matters most. "
+    "[default: progress on a terminal, and everything]",
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, to be read by programs.")

@@ -54,7 +54,7 @@ def verify(
         verdicts = run(first, second, options, say)
     if as_json:
         click.echo(to_json(Verification(verdicts)), nl=False)
-    else:
+    elif not quiet:
         show(render_verdicts(verdicts))
     for name, verdict in verdicts.items():
         if verdict.equal is False:

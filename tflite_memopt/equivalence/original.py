@@ -26,7 +26,7 @@ from .pool import Interpreters
 from .runner import ModelRunner, Run
 from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .trace import Trace, computed_tensors, trace_of
-from .unloaded import explained
+from .unloaded import explained, is_refusal
 
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
@@ -43,6 +43,7 @@ class Ground:
 
     ``kernels``: which of its kernels ran, where it has several, or what a runner says of its own. ``facts``: TFLM's
     head, tail and total. ``is_sound`` is False when the runtime gives other bits where it should give the same.
+    ``refused``: TFLM named an operator that it cannot run.
     """
 
     trace: Trace | None
@@ -50,6 +51,7 @@ class Ground:
     kernels: str | None = None
     facts: Mapping[str, int] = field(default_factory=dict)
     is_sound: bool = True
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,10 +190,10 @@ class _Look:
             early = None if other is None else pool.submit(self._as_it_came, other, shaped, arena)
             trace = self._trace(run)
             if self.drawn is None:
-                return Ground(None, self._refusal(failed[0]))
+                return self._refused(failed[0])
             stock = self._as_it_came(interpreter, shaped, arena) if early is None else early.result()
         if not stock.ran:
-            return Ground(None, self._refusal(stock))
+            return self._refused(stock)
         outputs = trace_of(stock.arrays, len(self.drawn.samples)).outputs
         kernels = stock.words if isinstance(stock, ExternalRun) else None
         if trace is None:
@@ -217,6 +219,10 @@ class _Look:
         wanted = self.options.profile.abi.word
         if target is not None and bits is not None and bits != wanted:
             raise UsageError(f"the runner has pointers of {bits} bits, target {target} has {wanted}")
+
+    def _refused(self, run: Run) -> Ground:
+        names_operator = run.error is not None and is_refusal(self.model, run.error)
+        return Ground(None, self._refusal(run), refused=names_operator)
 
     def _refusal(self, run: Run) -> str:
         reason = run.missing or run.error or "TFLM gave no reason"

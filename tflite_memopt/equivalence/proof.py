@@ -37,6 +37,7 @@ class Proof:
     """Verdicts by runtime, what they rest on, and TFLM's head, tail and total (or ``error``) of both models.
 
     ``runner``: what the user's runner measured of the model "before" and "after", or ``error``; None without one.
+    ``refusal``: why TFLM cannot run the result, None where it can or was not asked.
     """
 
     verdicts: dict[str, Verdict]
@@ -44,6 +45,7 @@ class Proof:
     tflm_before: Facts
     tflm_after: Facts
     runner: dict[str, Facts] | None = None
+    refusal: str | None = None
 
 
 def inspect(data: bytes, options: Options, progress: Progress) -> Original | None:
@@ -224,7 +226,9 @@ def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgem
         raise EquivalenceError(f"--require tflm: TFLM did not execute the plan: {basis.reason}")
     before, after = _memory("tflm", original, judgements)
     on_runner = dict(zip(("before", "after"), _memory(RUNNER, original, judgements), strict=True))
-    return Proof(verdicts, basis, before, after, on_runner if RUNNER in judgements else None)
+    tflm = original.grounds.get("tflm")
+    refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
+    return Proof(verdicts, basis, before, after, on_runner if RUNNER in judgements else None, refusal)
 
 
 def _basis(original: Original, judgements: Mapping[str, Judgement], coverage: Coverage | None) -> Basis:

@@ -7,11 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from string import Template
 
-from ..errors import UsageError
+from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
+from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for
 from ..memory.reading import read_planned
 from ..version import __version__
@@ -38,13 +39,14 @@ FILES = (
 
 
 def generate(
-    data: bytes, target: str | None = None, name: str = "model", source: str | None = None
+    data: bytes, target: str | None = None, name: str = "model", source: str | None = None, force: bool = False
 ) -> dict[str, bytes]:
     """Files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
-    name of the model's file, which the headers tell. Raises UsageError for a wrong name, or for a target whose kernels
-    compute a plan of others wrongly.
+    name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. Raises
+    UsageError for a wrong name, or for a target whose kernels compute a plan of others wrongly, UnsupportedModelError
+    for a model that TFLM cannot run.
     """
     check_namespace(name)
     model = read_planned(data)
@@ -54,6 +56,9 @@ def generate(
     sizes = arena_sizes(model, planned, profile)
     words = _words(model, data, name) | _arena_words(sizes, label, profile)
     words["source"] = "" if source is None else f"{literal(source)}, "
+    support = support_of(model)
+    if not support.runs and not force:
+        raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     return {path: _fill(path, words).encode() for path in FILES}
 
 

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import OutputError, UsageError
+from .foreign import refuse_folder
 
 _MOST_BYTES = 2**31 - 1
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """Bytes of a file. Raises UsageError when it cannot be read, or is larger than any model for a microcontroller."""
+    refuse_folder(Path(path))
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
             raise UsageError(f"'{os.fspath(path)}' is over 2 GB: no model for a microcontroller")

@@ -26,6 +26,10 @@ class PlanLabel:
     target: str | None
     overlaps: bool
 
+    def is_wrong_with(self, kernels: str) -> bool:
+        """Whether a kernel library may compute wrongly under the plan."""
+        return self.overlaps and kernels != self.kernels
+
 
 def decode(model: Model) -> PlanLabel | None:
     """The label of the model's plan; None when it has none. Raises ModelFormatError when it cannot be read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
@@ -13,6 +13,7 @@ from ..errors import ModelFormatError, UnsupportedModelError
 from ..ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Signature, Tensor
 from . import associated_files
 from .flatbuffer import IDENTIFIER, BoundedBytes
+from .foreign import foreign_format
 from .schema_names import builtin_name, dtype_of
 from .table_budget import check_table_budget
 
@@ -44,8 +45,11 @@ def read_model(data: bytes) -> Model:
     Raises ModelFormatError when the bytes are not a well-formed model and UnsupportedModelError when they
     use a part of the schema that the installed bindings do not know.
     """
+    if data[4:8] != IDENTIFIER:
+        _refuse(data)
     body, files = associated_files.split(data)
-    _check_frame(body)
+    if len(body) > LARGEST_FILE:
+        raise UnsupportedModelError(f"the file has {len(body)} bytes: over 2 GB, no microcontroller can hold it")
     try:
         table = schema.Model.GetRootAs(BoundedBytes(body), 0)
         check_table_budget(table, len(body))
@@ -62,15 +66,16 @@ def read_model(data: bytes) -> Model:
     return model
 
 
-def _check_frame(body: bytes) -> None:
-    if len(body) > LARGEST_FILE:
-        raise UnsupportedModelError(f"the file has {len(body)} bytes: over 2 GB, no microcontroller can hold it")
-    if not body:
+def _refuse(data: bytes) -> NoReturn:
+    """Say what a file is that does not begin as a model does."""
+    if not data:
         raise ModelFormatError("the file is empty, not a .tflite model")
-    if len(body) < 8 or body[4:8] != IDENTIFIER:
-        raise ModelFormatError(
-            f"not a .tflite model: bytes 4 to 8 are {body[4:8]!r}, not {IDENTIFIER!r} (a wrong file, or one cut short)"
-        )
+    known = foreign_format(data)
+    if known is not None:
+        raise ModelFormatError(f"not a .tflite model but {known}")
+    raise ModelFormatError(
+        f"not a .tflite model: bytes 4 to 8 are {data[4:8]!r}, not {IDENTIFIER!r} (a wrong file, or one cut short)"
+    )
 
 
 def _text(value: bytes | str | None) -> str | None:

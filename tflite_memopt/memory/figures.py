@@ -57,6 +57,16 @@ class MemoryUse:
         """The arena that firmware must reserve on the named target; on 32 bits where none is named."""
         return self.required_bytes.get("target", self.required_bytes["32"])
 
+    @property
+    def temporaries_for_target(self) -> int:
+        """What TFLM's planner takes while it loads the model, in the place of the head."""
+        return self.planner_temporary_bytes.get("target", self.planner_temporary_bytes["32"])
+
+    @property
+    def tail_for_target(self) -> int:
+        """What of that arena is neither head nor planner: TFLM's own structures."""
+        return self.required_for_target - max(self.arena_bytes, self.temporaries_for_target)
+
 
 @dataclass(frozen=True)
 class Bounds:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ..cascade.search import cascade
 from ..errors import UsageError
 from ..io import offline_plan
-from ..io.files import read_file
+from ..io.files import load
 from ..ir.copying import copy_model
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -146,7 +146,7 @@ def _model(candidate: Candidate) -> Model:
         return model_of(candidate)
     if isinstance(candidate, Mapping):
         return model_of(sketch_from(candidate))
-    return read_planned(candidate if isinstance(candidate, bytes) else read_file(candidate))
+    return read_planned(*load(candidate))
 
 
 def _as_it_stands(model: Model, profile: KernelProfile) -> MemoryUse:

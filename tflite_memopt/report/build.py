@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
+from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
@@ -26,9 +28,10 @@ from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
 from ..schedule.memory_graph import memory_graph
 from ..version import __version__
-from .advice import advice_for
+from .advice import advice_for, of_types
 from .loops import loop_uses
 from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse, WiderUse
+from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import of_miscomputed, warnings_for
 
@@ -39,6 +42,7 @@ class ModelFacts:
 
     name: str | None
     file_bytes: int
+    sha256: str
     memory: MemoryUse
     interface: tuple[InterfaceTensor, ...]
     kinds: frozenset[str]
@@ -46,25 +50,26 @@ class ModelFacts:
     arena: ArenaMap
 
 
-def facts_of(model: Model, name: str | None, file_bytes: int, profile: KernelProfile) -> ModelFacts:
-    """The facts of a model, its offline plan in force if it has one; ``file_bytes`` is the size of its file."""
+def facts_of(model: Model, name: str | None, data: bytes, profile: KernelProfile) -> ModelFacts:
+    """The facts of a model, its offline plan in force if it has one; ``data`` is its file."""
     planned = offline_plan.decode(model) or {}
     layout = memory_layout(model, profile)
     memory, arena = memory_use(model, layout, planned, profile), arena_map(model, layout, planned)
     needs = needs_by_library(model, planned, profile)
-    return ModelFacts(name, file_bytes, memory, interface_of(model), operator_kinds(model), needs, arena)
+    kinds, digest = operator_kinds(model), _digest(data)
+    return ModelFacts(name, len(data), digest, memory, interface_of(model), kinds, needs, arena)
 
 
 @dataclass(frozen=True)
 class RunOutcome:
     """What the stages of one run give to the report.
 
-    ``written_bytes`` is the size of the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
+    ``written`` is the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
     """
 
     arrangement: Arrangement
-    written_bytes: int
+    written: bytes
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     proof: Proof
@@ -92,6 +97,7 @@ def build_report(
         model=original.name,
         target=profile.target,
         kernels=profile.name,
+        options=options_used(options),
         objective=options.objective,
         budget=options.budget,
         within_budget=fits,
@@ -111,14 +117,16 @@ def build_report(
         equivalence=proof.verdicts,
         basis=proof.basis,
         runner=proof.runner,
-        file_bytes={"before": original.file_bytes, "after": outcome.written_bytes},
-        seconds=outcome.seconds,
+        file_bytes={"before": original.file_bytes, "after": len(outcome.written)},
+        sha256={"before": original.sha256, "after": _digest(outcome.written)},
+        timing={**outcome.seconds, **_searched(arrangement)},
         warnings=(),
         summary=NO_SUMMARY,
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
         wider=_wider(outcome.wider, before),
+        tflm=_support(model, proof),
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
     wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
@@ -126,9 +134,9 @@ def build_report(
 
 
 def build_analysis(
-    model: Model, name: str | None, file_bytes: int, profile: KernelProfile, sram: int | None = None
+    model: Model, name: str | None, data: bytes, profile: KernelProfile, sram: int | None = None
 ) -> Analysis:
-    """What ``analyze`` says of a model as it stands, its plan in force if it has one.
+    """What ``analyze`` says of a model as it stands, its plan in force if it has one; ``data`` is its file.
 
     ``sram``: bytes of a fast memory to study it with, or None.
     """
@@ -139,12 +147,15 @@ def build_analysis(
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
     arena = arena_map(model, layout, planned)
-    summary = summary_of_analysis(memory, bounds, needs)
+    support = support_of(model)
+    advice = tuple(of_types(memory, model))
+    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours=label is not None)
     return Analysis(
         model=name,
         target=profile.target,
         kernels=profile.name,
-        file_bytes=file_bytes,
+        file_bytes=len(data),
+        sha256=_digest(data),
         planned_for=label,
         memory=memory,
         libraries=needs,
@@ -154,6 +165,7 @@ def build_analysis(
         arena=arena,
         study=None if sram is None else sram_study(problem, sram),
         loops=loop_uses(model),
+        tflm=support,
     )
 
 
@@ -164,11 +176,29 @@ def _wider(found: WiderLimits | None, before: MemoryUse) -> WiderUse | None:
     return WiderUse(found.work, found.macs, found.need, max(more.values()))
 
 
+def _support(model: Model, proof: Proof) -> TflmSupport:
+    """Whether TFLM can run the result: what a run of it says counts more than the table of its kernels."""
+    if proof.basis.plan_executed:
+        return RUNS
+    known = support_of(model)
+    return TflmSupport(False, (), proof.refusal) if known.runs and proof.refusal is not None else known
+
+
 def _bound_of_any_order(arrangement: Arrangement) -> int:
     """Bytes of the head that no plan of any order goes below."""
     if memory_graph(arrangement.problem).has_one_order:
         return arrangement.placement.plan.lower_bound
     return head_lower_bound(arrangement.problem, arrangement.schedule.lower_bound)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _searched(arrangement: Arrangement) -> dict[str, float]:
+    """Seconds of the searches for the order and the plan in force, which are a part of other stages."""
+    order, plan = arrangement.schedule.seconds, arrangement.placement.plan.seconds
+    return {"search for the order": round(order, 6), "search for the plan": round(plan, 6)}
 
 
 def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
@@ -181,7 +211,7 @@ def _order_use(arrangement: Arrangement, bound: int) -> SearchUse:
     reached = min(peak_of(arrangement.problem, placement.order), placement.memory.arena_bytes)
     gap = max(0, reached - bound)
     ended_by = _end_of(gap, schedule.stopped_by_clock)
-    return SearchUse(schedule.method, gap == 0, round(schedule.seconds, 6), bound, gap, ended_by)
+    return SearchUse(schedule.method, gap == 0, bound, gap, ended_by)
 
 
 def _plan_use(placement: ModelPlacement) -> PlanUse:
@@ -193,7 +223,6 @@ def _plan_use(placement: ModelPlacement) -> PlanUse:
     return PlanUse(
         method=plan.method,
         optimal=gap == 0,
-        seconds=round(plan.seconds, 6),
         lower_bound=plan.lower_bound,
         gap_bytes=gap,
         ended_by=_end_of(gap, plan.stopped_by_clock),

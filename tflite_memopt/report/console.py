@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
+from ..kernels.support import TflmSupport
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
@@ -18,6 +19,7 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
 from .names import short_name
 from .sizes import in_words
+from .words import counted
 
 _MAX_LIVE = 12
 _RUNNER_FACTS = {
@@ -30,7 +32,7 @@ _RUNNER_FACTS = {
 
 def render_report(report: Report, explain: bool = False) -> RenderableType:
     """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
-    parts: list[RenderableType] = [_sentences(report.summary), _comparison(report), _proof(report)]
+    parts: list[RenderableType] = [_sentences(report.summary, report.tflm), _comparison(report), _proof(report)]
     if report.runner is not None:
         parts.append(_on_runner(report.runner))
     if report.interface["before"] != report.interface["after"]:
@@ -47,7 +49,7 @@ def render_report(report: Report, explain: bool = False) -> RenderableType:
         parts.append(_libraries(report.libraries["before"], report.libraries["after"]))
     if report.after.peak is not None:
         parts.append(_peak(report.after.peak, "at the peak, after"))
-    parts += [Text(f"warning: {warning}", style="yellow") for warning in report.warnings]
+    parts += [_text(f"warning: {warning}", style="yellow") for warning in report.warnings]
     if report.budget is not None:
         parts.append(_budget(report))
     return Group(*parts)
@@ -58,16 +60,18 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     table = Table(title=Text(analysis.model or "model"), title_justify="left")
     table.add_column("bytes")
     table.add_column("now", justify="right")
-    for label, value in _memory_rows(analysis.memory):
+    for name, value in _memory_rows(analysis.memory):
         if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
-            table.add_row(label, value)
-    bounds = analysis.bounds
-    for label, bound in (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io)):
-        table.add_row(f"lower bound on the head, {label}", _n(bound))
+            table.add_row(name, value)
+    bounds, label = analysis.bounds, analysis.planned_for
+    orders = (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io))
+    # A plan for other kernels may overwrite what these still read, and so go below any bound of theirs.
+    for which, bound in () if label is not None and label.is_wrong_with(analysis.kernels) else orders:
+        table.add_row(f"lower bound on the head, {which}", _n(bound))
     table.add_row("file", _n(analysis.file_bytes))
-    parts: list[RenderableType] = [_sentences(analysis.summary), table, _largest_steps(analysis.steps)]
-    if analysis.planned_for is not None:
-        parts.insert(2, _planned_for(analysis.planned_for))
+    parts: list[RenderableType] = [_sentences(analysis.summary, analysis.tflm), table, _largest_steps(analysis.steps)]
+    if label is not None:
+        parts.insert(1, _planned_for(label, analysis))
     parts += [Text(said_of_loop(use)) for use in analysis.loops]
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
@@ -96,9 +100,9 @@ def _study(study: SramStudy) -> list[RenderableType]:
     ]
 
 
-def _sentences(summary: Summary) -> Text:
+def _sentences(summary: Summary, support: TflmSupport) -> Text:
     """The headline, and under it what changed, what limits the result and what would help, a line each."""
-    text = Text(summary.headline, style="bold")
+    text = Text(summary.headline, style="bold" if support.runs else "bold red")
     advice = [f"{each.option}: {each.text}" for each in summary.advice]
     sections = (("what changed", summary.changes), ("what limits it now", summary.limits), ("what would help", advice))
     for title, lines in sections:
@@ -107,6 +111,13 @@ def _sentences(summary: Summary) -> Text:
         for line in lines:
             text.append(f"\n  - {line}", style="not bold")
     return text.append("\n")
+
+
+def brief_of(report: Report) -> str:
+    """What ``optimize --quiet`` prints, a line each: the first one, the price, warnings."""
+    lines = [report.summary.headline, *report.summary.changes[-1:]]
+    lines += [f"warning: {warning}" for warning in report.warnings]
+    return _text("\n".join(lines)).plain
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
@@ -197,7 +208,7 @@ def _interface(report: Report) -> Table:
 
 
 def _sharing(report: Report) -> Table:
-    table = Table(title="outputs that lie on their inputs, largest first", title_justify="left")
+    table = Table(title="outputs that share bytes with their inputs, largest first", title_justify="left")
     for column in ("operator", "kind", "input", "output", "shared bytes"):
         table.add_column(column, justify="right" if column == "shared bytes" else "left")
     for use in report.sharing[:_MAX_LIVE]:
@@ -210,22 +221,24 @@ def _sharing(report: Report) -> Table:
 
 
 def _proof(report: Report) -> RenderableType:
-    target = f"target: {report.target}; " if report.target else ""
     order, plan = report.schedule, report.plan
-    how = f"{target}order: {order.method}, {_end(order, 'order')}; plan: {plan.method}, {_end(plan, 'plan')}"
-    how = f"{how} of this order; kernels: {report.kernels}"
+    how = (
+        f"made for {report.target or 'any target'} with {report.kernels} kernels\n"
+        f"order of the operators ({order.method}): {_end(order)}\n"
+        f"places of the tensors in this order ({plan.method}): {_end(plan)}"
+    )
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
     return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report.basis)))
 
 
-def _end(search: SearchUse, noun: str) -> str:
+def _end(search: SearchUse) -> str:
     """How good the order or plan is known to be, and what ended the search where that is not known."""
     if search.optimal:
-        return f"proved the best {noun}"
+        return "proved the best"
     share = 100 * search.gap_bytes / max(1, search.lower_bound)
-    end = "time was up" if search.ended_by == "clock" else "its limit of work was reached"
-    return f"{_n(search.gap_bytes)} bytes ({share:.1f} %) above what is proved for any {noun} when {end}"
+    end = "when time was up" if search.ended_by == "clock" else "at its limit of work"
+    return f"at most {counted(search.gap_bytes, 'byte')} ({share:.1f} %) above the best; the search ended {end}"
 
 
 def _basis(basis: Basis) -> str:
@@ -260,11 +273,14 @@ def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNee
     return table
 
 
-def _planned_for(label: PlanLabel) -> Text:
-    whom = label.target or "any target"
-    if label.overlaps:
-        return _text(f"the plan in the file is for {whom} with {label.kernels} kernels, and WRONG with others")
-    return _text(f"the plan in the file was made for {whom} with {label.kernels} kernels, and is right with any")
+def _planned_for(label: PlanLabel, analysis: Analysis) -> Text:
+    said = f"the plan in the file was made for {label.target or 'any target'} with {label.kernels} kernels"
+    same = (label.target, label.kernels) == (analysis.target, analysis.kernels)
+    others = "and computes wrongly with others" if label.overlaps else "and is right with any"
+    counted_for = (
+        "" if same else f"; counted here for {analysis.target or 'any target'} with {analysis.kernels} kernels"
+    )
+    return _text(f"{said}, {'as counted here, ' if same else ''}{others}{counted_for}")
 
 
 def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
@@ -281,7 +297,7 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
     yield f"arena to reserve, 64-bit{guess}", _n(use.required_bytes["64"])
 
 
-def _peak(step: StepUse, when: str) -> Table:
+def _peak(step: StepUse, when: str) -> RenderableType:
     title = f"{when}: operator {step.index} {step.operator} '{short_name(step.output)}', {_n(step.bytes)} bytes"
     table = Table(title=_text(title), title_justify="left")
     for column in ("live tensor", "shape", "type", "bytes"):
@@ -293,7 +309,10 @@ def _peak(step: StepUse, when: str) -> Table:
         table.add_row(f"{len(rest)} more", "", "", _n(sum(tensor.bytes for tensor in rest)))
     if step.scratch_bytes:
         table.add_row("kernel scratch", "", "", _n(step.scratch_bytes))
-    return table
+    total = sum(tensor.bytes for tensor in step.live) + step.scratch_bytes
+    if total <= step.bytes:
+        return table
+    return Group(table, Text(f"they overlap: {_n(total)} bytes in {_n(step.bytes)} bytes of the arena"))
 
 
 def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
@@ -331,19 +350,20 @@ def _price(report: Report) -> str:
 def _what_binds(report: Report) -> str:
     """What would have to get smaller for the model to need less."""
     after, step = report.after, report.binding
-    structures = after.planner_temporary_bytes["32"]
+    structures = after.temporaries_for_target
     if report.objective == "total" and structures > after.arena_bytes:
-        return f"what binds are {_n(structures)} bytes of TFLM's planner, for {after.tensors} tensors, not the head"
-    tail = "" if report.objective == "head" else f" (the tail takes {_n(after.tail_bytes['32'])} more)"
+        tensors = counted(after.tensors, "tensor")
+        return f"what binds are {_n(structures)} bytes of TFLM's planner, for {tensors}, not the head"
+    tail = "" if report.objective == "head" else f" (the tail takes {_n(after.tail_for_target)} more)"
     if step is None:
         return f"no step binds: the model has no operator{tail}"
     name = f"operator {step.index} {step.operator} '{short_name(step.output)}'"
     return f"the step that binds is {name} with {_n(step.bytes)} of the head's {_n(after.arena_bytes)} bytes{tail}"
 
 
-def _text(name: str) -> Text:
+def _text(name: str, style: str = "") -> Text:
     """A name from the file, shown as it is; bytes that are not UTF-8 become question marks."""
-    return Text(name.encode("utf-8", "replace").decode("utf-8"))
+    return Text(name.encode("utf-8", "replace").decode("utf-8"), style=style)
 
 
 def _n(number: int | str) -> str:

@@ -31,9 +31,10 @@ def render_explanation(report: Report) -> RenderableType:
 
 
 def _applied(uses: Sequence[RewriteUse]) -> Table:
-    table = Table(title="rewrites that were applied", title_justify="left")
-    for column in ("rule", "at", "exactness", "saved bytes"):
-        table.add_column(column, justify="right" if column == "saved bytes" else "left", overflow="fold")
+    title = "rewrites that were applied, and how many bytes more the model would need without this one alone"
+    table = Table(title=title, title_justify="left")
+    for column in ("rule", "at", "exactness", "bytes"):
+        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
     for use in uses:
         table.add_row(use.rule, _names(use.operators), use.exactness, f"{use.saved_bytes:,}")
     return table

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
+from ..kernels.support import RUNS, TflmSupport
 from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
@@ -63,7 +64,6 @@ class SearchUse:
 
     method: str
     optimal: bool
-    seconds: float
     lower_bound: int
     gap_bytes: int
     ended_by: EndedBy
@@ -135,13 +135,14 @@ class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
     ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
-    the size that was asked for, or None.
+    the size that was asked for, or None. ``tflm``: whether TFLM can run the model.
     """
 
     model: str | None
     target: str | None
     kernels: str
     file_bytes: int
+    sha256: str
     planned_for: PlanLabel | None
     memory: MemoryUse
     libraries: dict[str, LibraryNeed]
@@ -151,6 +152,7 @@ class Analysis:
     arena: ArenaMap
     study: SramStudy | None
     loops: tuple[LoopUse, ...] = ()
+    tflm: TflmSupport = RUNS
 
 
 @dataclass(frozen=True)
@@ -165,12 +167,15 @@ class Report:
     measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
     without such a search. ``wider``: what wider limits on computation would bring, if they bring anything.
+    ``tflm``: whether TFLM can run the result. ``options``: those that decide the result, by name. ``sha256``: of the
+    files "before" and "after". ``timing``: seconds by stage, the only part in which two runs of the same differ.
     """
 
     version: str
     model: str | None
     target: str | None
     kernels: str
+    options: dict[str, Any]
     objective: str
     budget: int | None
     within_budget: bool | None
@@ -191,13 +196,15 @@ class Report:
     basis: Basis
     runner: dict[str, dict[str, int | str]] | None
     file_bytes: dict[str, int]
-    seconds: dict[str, float]
+    sha256: dict[str, str]
+    timing: dict[str, float]
     warnings: tuple[str, ...]
     summary: Summary
     arena: dict[str, ArenaMap]
     loops: tuple[LoopUse, ...] = ()
     least_in_stripes: int | None = None
     wider: WiderUse | None = None
+    tflm: TflmSupport = RUNS
 
 
 @dataclass(frozen=True)
@@ -291,7 +298,7 @@ class Exploration:
 
 Record = Report | Analysis | Comparison | Verification | Exploration
 """What commands print as JSON."""
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "2.0"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",

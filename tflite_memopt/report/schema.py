@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
+from .descriptions import FIELDS
 from .extras import need
 from .model import SCHEMA_VERSION, Analysis, Comparison, Exploration, Record, Report, Verification, schema_id
 
@@ -36,8 +37,10 @@ def schema_of(kind: str) -> dict[str, Any]:
     """The JSON Schema of a kind of output: one of ``KINDS``."""
     adapter = need("pydantic").TypeAdapter(KINDS[kind])
     made: dict[str, Any] = _with_infinity(adapter.json_schema(mode="serialization"))
+    for name, described in {KINDS[kind].__name__: made, **made.get("$defs", {})}.items():
+        _describe(name, described)
     extra = {
-        "$schema": {"const": schema_id(kind), "type": "string"},
+        "$schema": {"const": schema_id(kind), "description": "Which schema this is.", "type": "string"},
         "schema_version": {"description": "Grows after the dot with new fields.", "type": "string"},
     }
     made["properties"] = extra | made["properties"]
@@ -48,6 +51,12 @@ def schema_of(kind: str) -> dict[str, Any]:
         | {"$comment": f"version {SCHEMA_VERSION}; made by scripts/make_schemas.py"}
         | {key: value for key, value in made.items() if key != "title"}
     )
+
+
+def _describe(name: str, schema: dict[str, Any]) -> None:
+    """Give every property of a dataclass its description."""
+    for field, value in schema.get("properties", {}).items():
+        value["description"] = FIELDS[name][field]
 
 
 def schema_text(kind: str) -> str:

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..equivalence.verdict import Verdict
 from ..ir.change import RewriteUse
-from ..memory.figures import Bounds, MemoryUse
+from ..kernels.support import TflmSupport, said_of
+from ..memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..memory.libraries import LibraryNeed
 from .model import Advice, Report, Summary
 from .names import short_name
 from .sizes import in_words, smallest_fitting
+from .words import change_in_percent, counted
 
 _RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "tensorflow": "TensorFlow", "runner": "your runner"}
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
+_IF_IT_COULD = "If it could, it would need"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
@@ -23,22 +26,39 @@ def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
     return Summary(headline(report), tuple(_changes(report)), limits, tuple(advice))
 
 
-def summary_of_analysis(memory: MemoryUse, bounds: Bounds, libraries: Mapping[str, LibraryNeed]) -> Summary:
-    """The sentences of an ``analyze`` report."""
+def summary_of_analysis(
+    memory: MemoryUse,
+    bounds: Bounds,
+    libraries: Mapping[str, LibraryNeed],
+    support: TflmSupport,
+    advice: tuple[Advice, ...] = (),
+    is_ours: bool = False,
+) -> Summary:
+    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimised the model already."""
     need = memory.required_for_target
     first = f"RAM {need:,} bytes; {_fit(need, libraries)}"
-    advice = Advice("tflite-memopt optimize", "makes a model that needs less, and proves that it computes the same")
-    return Summary(first, (), limits_of(memory, bounds, False), (advice,))
+    if not support.runs:
+        first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
+    if support.runs and not is_ours:
+        text = "makes a model that needs less, and proves that it computes the same"
+        advice = (*advice, Advice("tflite-memopt optimize", text))
+    return Summary(first, (), limits_of(memory, bounds, False), advice)
 
 
 def headline(report: Report) -> str:
-    """One line: RAM before and after, what is proved and where, and which common size it fits."""
+    """One line: RAM before and after, what is proved and where, and which common size it fits.
+
+    It fits nowhere where TFLM cannot run it, and then that comes first.
+    """
     is_head = report.objective == "head"
     before, after = (
         memory.arena_bytes if is_head else memory.required_for_target for memory in (report.before, report.after)
     )
-    change = f" ({100 * (after - before) / before:+.0f} %)" if before and after != before else " (no change)"
+    change = f" ({change_in_percent(before, after) or 'no change'})"
     what = "head of the arena" if is_head else "RAM"
+    if not report.tflm.runs:
+        figures = f"{before:,} -> {after:,} bytes of {what}{change}, {_proved(report)}"
+        return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
     return f"{what} {before:,} -> {after:,} bytes{change}, {_proved(report)}; {_fit_of(report, after)}"
 
 
@@ -47,16 +67,18 @@ def _proved(report: Report) -> str:
         return "equality NOT proved (--no-verify)"
     agreeing = [name for name, verdict in report.equivalence.items() if verdict.equal]
     where = " and ".join(_RUNTIMES.get(name, name) for name in sorted(agreeing, reverse=True))
-    word = _word(report.equivalence)
+    if not agreeing:
+        return "equality NOT proved: no runtime could judge"
+    inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
-    return f"{word}, checked on {where}{plan}" if agreeing else "equality NOT proved: no runtime could judge"
+    return f"{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
 
 
 def _word(verdicts: Mapping[str, Verdict]) -> str:
     exactness = {verdict.exactness for verdict in verdicts.values() if verdict.equal}
     if "approximates" in exactness:
-        return "outputs APPROXIMATE"
-    return "outputs equal within a stated tolerance" if "reassociates" in exactness else "outputs equal"
+        return "outputs APPROXIMATE, compared"
+    return "verified equal within a stated tolerance" if "reassociates" in exactness else "verified bit-exact"
 
 
 def _fit_of(report: Report, need: int) -> str:
@@ -85,24 +107,35 @@ def _changes(report: Report) -> Iterator[str]:
     for use in report.rewrites[:_MOST_CHANGES]:
         yield _rewrite(use)
     if len(report.rewrites) > _MOST_CHANGES:
-        yield f"{len(report.rewrites) - _MOST_CHANGES} more rewrites: --explain shows them"
+        yield f"{counted(len(report.rewrites) - _MOST_CHANGES, 'more rewrite')}: --explain shows all"
     yield "every tensor has its place in memory written into the file, where TFLM reads it"
     if report.sharing:
-        views = sum(use.kind == "view" for use in report.sharing)
-        over = len(report.sharing) - views
-        parts = [f"{views} outputs are a part of their input or the reverse"] if views else []
-        parts += [f"{over} are written over an input that is no longer needed"] if over else []
-        yield f"bytes used twice: {', '.join(parts)}"
-    yield _price(report)
+        yield f"bytes used twice: {', '.join(_sharing(report.sharing))}"
+    saved = _need(report, report.before) - _need(report, report.after)
+    if saved > 0:
+        yield f"all of this together: {counted(saved, 'byte')} less"
+    yield _price(report)  # the last line: --quiet shows it
+
+
+def _sharing(uses: Sequence[ReuseInForce]) -> Iterator[str]:
+    views = sum(use.kind == "view" for use in uses)
+    over = len(uses) - views
+    if views:
+        yield f"{counted(views, 'output')} in the bytes of the input itself, without a copy"
+    if over:
+        yield f"{counted(over, 'output')} written over an input that is no longer needed"
+
+
+def _need(report: Report, memory: MemoryUse) -> int:
+    return memory.arena_bytes if report.objective == "head" else memory.required_for_target
 
 
 def _rewrite(use: RewriteUse) -> str:
     names = [short_name(name) for name in use.operators]
-    saved = f", saves {use.saved_bytes:,} bytes" if use.saved_bytes else ""
     if use.rule.startswith("cascade in ") and len(names) > 1:
-        return f"{use.rule}: {len(names)} operators, {names[0]} to {names[-1]}{saved}"
+        return f"{use.rule}: {len(names)} operators, {names[0]} to {names[-1]}"
     rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}{saved}"
+    return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}"
 
 
 def _price(report: Report) -> str:
@@ -115,22 +148,18 @@ def _price(report: Report) -> str:
 
 
 def _share(memory: MemoryUse, is_head: bool) -> str:
-    tail = memory.required_for_target - max(memory.arena_bytes, _temporaries(memory))
-    head = f"{memory.arena_bytes:,} for tensors (the head)"
-    return head if is_head else f"{head} and {tail:,} for TFLM's own structures (the tail)"
-
-
-def _temporaries(memory: MemoryUse) -> int:
-    return memory.planner_temporary_bytes.get("target", memory.planner_temporary_bytes["32"])
+    head = f"{memory.arena_bytes:,} bytes for tensors (the head)"
+    return head if is_head else f"{head} and {memory.tail_for_target:,} for TFLM's own structures (the tail)"
 
 
 def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ...]:
     """What would have to get smaller for the model to need less."""
-    found = [f"{_share(memory, is_head)}"]
-    if not is_head and _temporaries(memory) > memory.arena_bytes:
+    found = [_share(memory, is_head)]
+    temporaries = memory.temporaries_for_target
+    if not is_head and temporaries > memory.arena_bytes:
         found.append(
-            f"while it loads the model, TFLM's planner needs {_temporaries(memory):,} bytes for its "
-            f"{memory.tensors} tensors: more than the head; only fewer tensors help"
+            f"while it loads the model, TFLM's planner needs {temporaries:,} bytes for its "
+            f"{counted(memory.tensors, 'tensor')}: more than the head; only fewer tensors help"
         )
         return tuple(found)
     if memory.arena_bytes <= bounds.io:

@@ -47,7 +47,7 @@ def _of_basis(report: Report) -> Iterator[str]:
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
     if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
-        yield f"outputs lie on inputs: right only with firmware that links these kernels: {profile.description}"
+        yield f"outputs overwrite inputs: right only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
     for name in worse_under(report.libraries["before"], report.libraries["after"], options.objective):
@@ -56,9 +56,9 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head = after.tflm.get("head")
-    if not profile.in_wheel:
+    if not profile.in_wheel and isinstance(head, int):
         yield "TFLM was measured with its reference kernels: these kernels' scratch is not in its figures"
-    elif isinstance(head, int) and head != after.arena_bytes:
+    elif profile.in_wheel and isinstance(head, int) and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
         yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"

@@ -1,0 +1,80 @@
+"""What people give in place of a .tflite model is called what it is, with the file's name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import tflite_memopt
+from tests.models import dense_model
+from tflite_memopt import ModelFormatError, UsageError
+from tflite_memopt.io.associated_files import append
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.model import AssociatedFile
+
+DENSE = write_model(dense_model())
+
+
+def archive(*names: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as written:
+        for name in names:
+            written.writestr(name, b"content")
+    return stream.getvalue()
+
+
+FILES = {
+    "keras": (archive("metadata.json", "config.json", "model.weights.h5"), "a Keras model (.keras)"),
+    "h5": (b"\x89HDF\r\n\x1a\n" + bytes(100), "an HDF5 file (.h5)"),
+    "pytorch": (archive("net/data.pkl", "net/version"), "a PyTorch file"),
+    "pickle": (b"\x80\x02}q\x00.", "a PyTorch file"),
+    "saved_model": (b"\x08\x01\x12\x80\x20" + bytes(100), "a TensorFlow SavedModel"),
+    "packed_saved_model": (archive("net/saved_model.pb"), "a packed TensorFlow SavedModel"),
+    "onnx": (b"\x08\x08\x12\x07pytorch" + bytes(100), "an ONNX model"),
+    "zip": (archive("model.tflite"), "a zip archive: unpack it"),
+    "cut_zip": (archive("model.tflite")[:60], "a zip archive: unpack it"),
+    "gzip": (gzip.compress(DENSE), "a file packed by gzip"),
+    "source": (b"unsigned char model_tflite[] = {0x1c, 0x00};\n", "C source text"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_another_format_is_called_what_it_is(name: str) -> None:
+    data, said = FILES[name]
+    with pytest.raises(ModelFormatError, match=r"not a \.tflite model but") as caught:
+        read_model(data)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_with_files_behind_it_is_still_a_model() -> None:
+    assert read_model(append(DENSE, (AssociatedFile("config.json", b"{}"),))).associated_files
+
+
+@pytest.mark.parametrize("command", ["analyze", "optimize", "verify", "compare", "codegen"])
+def test_errors_name_the_file(command: str, tmp_path: Path) -> None:
+    good, wrong = tmp_path / "good.tflite", tmp_path / "net.keras"
+    good.write_bytes(DENSE)
+    wrong.write_bytes(FILES["keras"][0])
+    output = ("-o", tmp_path / "output") if command in ("optimize", "codegen") else ()
+    sources = (good, wrong) if command == "verify" else (wrong,)
+    run = [sys.executable, "-m", "tflite_memopt", command, *sources, *output]
+    done = subprocess.run(list(map(str, run)), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("tflite-memopt: 'net.keras': not a .tflite model but a Keras model (.keras): convert")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_is_called_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is a folder; give a \.tflite file"):
+        tflite_memopt.analyze(tmp_path)
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(UsageError, match="is a TensorFlow SavedModel: convert it with"):
+        tflite_memopt.analyze(tmp_path)

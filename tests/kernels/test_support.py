@@ -1,0 +1,104 @@
+"""What TFLM has kernels for: the table against the wheel, and what is said of a model that TFLM cannot run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.one_operator import LAYERS, MAKERS, alone, with_weights
+from tests.models import ALL
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.runner import Run, run_models
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import Model, OpCode, Operator
+from tflite_memopt.kernels.support import TYPES, TflmSupport, said_of, support_of
+
+TRIED = (*(DType.FLOAT32, DType.FLOAT16, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL),)
+ASKS_FOR_MORE = {
+    *(("LOGISTIC", each) for each in (DType.INT8, DType.INT16)),
+    *(("RSQRT", each) for each in (DType.INT8, DType.INT16)),
+    *(("SOFTMAX", each) for each in (DType.INT8, DType.INT16)),
+    *(("LOG_SOFTMAX", DType.INT8), ("PRELU", DType.INT16), ("TANH", DType.INT16)),
+}
+"""Operators that TFLM has for a type, with a scale or an operand that these models do not have."""
+
+
+def on_tflm(models: dict[str, Model]) -> dict[str, Run]:
+    samples = {label: seeded_inputs(model, 1, 0) for label, model in models.items()}
+    return run_models("tflm", {label: write_model(model) for label, model in models.items()}, samples, 1 << 20)
+
+
+def test_the_table_and_tflm_agree_on_every_operator_and_type() -> None:
+    pytest.importorskip("tflite_micro", reason="the wheel exists for Linux on x86-64 only")
+    cases = {f"{name} {dtype.label}": (name, dtype) for name in MAKERS for dtype in TRIED}
+    models = {label: alone(*case) for label, case in cases.items()}
+    assert {label.split()[0] for label in models} >= set(TYPES) - {"PADV2", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
+    for label, run in on_tflm(models).items():
+        said = support_of(models[label]).runs
+        assert said or not run.ran, f"{label} runs, and the table says that it cannot"
+        if cases[label] not in ASKS_FOR_MORE:
+            in_table = cases[label][0] in TYPES
+            assert run.ran or not said or not in_table, f"{label} does not run: {run.error}"
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("of_weights", [DType.INT8, DType.UINT8])
+def test_float_activations_take_no_integer_weights(name: str, of_weights: DType) -> None:
+    pytest.importorskip("tflite_micro", reason="the wheel exists for Linux on x86-64 only")
+    model = with_weights(name, DType.FLOAT32, of_weights)
+    assert [each.kind for each in support_of(model).reasons] == ["weights_only"]
+    assert not on_tflm({"model": model})["model"].ran
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_runs_is_not_refused(name: str) -> None:
+    assert support_of(ALL[name]()) == TflmSupport(True)
+
+
+def test_a_reason_is_said_once_with_its_first_operator_and_how_many_there_are() -> None:
+    b = ModelBuilder()
+    x = b.input("x", (1, 4, 4, 4), DType.UINT8)
+    middle, y = (b.tensor(name, x.shape, DType.UINT8) for name in ("middle;fused", "y"))
+    b.operator("RELU", (x,), (middle,))
+    b.operator("RELU", (middle,), (y,))
+    support = support_of(b.finish(y))
+    (reason,) = support.reasons
+    assert (reason.kind, reason.index, reason.operators, reason.types) == ("uint8", 0, 2, ("uint8",))
+    said = said_of(support)
+    assert said.startswith(
+        "TFLM cannot run this model: TFLM no longer has kernels for uint8 activations, convert to int8"
+    )
+    assert "(2 operators, the first is operator 0 RELU 'middle': uint8)" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "custom", "kind"),
+    [("ATAN2", None, "missing"), ("WHERE", None, "shapes"), ("CUSTOM", "FlexErf", "flex"), ("CUSTOM", "Mine", None)],
+)
+def test_operators_that_tflm_lacks(name: str, custom: str | None, kind: str | None) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (2,), DType.FLOAT32), b.tensor("y", (2,), DType.FLOAT32)
+    b.graph.add_operator(Operator(OpCode(name, 1, custom), (x,), (y,)))
+    assert [each.kind for each in support_of(b.finish(y)).reasons] == ([] if kind is None else [kind])
+
+
+def test_positions_are_in_32_bits_and_called_subgraphs_count() -> None:
+    b = ModelBuilder()
+    condition, x = b.input("condition", (1,), DType.BOOL), b.input("x", (1, 4), DType.FLOAT32)
+    y = b.tensor("y", (1,), DType.INT64)
+    b.operator("IF", (condition, x), (y,), "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=1)
+    model = b.finish(y)
+    b.new_graph("called")
+    inner, position = b.input("inner", (1, 4), DType.FLOAT32), b.tensor("position", (1,), DType.INT64)
+    axis = b.constant("axis", np.asarray(1, np.int32))
+    b.operator("ARG_MAX", (inner, axis), (position,), "ArgMaxOptions", outputType=4)
+    b.finish(position)
+    (reason,) = support_of(model).reasons
+    assert (reason.kind, reason.subgraph) == ("positions", 1)
+    assert "of subgraph 1" in said_of(support_of(model))
+
+
+def test_what_tflm_said_stands_in_for_what_the_file_does_not_show() -> None:
+    assert said_of(TflmSupport(False, (), "operator 3 fails")) == "TFLM cannot run this model: operator 3 fails"

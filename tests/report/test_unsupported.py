@@ -1,0 +1,109 @@
+"""A model that TFLM cannot run: said first, everywhere, and nothing is promised of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tflite_memopt
+from tests.kernels.one_operator import alone, with_weights
+from tests.models import dense_model, mobile_chain
+from tflite_memopt import Options, UnsupportedModelError
+from tflite_memopt.firmware.generate import generate
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.report.model import to_json
+from tflite_memopt.report.pictures.pages import analysis_page, report_page
+
+HYBRID = write_model(with_weights("CONV_2D", DType.FLOAT32, DType.INT8))
+UINT8 = write_model(alone("AVERAGE_POOL_2D", DType.UINT8))
+FIRST = "TFLM cannot run this model: weights alone are quantised, give the converter a representative dataset"
+
+
+def test_an_analysis_says_so_first_and_that_it_fits_nowhere() -> None:
+    analysis = tflite_memopt.analyze(HYBRID)
+    assert analysis.summary.headline.startswith(FIRST)
+    assert "fits" not in analysis.summary.headline
+    assert "tflite-memopt optimize" not in {each.option for each in analysis.summary.advice}
+    fields = json.loads(to_json(analysis))["tflm"]
+    assert (fields["runs"], fields["reasons"][0]["kind"]) == (False, "weights_only")
+    assert FIRST in analysis_page(analysis).decode()
+
+
+@pytest.mark.parametrize("options", [Options(samples=2), Options(verify=False)])
+@pytest.mark.parametrize(("data", "word"), [(HYBRID, "representative dataset"), (UINT8, "convert to int8")])
+def test_a_report_says_so_first_and_that_it_fits_nowhere(data: bytes, word: str, options: Options) -> None:
+    report = tflite_memopt.optimize(data, options).report
+    line = report.summary.headline
+    assert line.startswith("TFLM cannot run this model: ")
+    assert word in line
+    assert "fits" not in line
+    assert not report.tflm.runs
+    assert line.partition(" (")[0] in report_page(report).decode()
+
+
+def test_what_tflm_refuses_and_the_table_does_not_know_is_said_first() -> None:
+    """GATHER with positions of 64 bits, which LiteRT takes."""
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 8), DType.FLOAT32), b.tensor("y", (1, 2), DType.FLOAT32)
+    b.operator("GATHER", (x, b.constant("at", np.asarray((0, 2), np.int64))), (y,), "GatherOptions", axis=1)
+    report = tflite_memopt.optimize(write_model(b.finish(y)), Options(samples=2)).report
+    assert report.equivalence["litert"].equal
+    assert report.tflm.refusal is not None
+    assert report.tflm.reasons == ()
+    assert report.summary.headline.startswith("TFLM cannot run this model: subgraph 0, operator 0 (GATHER, 'y')")
+
+
+def test_nothing_is_said_of_a_measurement_that_was_not_made() -> None:
+    said = "TFLM was measured with its reference kernels"
+    options = Options(samples=2, target="cortex-m4")
+    assert not any(said in each for each in tflite_memopt.optimize(HYBRID, options).report.warnings)
+    measured = tflite_memopt.optimize(write_model(mobile_chain()), options).report
+    assert any(said in each for each in measured.warnings) == ("head" in measured.after.tflm)
+
+
+def test_what_runs_says_nothing() -> None:
+    report = tflite_memopt.optimize(write_model(dense_model()), Options(samples=2)).report
+    assert report.tflm.runs
+    assert report.summary.headline.startswith("RAM ")
+
+
+def test_no_firmware_is_written_without_force(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModelError, match="--force writes the files all the same"):
+        generate(HYBRID)
+    source = tmp_path / "hybrid.tflite"
+    source.write_bytes(HYBRID)
+    command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(tmp_path / "firmware")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"tflite-memopt: 'hybrid.tflite': {FIRST}")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "firmware").exists()
+    forced = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)
+    assert (forced.returncode, forced.stderr) == (0, "")
+
+
+def test_floats_hear_what_int8_would_save() -> None:
+    data = write_model(alone("CONV_2D", DType.FLOAT32))
+    head = tflite_memopt.analyze(data).memory.arena_bytes
+    for summary in (
+        tflite_memopt.analyze(data).summary,
+        tflite_memopt.optimize(data, Options(verify=False)).report.summary,
+    ):
+        (said,) = [each.text for each in summary.advice if each.option == "int8"]
+        assert f"would take about {head // 4:,}" in said
+    assert not any(each.option == "int8" for each in tflite_memopt.analyze(write_model(dense_model())).summary.advice)
+
+
+def test_floats_without_weights_have_nothing_to_convert() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 8), DType.FLOAT32), b.tensor("y", (1, 4), DType.FLOAT32)
+    operands = (b.constant(name, np.asarray(values, np.int32)) for name, values in (("at", (0, 0)), ("size", (1, 4))))
+    b.operator("SLICE", (x, *operands), (y,))
+    assert not any(each.option == "int8" for each in tflite_memopt.analyze(write_model(b.finish(y))).summary.advice)

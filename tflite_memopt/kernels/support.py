@@ -1,0 +1,200 @@
+"""Which operators and element types TFLM has kernels for, asked of a file without running it.
+
+What is not in here is taken to run: nothing is said to be impossible that TFLM may do.
+Source: tflite-micro commit 90b983c2b3f1, tensorflow/lite/micro/kernels: the types that Prepare and Eval take. The test
+asks the wheel for every operator and type of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..ir.dtype import DType
+from ..ir.model import Model, Operator, Tensor
+from .requests.table import REFERENCE
+
+ObstacleKind = Literal["weights_only", "uint8", "float16", "int16", "positions", "types", "shapes", "flex", "missing"]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What keeps TFLM from running a model: ``operators`` of it, the first of which is named here.
+
+    ``kind``: "weights_only": weights are quantised and activations are not. "uint8", "float16", "int16", "types": TFLM
+    has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that works
+    out shapes. "flex": one of TensorFlow's own. "missing": no kernel at all. ``types``: of its inputs and outputs.
+    """
+
+    kind: ObstacleKind
+    subgraph: int
+    index: int
+    operator: str
+    output: str
+    types: tuple[str, ...]
+    operators: int = 1
+
+
+@dataclass(frozen=True)
+class TflmSupport:
+    """Whether TFLM can run a model, and if not, the ``reasons``.
+
+    ``refusal``: what TFLM said when it was asked to run it and refused, for a reason that the file does not show.
+    Custom operators of the user's own are no reason: the firmware brings their kernels.
+    """
+
+    runs: bool
+    reasons: tuple[Obstacle, ...] = ()
+    refusal: str | None = None
+
+
+RUNS = TflmSupport(True)
+ADVICE: Mapping[ObstacleKind, str] = {
+    "weights_only": "weights alone are quantised, give the converter a representative dataset",
+    "uint8": "TFLM no longer has kernels for uint8 activations, convert to int8",
+    "float16": "TFLM has no kernels for float16, convert to int8 or to float32",
+    "int16": "TFLM has fewer kernels for 16 bits, convert to int8 or float, or replace the layer",
+    "positions": "TFLM gives positions in 32 bits alone, ask for these (tf.argmax(..., output_type=tf.int32))",
+    "types": "TFLM has no kernel for these types, convert to int8 or float, or replace the layer",
+    "shapes": "it works out shapes: give the network's input a batch size (keras.Input(..., batch_size=1))",
+    "flex": "it is TensorFlow's own, convert without SELECT_TF_OPS and replace the layer that is refused then",
+    "missing": "TFLM has no such kernel, replace the layer that makes it",
+}
+"""What is wrong and what to do about it, by kind."""
+
+F32, I8, I16, I32, I64, U8 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8
+_FLOAT = frozenset({F32})
+_TO_8 = frozenset({F32, I8})
+_TO_16 = frozenset({F32, I8, I16})
+_TO_32 = frozenset({F32, I8, I16, I32})
+_TO_64 = frozenset({F32, I8, I16, I32, I64})
+_WITHOUT_16 = frozenset({F32, I8, I32})
+_COMPARED = frozenset({F32, I8, I32, I64})
+_MOVED = _TO_32 | {DType.BOOL}
+
+
+def _rows(types: frozenset[DType], names: str) -> dict[str, frozenset[DType]]:
+    return dict.fromkeys(names.split(), types)
+
+
+TYPES: Mapping[str, frozenset[DType]] = {
+    **_rows(_FLOAT, "CEIL COS EXP FLOOR FLOOR_DIV FLOOR_MOD L2_POOL_2D LOG NEG ROUND SIN SQRT SQUARE"),
+    **_rows(_TO_8, "ARG_MAX ARG_MIN BATCH_TO_SPACE_ND CUMSUM DEPTH_TO_SPACE ELU GATHER GATHER_ND HARD_SWISH"),
+    **_rows(_TO_8, "L2_NORMALIZATION LOG_SOFTMAX MIRROR_PAD REDUCE_MAX REDUCE_MIN RESIZE_BILINEAR"),
+    **_rows(_TO_8, "SPACE_TO_BATCH_ND SPACE_TO_DEPTH SVDF"),
+    **_rows(_TO_16, "ABS AVERAGE_POOL_2D BATCH_MATMUL CONV_2D DEPTHWISE_CONV_2D EXPAND_DIMS FULLY_CONNECTED"),
+    **_rows(_TO_16, "LEAKY_RELU LOGISTIC MAX_POOL_2D MEAN PRELU RELU RELU6 RESIZE_NEAREST_NEIGHBOR RSQRT SOFTMAX SUM"),
+    **_rows(_TO_16, "TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    **_rows(_TO_32, "ADD MUL PAD PADV2 SPLIT SPLIT_V SQUARED_DIFFERENCE SUB UNPACK"),
+    **_rows(_TO_64, "MAXIMUM MINIMUM PACK"),
+    **_rows(_WITHOUT_16, "DIV"),
+    **_rows(_COMPARED, "GREATER_EQUAL LESS LESS_EQUAL"),
+    **_rows(_COMPARED | {DType.BOOL}, "EQUAL NOT_EQUAL"),
+    **_rows(_COMPARED | {I16}, "GREATER"),
+    **_rows(_MOVED, "SLICE STRIDED_SLICE"),
+    "CONCATENATION": _TO_64 | {DType.BOOL},
+    "DEQUANTIZE": frozenset({I8, I16, U8}),
+    "QUANTIZE": _TO_32 | {U8},
+}
+"""By the builtin's schema name, the types that its first activation may have."""
+_ACTIVATION = {"SPLIT": 1, "TRANSPOSE_CONV": 2}
+"""The position of the first activation, where it is not 0."""
+_WEIGHTED = frozenset(
+    {
+        *("BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF", "TRANSPOSE_CONV"),
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    }
+)
+"""Their input 1 holds weights: float activations take none but float ones."""
+_OF_SHAPES = frozenset({"FILL", "RANGE", "RANK", "REDUCE_PROD", "SHAPE", "UNIQUE", "WHERE"})
+"""What the converter writes to work out shapes that the network leaves open."""
+_ARGUMENTS = ("ARG_MAX", "ARG_MIN")
+
+
+def support_of(model: Model) -> TflmSupport:
+    """Whether TFLM has kernels for all operators of a model, called subgraphs included."""
+    found: dict[ObstacleKind, Obstacle] = {}
+    for number, graph in enumerate(model.graphs):
+        for index, operator in enumerate(graph.operators):
+            kind = _kind(operator)
+            if kind in found:
+                found[kind] = replace(found[kind], operators=found[kind].operators + 1)
+            elif kind is not None:
+                found[kind] = _obstacle(kind, number, index, operator)
+    return TflmSupport(not found, tuple(found.values()))
+
+
+def types_of(operator: Operator) -> tuple[str, ...]:
+    """Types of its inputs and outputs, each once."""
+    return tuple(dict.fromkeys(tensor.dtype.label for tensor in (*operator.present_inputs(), *operator.outputs)))
+
+
+def said_of(support: TflmSupport) -> str:
+    """What stands in the way and what to do about it, in words; of a model that TFLM cannot run."""
+    said = "; ".join(map(_said, support.reasons)) or support.refusal or "it gave no reason"
+    return f"TFLM cannot run this model: {said.encode('utf-8', 'replace').decode('utf-8')}"
+
+
+def _said(obstacle: Obstacle) -> str:
+    first = f"operator {obstacle.index} {obstacle.operator} '{obstacle.output.partition(';')[0]}'"
+    where = first if obstacle.subgraph == 0 else f"{first} of subgraph {obstacle.subgraph}"
+    where = where if obstacle.operators == 1 else f"{obstacle.operators} operators, the first is {where}"
+    return f"{ADVICE[obstacle.kind]} ({where}: {', '.join(obstacle.types)})"
+
+
+def kind_by_types(operator: Operator) -> ObstacleKind:
+    """Why TFLM has no kernel for an operator that it has for other types."""
+    kinds = {tensor.dtype for tensor in (*operator.present_inputs(), *operator.outputs)}
+    if operator.name in _ARGUMENTS and I64 in kinds:
+        return "positions"
+    for dtype, kind in _BY_TYPE.items():
+        if dtype in kinds:
+            return kind
+    return "weights_only" if F32 in kinds and I8 in kinds else "types"
+
+
+_BY_TYPE: Mapping[DType, ObstacleKind] = {U8: "uint8", DType.FLOAT16: "float16", I16: "int16"}
+
+
+def kind_of_missing(operator: Operator) -> ObstacleKind:
+    """Why TFLM has no kernel for an operator of any type."""
+    if operator.opcode.label.startswith("Flex"):
+        return "flex"
+    return "shapes" if operator.name in _OF_SHAPES else "missing"
+
+
+def is_own(operator: Operator) -> bool:
+    """Whether it is a custom operator whose kernel the firmware brings."""
+    return operator.name == "CUSTOM" and operator.opcode.label not in REFERENCE and not _is_flex(operator)
+
+
+def _is_flex(operator: Operator) -> bool:
+    return operator.opcode.label.startswith("Flex")
+
+
+def _kind(operator: Operator) -> ObstacleKind | None:
+    """What keeps TFLM from running an operator; None for nothing that is known."""
+    if operator.opcode.label not in REFERENCE:
+        return None if is_own(operator) else kind_of_missing(operator)
+    activation = _input(operator, _ACTIVATION.get(operator.name, 0))
+    if activation is None:
+        return None  # the check of the file's structure says so
+    if operator.name in _ARGUMENTS and operator.outputs and operator.outputs[0].dtype is I64:
+        return "positions"
+    if operator.name in TYPES and activation.dtype not in TYPES[operator.name]:
+        return kind_by_types(operator)
+    weights = _input(operator, 1) if operator.name in _WEIGHTED else None
+    if activation.dtype is F32 and weights is not None and weights.dtype is not F32:
+        return "float16" if weights.dtype is DType.FLOAT16 else "weights_only"
+    return None
+
+
+def _obstacle(kind: ObstacleKind, subgraph: int, index: int, operator: Operator) -> Obstacle:
+    """One operator as an obstacle."""
+    output = operator.outputs[0].name if operator.outputs else ""
+    return Obstacle(kind, subgraph, index, operator.opcode.label, output, types_of(operator))
+
+
+def _input(operator: Operator, position: int) -> Tensor | None:
+    return operator.inputs[position] if position < len(operator.inputs) else None
