@@ -12,7 +12,7 @@ from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..kernels.targets import profile_for
+from ..kernels.targets import profile_for, target_named
 from ..memory.reading import read_planned
 from ..version import __version__
 from .cpp_text import check_namespace, identifiers, literal
@@ -58,6 +58,7 @@ def generate(
 
 
 def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
+    target = None if target is None else target_named(target).name
     if label is None:
         return profile_for(target)
     if target is None or target == label.target:
