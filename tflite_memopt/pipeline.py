@@ -197,7 +197,10 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
             tuple(name for use in uses if use.exactness == "approximates" for name in use.operators),
             # The wheel has the reference kernels: it says nothing of the scratch of others.
             promise=_promise(placement.memory, "64") if profile.in_wheel else NO_PROMISE,
-            runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
+            # A runner may have any of several libraries, each of which asks for scratch of its own.
+            runner_promise=_promise(placement.memory, "target")
+            if profile.target and not profile.libraries
+            else NO_PROMISE,
             loop_pieces=pieces_in_loops(shaped.model),
         )
         return written, prove(subject, options, run.progress, run.looked_at, run.running)
