@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
+from .analysis.placeholders import cleared_inputs
 from .cascade.known_loops import KnownLoops
 from .cascade.search import cascade
 from .equivalence.beside import LookBeside, looking_beside
@@ -35,6 +36,7 @@ from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
+from .report.warnings import of_cleared
 from .rewrite.stage import rewrite
 from .shaping import Answers, Progress, Setting, Shaped, Stages, StripedModel, best_within, stripe
 
@@ -97,7 +99,9 @@ def optimize(
     outcome = RunOutcome(shaped.arrangement, len(written), uses, refused, proof, shaped.arenas, clock.seconds())
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
-    return Result(written, replace(report, warnings=(*run.notes, *npu, *_open_sides(model), *report.warnings)))
+    cleared = cleared_inputs(shaped.model, shaped.arrangement.placement.offsets)
+    notes = (*run.notes, *npu, *_open_sides(model), *of_cleared([tensor.name for tensor in cleared]))
+    return Result(written, replace(report, warnings=(*notes, *report.warnings)))
 
 
 def _open_sides(model: Model) -> Iterator[str]:

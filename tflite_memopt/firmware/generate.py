@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from string import Template
 
+from ..analysis.placeholders import cleared_inputs
 from ..errors import UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
@@ -53,6 +54,8 @@ def generate(
     profile = _profile(label, target)
     sizes = arena_sizes(model, planned, profile)
     words = _words(model, data, name) | _arena_words(sizes, label, profile)
+    cleared = cleared_inputs(model, planned)
+    words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
     return {path: _fill(path, words).encode() for path in FILES}
 
@@ -114,6 +117,9 @@ def _array(data: bytes) -> Iterator[str]:
         yield "    " + "".join(f"{byte}," for byte in data[start : start + _BYTES_A_LINE])
 
 
+_RESET = (
+    "Do not call Reset() from here to Invoke(): this plan has variables of a loop on the input, and Reset clears them."
+)
 _OVERLAPS = "Outputs overwrite inputs: right with these kernels only."
 _WRONG_PLAN = "this plan computes wrongly with other kernels than it was made for; see arena.h"
 _WRONG_SIZES = "these sizes are for other kernels; run codegen again, with this build's --target or with none"
