@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 
 from .errors import UsageError
-from .kernels.targets import DEFAULT_KERNELS
 from .options import Options
 from .oracle.levels import CANDIDATES, Ram, RamEffort, RamOracle
 from .pipeline import optimize
@@ -36,7 +35,7 @@ def ram_of(
     effort: RamEffort = "stock",
     optimized: bool = False,
     precision: Precision = Precision.INT8,
-    kernels: str = DEFAULT_KERNELS,
+    kernels: str | None = None,
 ) -> Ram:
     """Bytes of the arena that firmware must reserve for a model on the target, or on 32 bits; and what that guarantees.
 

@@ -14,7 +14,7 @@ from .graph.clock import NO_DEADLINE, Deadline, deadline_in
 from .graph.search_limit import SearchLimit
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
-from .kernels.targets import DEFAULT_KERNELS, TARGETS, profile_for
+from .kernels.targets import TARGETS, profile_for
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
 
@@ -30,6 +30,8 @@ REQUIRABLE = ("tflm",)
 PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 20.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
+LEAST_WORK = 0.1
+"""The fraction of run time that may be added, if ``max_extra_work`` is not given and ``max_extra_macs`` is less."""
 PROVING = ("litert", "tflm")
 """TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
@@ -39,7 +41,8 @@ class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
     ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
-    firmware links, when it is not the target's. ``scheduler``, ``planner``: methods by name.
+    firmware links, None for the target's usual one, or for ``portable`` without a target.
+    ``scheduler``, ``planner``: methods by name.
     ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
     that a result is the same on every machine.
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
@@ -70,7 +73,7 @@ class Options:
     """
 
     target: str | None = None
-    kernels: str = DEFAULT_KERNELS
+    kernels: str | None = None
     scheduler: str = "best_first"
     planner: str = "best"
     effort: Effort = "normal"
@@ -116,6 +119,11 @@ class Options:
         return profile_for(self.target, self.kernels)
 
     @property
+    def extra_work(self) -> float:
+        """The limit on added run time, as a fraction: the one that was asked for, or the one that the MACs imply."""
+        return max(LEAST_WORK, self.max_extra_macs) if self.max_extra_work is None else self.max_extra_work
+
+    @property
     def seconds_left(self) -> float:
         """Until the emergency stop strikes a search that begins now."""
         return min(self.time_limit, self.until.left())
@@ -134,9 +142,10 @@ class Options:
 
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong option with what it may be."""
-        names = (("kernels", PROFILES), ("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        targets = () if self.target is None else (("target", TARGETS),)
-        for option, known in (*targets, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
+        names = (("scheduler", SCHEDULERS), ("planner", PLANNERS))
+        chosen = (("target", TARGETS), ("kernels", PROFILES))
+        given = tuple(each for each in chosen if getattr(self, each[0]) is not None)
+        for option, known in (*given, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
             if getattr(self, option) not in known:
                 yield option, f"choose one of {', '.join(known)}"
         required = (("require", REQUIRABLE),) if self.require else ()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .cascade.known_loops import KnownLoops
 from .cascade.search import cascade
+from .cascade.wider import wider_limits
 from .equivalence.beside import LookBeside, looking_beside
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
 from .equivalence.original import Original
@@ -25,7 +26,8 @@ from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.model import Model
 from .ir.npu import NPU_HAS_ADDRESSES, has_npu
 from .ir.origin import pieces_in, pieces_in_loops
-from .kernels.targets import DEFAULT_KERNELS, profile_for
+from .kernels.targets import profile_for
+from .memory.cost import cost_in
 from .memory.figures import MemoryUse
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
@@ -109,7 +111,16 @@ def optimize(
     inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
     refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
-    outcome = RunOutcome(shaped.arrangement, written, uses, refused, proof, shaped.arenas, clock.seconds())
+    with clock.stage("cascade"):
+        # Runs of one model under many limits say by themselves what each limit brings.
+        is_asked = known is None and shaped.cascaded.least is not None and not interruption.said
+        cost = cost_in(shaped.arrangement.placement.memory, options)
+        wider = wider_limits(shaped.rewritten.model, profile, options, cost, loops) if is_asked else None
+
+    bound = shaped.cascaded.least
+    outcome = RunOutcome(
+        shaped.arrangement, written, uses, refused, proof, shaped.arenas, clock.seconds(), bound, wider
+    )
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
     return Result(written, replace(report, warnings=(*run.notes, *npu, *_open_sides(model), *report.warnings)))
@@ -234,7 +245,7 @@ def analyze(source: Source, kernels: str | None = None, target: str | None = Non
     label = plan_label.decode(model) if kernels is None and target is None and offline_plan.decode(model) else None
     if label is not None:
         target, kernels = label.target, label.kernels
-    profile = profile_for(target, kernels or DEFAULT_KERNELS)
+    profile = profile_for(target, kernels)
     return build_analysis(model, name, data, profile, sram)
 
 

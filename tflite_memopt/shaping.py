@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
+from .analysis.macs import model_macs
 from .cascade.known_loops import KnownLoops
 from .cascade.narrower import narrower
-from .cascade.rounds import limits_at
 from .cascade.search import cascade
 from .equivalence.original import Original
 from .equivalence.pool import Interpreters
@@ -17,14 +16,17 @@ from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import Changed, Refusal
 from .ir.check import check_model
+from .ir.copying import copy_model
 from .ir.model import Model
+from .kernels.portable import PORTABLE
 from .kernels.profile import KernelProfile
 from .memory.arrange import Arrangement, arena_by_kernels, arrange
 from .memory.cost import Cost, cost_in
 from .memory.every_library import arranged_for_every_library
-from .memory.libraries import LibraryNeed, miscomputed
+from .memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
+from .memory.work import instructions, model_work, slowdowns
 from .options import Options
 from .report.interruption import Interruption
 from .report.stage_clock import StageClock
@@ -74,7 +76,7 @@ class Shaped:
     """What the stages that change the graph and place its tensors made of the model.
 
     ``unplanned`` is the rewritten model as a file, before stripes. ``is_no_worse``: no library of the profile needs
-    more than for the original, or TFLM loads the model only now.
+    more than for the original, and none gets slower than the limit allows; or TFLM loads the model only now.
     """
 
     model: Model
@@ -117,6 +119,7 @@ def best_within(
 ) -> Shaped:
     """What costs least of what these options and those with narrower limits lead to; the first to meet a budget is it.
 
+    A plan for one library is also compared with the answer for any library: naming a target never ends worse.
     ``before`` as for :func:`shape`; ``early``: the model in stripes by these options, where that is known.
     """
     every, found = (*narrower(options), options), list[Shaped]()
@@ -125,10 +128,24 @@ def best_within(
         found.append(_known_or_shaped(here, each, before, early if each is options else None))
         if run.interruption.said or found[-1].meets_budget(options):
             break
+    if len(found) == len(every) and not run.interruption.said and not found[-1].meets_budget(options):
+        found += _for_any_library(run, options, before)
     best = min(found, key=lambda shaped: shaped.price(options))
-    if best is found[-1] or len(found) < len(every):
-        return best
-    return replace(best, cascaded=replace(best.cascaded, refused=(*best.cascaded.refused, _NOTHING_BETTER)))
+    if best in found[: len(every) - 1] and len(found) >= len(every):
+        return replace(best, cascaded=replace(best.cascaded, refused=(*best.cascaded.refused, _NOTHING_BETTER)))
+    return best
+
+
+def _for_any_library(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> Iterator[Shaped]:
+    """The answer for any library, its tensors placed for this one; nothing where any library is what is asked for."""
+    if run.profile.libraries:
+        return
+    original = read_planned(run.data)
+    theirs = None if before is None else needs_by_library(original, offline_plan.decode(original) or {}, PORTABLE)
+    anywhere = _said_of(replace(run, profile=PORTABLE), "for any kernel library")
+    found = best_within(anywhere, replace(options, target=None, kernels=PORTABLE.name), theirs, None)
+    model = copy_model(found.model)
+    yield _placed(run, found.unplanned, found.rewritten, found.cascaded, model, None, options, before)
 
 
 def _said_of(run: Setting, what: str) -> Setting:
@@ -162,32 +179,56 @@ def stripe(run: Setting, options: Options) -> StripedModel:
 
     with clock.stage("cascade"):
         cascaded, options = interruption.during(
-            "the search for stripes", options, lambda each: run.stages.cascade(rewritten.model, profile, each, progress)
+            "the search for stripes",
+            options,
+            lambda each: run.stages.cascade(rewritten.model, profile, _left(run, rewritten.model, each), progress),
         )
     return StripedModel(rewritten, unplanned, cascaded, options)
 
 
+def _left(run: Setting, model: Model, options: Options) -> Options:
+    """The options with what is left of the limit on run time: rewrites may have used some of it, or saved time."""
+    left = _most_work(run, options) / max(1, model_work(model, run.profile.prices)) - 1
+    return replace(options, max_extra_work=min(1.0, max(0.0, left)))
+
+
+def _most_work(run: Setting, options: Options) -> float:
+    return model_work(run.original(), run.profile.prices) * (1 + options.extra_work)
+
+
 def shape(run: Setting, striped: StripedModel, before: Mapping[str, LibraryNeed] | None) -> Shaped:
     """Tiles, order and plan; ``before`` is what each library needs for the original, None if it runs wrongly."""
-    clock, progress, profile, interruption = run.clock, run.progress, run.profile, run.interruption
     rewritten, cascaded, options, unplanned = striped.rewritten, striped.cascaded, striped.options, striped.unplanned
 
-    with clock.stage("cascade"):
+    with run.clock.stage("cascade"):
         tiles, searched = TilesFound(rewritten, cascaded), options
         if run.stages.has_tiles:
-            tiles, options = interruption.during(
+            tiles, options = run.interruption.during(
                 "the search for tiles",
                 options,
                 lambda each: _tile_search(run, each, before).run(rewritten, cascaded),
             )
             unplanned = unplanned if tiles.rewritten is rewritten else write_model(tiles.rewritten.model)
         known = tiles.arrangement if options is searched else None
-        model = tiles.cascaded.model
-        check_model(model)
+        check_model(tiles.cascaded.model)
+    return _placed(run, unplanned, tiles.rewritten, tiles.cascaded, tiles.cascaded.model, known, options, before)
 
-    with clock.stage("arrange"):
-        progress(f"ordering {len(model.main.operators)} operators, placing {len(model.main.tensors)} tensors")
-        arrangement, options = interruption.during(
+
+def _placed(
+    run: Setting,
+    unplanned: bytes,
+    rewritten: Changed,
+    cascaded: Changed,
+    model: Model,
+    known: Arrangement | None,
+    options: Options,
+    before: Mapping[str, LibraryNeed] | None,
+) -> Shaped:
+    """The model, ordered, with a place for every tensor. ``known``: its arrangement, where that is known."""
+    profile = run.profile
+    with run.clock.stage("arrange"):
+        run.progress(f"ordering {len(model.main.operators)} operators, placing {len(model.main.tensors)} tensors")
+        arrangement, options = run.interruption.during(
             "ordering and planning", options, lambda each: known or arrange(model, profile, each)
         )
         fitting = (
@@ -199,18 +240,35 @@ def shape(run: Setting, striped: StripedModel, before: Mapping[str, LibraryNeed]
         model.main.reorder(arrangement.placement.order)
         check_model(model)
         check_loops(model, arrangement.placement)
-    # What TFLM does not load as it came has no need that the result could exceed.
-    is_no_worse = fitting is not None or any(use.rule == LEGAL_CONCATENATION.name for use in tiles.rewritten.uses)
+    return Shaped(
+        model,
+        unplanned,
+        rewritten,
+        cascaded,
+        arrangement,
+        arenas,
+        _is_no_worse(run, rewritten, model, fitting, options),
+    )
+
+
+def _is_no_worse(run: Setting, rewritten: Changed, model: Model, fitting: Arrangement | None, options: Options) -> bool:
+    """As ``Shaped`` says. ``fitting``: the arrangement under which no library needs more, None if there is none."""
+    original, profile = run.original(), run.profile
     # A rewrite must not lead to an operator that a kernel library computes wrongly.
-    is_no_worse = is_no_worse and set(miscomputed(model, profile)) <= set(miscomputed(run.original(), profile))
-    return Shaped(model, unplanned, tiles.rewritten, tiles.cascaded, arrangement, arenas, is_no_worse)
+    if not set(miscomputed(model, profile)) <= set(miscomputed(original, profile)):
+        return False
+    # What TFLM does not load as it came needs nothing, and takes no time, that the result could exceed.
+    if any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses):
+        return True
+    slower = slowdowns(instructions(original, profile), instructions(model, profile))
+    return fitting is not None and max(slower.values()) <= options.extra_work
 
 
 def _tile_search(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> TileSearch:
     """The search for channels in tiles, within the limits on computation that stripes have."""
+    most = int(model_macs(run.original()) * (1 + options.max_extra_macs)), int(_most_work(run, options))
 
-    def most(macs: int, work: int) -> tuple[int, int]:
-        more = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
-        return macs + more.macs, work + more.work
+    def in_stripes(model: Model, below: int) -> Changed:
+        return cascade(model, run.profile, _left(run, model, options), run.progress, below, run.loops)
 
-    return TileSearch(run.profile, partial(cascade, known=run.loops), options, before, most, run.progress)
+    return TileSearch(run.profile, in_stripes, options, before, most, run.progress)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +23,18 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.firmware.generate import FILES, generate
 from tflite_memopt.firmware.resolver import BUILTIN, CUSTOM, registrations
+from tflite_memopt.io.offline_plan import decode
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.model import Model, OpCode
+from tflite_memopt.kernels.arena import arena_use
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.kernels.requests.model import ILP32, LP64
 from tflite_memopt.kernels.targets import TARGETS
+from tflite_memopt.memory.in_force import head_in_force
+from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.memory.reading import read_planned
 
 MAINS = ("main.cc", "main_two_arenas.cc")
 RUNNABLE = ("mobile_chain", "concat_model", "split_model", "transpose_conv_model", "streaming_model", "if_model")
@@ -157,6 +169,174 @@ def test_a_plan_for_other_kernels_does_not_compile(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="optimize the model again with --target cortex-m7"):
         generate(data, "cortex-m7")
     assert check_against_the_interface(write(tmp_path, optimised("mobile_chain")), "-DCMSIS_NN") == ""
+
+
+S3 = ("-DESP_NN", "-DCONFIG_IDF_TARGET_ESP32S3", "-DCONFIG_NN_OPTIMIZED")
+P4 = ("-DESP_NN", "-DCONFIG_IDF_TARGET_ESP32P4", "-DCONFIG_NN_OPTIMIZED")
+MACROS = {
+    "reference": (),
+    "cmsis-nn": ("-DCMSIS_NN",),
+    "cmsis-nn-dsp": ("-DCMSIS_NN", "-D__ARM_FEATURE_DSP"),
+    "cmsis-nn-mve": ("-DCMSIS_NN", "-D__ARM_FEATURE_DSP", "-D__ARM_FEATURE_MVE"),
+    "esp-nn": ("-DESP_NN", '-DCONFIG_IDF_TARGET="esp32c3"', "-DCONFIG_NN_OPTIMIZED"),
+    "esp-nn-s3": S3,
+    "esp-nn-p4": P4,
+}
+"""What the build of each library defines, beside a compiler's own macros."""
+
+
+def arena_bytes(folder: Path, macros: Sequence[str]) -> int:
+    """kArenaBytes of 64 bits as the compiler takes it: what it says where that is not the size of an array."""
+    (folder / "main.cc").write_text(
+        '#include "arena.h"\ntemplate <unsigned long> struct Is;\nIs<model::kArenaBytes> x;\n'
+    )
+    found = re.search(r"Is<(\d+)", check_against_the_interface(folder, "-DTF_LITE_STATIC_MEMORY", *macros))
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.parametrize("library", MACROS)
+def test_the_arena_of_a_portable_plan_is_enough_for_each_library(library: str, tmp_path: Path) -> None:
+    """Stripes save more than the ESP32-S3's scratch takes of the others: that one needs an arena of its own size."""
+    data = optimised("mobile_chain")
+    write(tmp_path, data)
+    model = read_planned(data)
+    profile = PROFILES[library]
+    head = head_in_force(memory_layout(model, profile), decode(model) or {})
+    needed = arena_use(model, head, profile.requests, LP64).required
+    found = arena_bytes(tmp_path, MACROS[library])
+    assert needed <= found
+    assert library != "esp-nn-s3" or found > arena_bytes(tmp_path, ())
+
+
+def test_esp_nn_alone_names_no_chip_and_takes_the_most(tmp_path: Path) -> None:
+    write(tmp_path, optimised("mobile_chain"))
+    assert arena_bytes(tmp_path, ("-DESP_NN",)) == max(arena_bytes(tmp_path, macros) for macros in (S3, P4))
+
+
+def test_the_chip_is_what_sdkconfig_says(tmp_path: Path) -> None:
+    """ESP-IDF has it in a header; the program that includes arena.h may not."""
+    write(tmp_path, optimised("mobile_chain"))
+    said = arena_bytes(tmp_path, S3)
+    (tmp_path / "sdkconfig.h").write_text("#define CONFIG_IDF_TARGET_ESP32S3 1\n#define CONFIG_NN_OPTIMIZED 1\n")
+    assert arena_bytes(tmp_path, (f"-I{tmp_path}",)) == said
+
+
+@pytest.mark.parametrize("target", ["esp32", "esp32s3", "esp32p4", "cortex-m4", "host"])
+def test_sizes_for_one_library_compile_with_no_other(target: str, tmp_path: Path) -> None:
+    """Also where the plan itself is right with any kernels."""
+    write(tmp_path, optimised("mobile_chain"), target)
+    own = TARGETS[target].kernels
+    for library, macros in MACROS.items():
+        said = check_against_the_interface(tmp_path, *macros)
+        assert ("these sizes are for other kernels" in said) == (library != own), library
+        assert (said == "") == (library == own), said
+
+
+def test_the_head_is_said_for_each_library() -> None:
+    data = optimised("mobile_chain")
+    text, model = generate(data)["arena.h"].decode(), read_planned(data)
+    said = {
+        name: (total, head) for total, head, name in re.findall(r"//   (.*) bytes, (.*) of .* with (\S+) kernels", text)
+    }
+    for name, profile in ((each.name, each) for each in PROFILES["portable"].libraries):
+        head = head_in_force(memory_layout(model, profile), decode(model) or {})
+        use = arena_use(model, head, profile.requests, ILP32)
+        assert said[name] == (f"{use.required:,}", f"{head:,}")
+    assert text.count("read and never run") == 2
+
+
+HOSTILE = (
+    'quote" + abort() + "',
+    "back\\slash\\",
+    "new\nline",
+    "trigraph ??/",
+    "comment */ /* //",
+    "naïve 层",
+    "nul\0s",
+    "percent %s",
+    "a-b",
+    "a_b",
+    "a--b",
+    "---",
+    "1st",
+    "\udcff",
+)
+
+
+def test_no_name_of_an_operator_breaks_out_of_its_literal(tmp_path: Path) -> None:
+    """The compiler reads back the very bytes; names that differ in signs alone have functions of their own."""
+    b = ModelBuilder()
+    last = b.input("x", (1, 4))
+    for _ in HOSTILE:
+        last = b.softmax(last)
+    model = b.finish(last)
+    for operator, name in zip(model.main.operators, HOSTILE, strict=True):
+        operator.opcode = OpCode("CUSTOM", custom_code=name)
+    text = "".join(map(Path.read_text, cpp_files_of(model, tmp_path)))
+    assert text.isascii()
+    assert check_against_the_interface(tmp_path, "-trigraphs", "-Wpedantic") == ""
+    functions = re.findall(r"AddCustom\(.*, (\w+)\(\)\)", text)
+    assert len(set(functions)) == len(HOSTILE)
+    assert not any("__" in each for each in functions)
+    literals = re.findall(r'AddCustom\((".*"), \w+\(\)\)', text)
+    (tmp_path / "names.cc").write_text(
+        "#include <cstdio>\nint main() {\n"
+        + "".join(f"  std::fwrite({each}, 1, sizeof({each}), stdout);\n" for each in literals)
+        + "}\n"
+    )
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    assert compiler is not None
+    subprocess.run([compiler, "-std=c++17", "-trigraphs", "names.cc", "-o", "names"], cwd=tmp_path, check=True)
+    said = subprocess.run([str(tmp_path / "names")], capture_output=True, check=True).stdout
+    assert said == b"".join(sorted(each.encode("utf-8", "surrogateescape") + b"\0" for each in HOSTILE))
+
+
+def cpp_files_of(model: Model, folder: Path) -> list[Path]:
+    """All generated C++ files of a model, written into the folder."""
+    write(folder, write_model(model))
+    return [folder / name for name in FILES if name.endswith((".h", ".cc"))]
+
+
+def test_the_files_tell_the_model_that_they_are_of(tmp_path: Path) -> None:
+    data = write_model(dense_model())
+    files = generate(data, source='a "b"\n*/ ??/.tflite')
+    line = rf'// Model: "a \"b\"\012*/ \?\?/.tflite", {len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}.'
+    for name in ("arena.h", "model_data.h", "model_data.cc", "resolver.h", "main.cc", "main_two_arenas.cc"):
+        assert line in files[name].decode().splitlines()
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text)
+    assert check_against_the_interface(tmp_path, "-trigraphs", "-Wpedantic") == ""
+    assert b"bytes, SHA-256" in generate(data)["arena.h"]
+
+
+@pytest.mark.parametrize(
+    "name", ["net", "Net", "net_2", "model", "n", "a_", "output", "digest", "variables", "allocator"]
+)
+def test_names_that_a_namespace_may_have(name: str, tmp_path: Path) -> None:
+    assert check_against_the_interface(write(tmp_path, write_model(dense_model()), name=name), "-Wshadow") == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["class", "and", "co_await", "char8_t", "__x", "_X", "a__b", "", "9", "é", "a b", "n\n"]
+)
+def test_names_that_a_namespace_may_not_have(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name for a C\\+\\+ namespace") as raised:
+        generate(write_model(dense_model()), name=name)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["std", "main", "tflite", "arena", "Run", "linux", "loop"])
+def test_names_that_the_programs_have_already(name: str) -> None:
+    with pytest.raises(UsageError, match=f"the program has another '{name}'"):
+        generate(write_model(dense_model()), name=name)
+
+
+def test_two_models_whose_names_differ_in_capitals_have_headers_of_their_own() -> None:
+    data = write_model(dense_model())
+    first, second = (generate(data, name=name)["arena.h"].decode().splitlines() for name in ("net", "Net"))
+    assert next(line for line in first if "#ifndef" in line) != next(line for line in second if "#ifndef" in line)
 
 
 def test_the_array_is_the_file_and_is_aligned(tmp_path: Path) -> None:

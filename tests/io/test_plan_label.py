@@ -42,11 +42,13 @@ def test_a_label_survives_the_file() -> None:
 @pytest.mark.parametrize(
     ("target", "kernels", "expected"),
     [
+        (None, None, PlanLabel("portable", None, False)),
         (None, "portable", PlanLabel("portable", None, False)),
-        ("cortex-m7", "portable", PlanLabel("cmsis-nn-dsp", "cortex-m7", True)),
+        ("cortex-m7", None, PlanLabel("cmsis-nn-dsp", "cortex-m7", True)),
+        ("cortex-m7", "portable", PlanLabel("portable", "cortex-m7", False)),
     ],
 )
-def test_a_plan_says_what_it_is_for(target: str | None, kernels: str, expected: PlanLabel) -> None:
+def test_a_plan_says_what_it_is_for(target: str | None, kernels: str | None, expected: PlanLabel) -> None:
     result = optimize(overlapping(), Options(verify=False, cascade=False, target=target, kernels=kernels))
     assert analyze(result.model).planned_for == expected
     assert any("links these kernels" in warning for warning in result.report.warnings) == expected.overlaps

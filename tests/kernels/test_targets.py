@@ -50,6 +50,8 @@ def test_a_target_chooses_kernels_and_layout() -> None:
     found = profile_for("cortex-m7")
     assert (found.name, found.abi, found.target) == ("cmsis-nn-dsp", ILP32_SHORT_ENUMS, "cortex-m7")
     assert profile_for("cortex-m7", "reference").name == "reference"
+    explicit = profile_for("cortex-m7", "portable")
+    assert (explicit.name, explicit.abi, explicit.target) == ("portable", ILP32_SHORT_ENUMS, "cortex-m7")
     assert profile_for(None) == PROFILES["portable"]
     with pytest.raises(UsageError, match="unknown target 'z80'; choose one of cortex-m0"):
         target_named("z80")

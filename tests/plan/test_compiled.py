@@ -62,6 +62,21 @@ def test_the_compiled_tree_visits_the_same_nodes_of_a_long_search(rule: int) -> 
 
 
 @needs_copies
+@pytest.mark.parametrize("rule", PairSearch.rules)
+def test_compiled_pairs_visit_the_same_nodes_below_the_depth_of_31(rule: str) -> None:
+    """Causes are sets of nodes, a bit for each depth: an int of C would not hold them."""
+    problem = guillotine(seed=2, cuts=60)
+    plain, compiled = (
+        PairSearch(group_of(problem, range(len(problem.items))), compiles).run(
+            4096, rule, 400, WorkAllowance(10**9, LIMIT)
+        )
+        for compiles in (False, True)
+    )
+    assert plain == compiled
+    assert plain.nodes > 60
+
+
+@needs_copies
 @given(problem=small_problems(), seed=st.integers(0, 99))
 @settings(max_examples=100, deadline=None)
 def test_the_compiled_hill_climb_makes_the_same_moves(problem: PlanProblem, seed: int) -> None:
@@ -124,3 +139,16 @@ def test_no_function_has_a_number_that_compiles_to_an_object(source: ModuleType)
     ]
     numbers = [node.value for each in functions for node in ast.walk(each) if isinstance(node, ast.Constant)]
     assert [value for value in numbers if isinstance(value, int) and abs(value) >= 1 << 31] == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__)
+def test_no_function_shifts_a_plain_number(source: ModuleType) -> None:
+    """C takes it for an int, and so the result: bits beyond the 31st would be lost in the compiled copy alone."""
+    functions = [
+        node
+        for node in ast.walk(ast.parse(Path(source.__file__ or "").read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    shifts = [node for each in functions for node in ast.walk(each) if isinstance(node, ast.BinOp)]
+    wrong = [each.lineno for each in shifts if isinstance(each.op, ast.LShift) and isinstance(each.left, ast.Constant)]
+    assert wrong == []

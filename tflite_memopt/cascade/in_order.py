@@ -71,6 +71,12 @@ class StripeSearch:
         self._best = self.judge.best_of_the_next(self._best, known.need)
         return self._best
 
+    def run_widest(self, known: Cost) -> Chosen:
+        """As ``run``, the round with the widest limits alone."""
+        for batch in self._batches(self._rounds()[0], known):
+            self._best = self.judge.best_of(batch, self._best, known.need)
+        return self._best
+
     def _batches(self, each: Round, known: Cost) -> Iterator[list[Chosen]]:
         """What one round judges: by its limits and the effort, whatever comes off well; without what is hopeless.
 
@@ -124,7 +130,7 @@ class StripeSearch:
         options = self._options
         whole = self._terms.macs, self._work
         limits = options.max_extra_macs, *whole, options.max_extra_operators, self._any_number
-        return rounds(options.halos, *limits, loop_forms(options), options.max_extra_work)
+        return rounds(options.halos, *limits, loop_forms(options), options.extra_work)
 
     @property
     def _any_number(self) -> int:

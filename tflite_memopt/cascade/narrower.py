@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from ..options import EFFORTS, Options
-from .rounds import LEAST_WORK, MACS
+from ..options import EFFORTS, LEAST_WORK, Options
+from .rounds import MACS
 
 _DEFAULT = Options()
 

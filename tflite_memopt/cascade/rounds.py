@@ -15,8 +15,6 @@ from .selection import SelectionLimits
 
 MACS = (0.0, 0.1, 0.3, 1.0)
 """Fractions of the model's MACs that are rounds of their own."""
-LEAST_WORK = 0.1
-"""The fraction of the model's work that may be added where fewer MACs are allowed than that, if nobody says more."""
 _SURE = 0.9
 """The part of that which is handed out: the estimate of single models was off by up to 0.6 % of the whole."""
 
@@ -47,12 +45,12 @@ def rounds(
     extra_operators: int | None,
     any_number: int,
     loops: Sequence[tuple[str, ...]] = (),
-    extra_work: float | None = None,
+    extra_work: float = 1.0,
 ) -> tuple[Round, ...]:
     """From the one that was asked for to the narrowest; a round comes before all that are narrower.
 
-    ``extra_macs``: a fraction of ``model_macs``; ``extra_work``: of ``model_work``, None for as much as of MACs, or a
-    tenth. ``any_number``: of operators, where there is no limit. ``loops``: forms of loop, from few to many.
+    ``extra_macs``: a fraction of ``model_macs``; ``extra_work``: of ``model_work``.
+    ``any_number``: of operators, where there is no limit. ``loops``: forms of loop, from few to many.
     """
     rungs = (*(m for m in MACS if m < extra_macs), extra_macs)
     operators = any_number if extra_operators is None else extra_operators
@@ -68,8 +66,7 @@ def choices_of(halos: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def limits_at(
-    extra_macs: float, model_macs: int, model_work: int, operators: int, extra_work: float | None
+    extra_macs: float, model_macs: int, model_work: int, operators: int, extra_work: float
 ) -> SelectionLimits:
     """The limits of one rung; fractions as for ``rounds``."""
-    work = max(LEAST_WORK, extra_macs) if extra_work is None else extra_work
-    return SelectionLimits(int(model_macs * extra_macs), operators, int(model_work * work * _SURE))
+    return SelectionLimits(int(model_macs * extra_macs), operators, int(model_work * extra_work * _SURE))

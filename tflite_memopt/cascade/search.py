@@ -16,7 +16,6 @@ from ..ir.copying import copy_model
 from ..ir.model import Model, Operator
 from ..ir.names import label, stem
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
-from ..kernels.portable import PORTABLE
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, cost_in
@@ -38,8 +37,6 @@ _UPRIGHT = "upright"
 _AS_IS = "as_is"
 _SAID = 10
 """Selections that were not taken, of which the report says why."""
-_NEARLY_PROVED = 0.02
-"""With so little between the best and what is possible, no more is looked for."""
 Progress = Callable[[str], None]
 
 
@@ -95,10 +92,17 @@ class _Cascading:
         self._phased: StripeSearch | None = None
         self._phases_use: RewriteUse | None = None
 
-    def _search_of(self, model: Model, unstriped: Cost, profile: KernelProfile | None = None) -> StripeSearch:
-        return StripeSearch(model, profile or self._profile, self._options, self._stop, unstriped, self._known)
+    def _search_of(self, model: Model, unstriped: Cost) -> StripeSearch:
+        return StripeSearch(model, self._profile, self._options, self._stop, unstriped, self._known)
 
     def run(self) -> Changed:
+        """What is found, with its bound."""
+        found = self._found()
+        if self._stop.has_struck or not self._begun or self._below is not None:
+            return found
+        return replace(found, least=self._least())
+
+    def _found(self) -> Changed:
         """Search the model's own order, and others in which more regions are intervals."""
         if self._unstriped.head <= io_lower_bound(self._own.model) or self._own.is_enough(self._unstriped):
             return self._uncut(())
@@ -110,7 +114,6 @@ class _Cascading:
             if best[0].is_enough(best[0].judge.cost(best[1])):
                 break
         best = self._best_with_phases(best)
-        best = self._best_with_views_alone(best)
         turned = self._last_first(best[0].judge.cost(best[1]))
         if turned is not None:
             return turned
@@ -121,7 +124,7 @@ class _Cascading:
         if best[0] is not self._phased and not any(each.has_options for each in searches):
             return self._uncut((self._no_region(),))
         search, chosen = best
-        refused = (*self._summary(searches, search, chosen), *_refusals(search, chosen))
+        refused = (*self._summary(searches), *_refusals(search, chosen))
         if not chosen and search is not self._phased:
             return self._uncut(refused)
         uses = _uses(search, chosen)
@@ -175,21 +178,6 @@ class _Cascading:
     def _uses_of(self, search: StripeSearch) -> tuple[RewriteUse, ...]:
         """What was done to the model of a search before stripes were looked for in it."""
         return () if search is not self._phased or self._phases_use is None else (self._phases_use,)
-
-    def _best_with_views_alone(self, best: tuple[StripeSearch, Chosen]) -> tuple[StripeSearch, Chosen]:
-        """The best of the own order when outputs may not lie on inputs, if it costs less than what is known.
-
-        More permissions make more selections look good that no plan makes true, and a search judges so many. With
-        views alone others come first, and what is planned so holds for the profile as well.
-        """
-        cost = best[0].judge.cost(best[1])
-        if self._profile.relations is PORTABLE.relations or best[0].is_enough(cost):
-            return best
-        if cost.need - self._least() <= _NEARLY_PROVED * cost.need:
-            return best
-        views = replace(self._profile, relations=PORTABLE.relations)
-        self._searches.append(self._search_of(self._own.model, self._unstriped, views))
-        return self._best_in(self._searches[-1], best)
 
     def _capped(self, known: Cost) -> Cost:
         """A cost that is reached, with the need that is to be beaten where that is less."""
@@ -263,28 +251,20 @@ class _Cascading:
     def _so_far(self, share: float, cost: Cost) -> str:
         return f"{share:.0%} done, best {cost.need:,} bytes, {self._unstriped.need - cost.need:,} less than without"
 
-    def _summary(self, searches: Sequence[StripeSearch], search: StripeSearch, chosen: Chosen) -> Iterator[Refusal]:
+    def _summary(self, searches: Sequence[StripeSearch]) -> Iterator[Refusal]:
         """How good the answer is, and whether the clock has ended the search."""
         if self._stop.has_struck:
             yield Refusal(_RULE, "the search", OUT_OF_TIME)
             return
         if self._options.budget is not None:
             return
-        need = search.judge.cost(chosen).need
-        least = self._least()
         looked_at, planned = (
             sum(each.looked_at for each in searches),
             sum(len(each.judge.drafts) for each in searches),
         )
         said = f"{looked_at:,} ways to cut a region worked out, {planned} selections planned"
         said += "" if len(searches) == 1 else f" in {len(searches)} orders"
-        is_proved = least >= need
-        end = (
-            "the best of this family, proved"
-            if is_proved
-            else f"none as it is written can need less than {least:,} bytes"
-        )
-        yield Refusal(_RULE, "the search", f"{said}: {end}")
+        yield Refusal(_RULE, "the search", said)
 
     def _least(self) -> int:
         """Bytes that nothing in the orders that were searched goes below."""

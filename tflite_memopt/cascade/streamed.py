@@ -97,7 +97,7 @@ def _loops(
 def is_within(made: Model, model: Model, profile: KernelProfile, options: Options) -> bool:
     """Whether it keeps the limits on what may be added to the model: MACs, run time and operators."""
     macs, work, most = model_macs(model), model_work(model, profile.prices), options.max_extra_operators
-    limits = limits_at(options.max_extra_macs, macs, work, 0, options.max_extra_work)
+    limits = limits_at(options.max_extra_macs, macs, work, 0, options.extra_work)
     if most is not None and operator_count(made) - operator_count(model) > most:
         return False
     return model_macs(made) - macs <= limits.macs and model_work(made, profile.prices) - work <= limits.work

@@ -48,7 +48,7 @@ from .types import ByteSize, ModelPath
 def analyze(
     source: Path,
     target: str | None,
-    kernels: str,
+    kernels: str | None,
     sram: int | None,
     as_json: bool,
     as_csv: bool,

@@ -35,6 +35,6 @@ def codegen(source: Path, output: Path, target: str | None, name: str, force: bo
     from ..memory.reading import naming
 
     with naming(source.name):
-        files = generate(read_file(source), target, name, force)
+        files = generate(read_file(source), target, name, source.name, force)
     for path in write_folder(output, files, (source,), force):
         click.echo(path)

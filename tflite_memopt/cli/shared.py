@@ -37,10 +37,9 @@ TIME_LIMIT = time_limit_option(3600.0, "all searches of a run may take together"
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),
-    default="portable",
-    show_default=True,
     help="Kernel library that your firmware links, if it is not the usual one of your --target. portable: right with "
-    "any. A file made for other kernels than portable may compute wrongly with different ones.",
+    "any. A file made for other kernels than portable may compute wrongly with different ones. [default: the usual one "
+    "of --target; portable without a target]",
 )
 TARGET = click.option(
     "--target",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from string import Template
 
@@ -16,12 +16,12 @@ from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for
 from ..memory.reading import read_planned
 from ..version import __version__
+from .cpp_text import check_namespace, identifiers, literal
 from .kernel_guard import condition_of
 from .resolver import registrations
-from .sizes import ArenaSizes, arena_sizes, larger_structures
+from .sizes import ArenaSizes, LibraryBytes, arena_sizes, larger_structures
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_NAME = re.compile(r"[A-Za-z]\w*")
 _BYTES_A_LINE = 20
 FILES = (
     "model_data.h",
@@ -38,20 +38,24 @@ FILES = (
 )
 
 
-def generate(data: bytes, target: str | None = None, name: str = "model", force: bool = False) -> dict[str, bytes]:
+def generate(
+    data: bytes, target: str | None = None, name: str = "model", source: str | None = None, force: bool = False
+) -> dict[str, bytes]:
     """Files by path, for the kernels that the model's plan was made for.
 
-    ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything.
-    ``force``: also for a model that TFLM cannot run. Raises UsageError for a wrong name, or for a target whose kernels
-    compute a plan of others wrongly, UnsupportedModelError for a model that TFLM cannot run.
+    ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
+    name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. Raises
+    UsageError for a wrong name, or for a target whose kernels compute a plan of others wrongly, UnsupportedModelError
+    for a model that TFLM cannot run.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"'{name}' is no name for a C++ namespace: write a letter, then letters, digits and _")
+    check_namespace(name)
     model = read_planned(data)
     label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
-    profile = _profile(label if planned else None, target)
+    label = label if planned else None
+    profile = _profile(label, target)
     sizes = arena_sizes(model, planned, profile)
-    words = _words(model, data, name) | _arena_words(sizes, label if planned else None, profile)
+    words = _words(model, data, name) | _arena_words(sizes, label, profile)
+    words["source"] = "" if source is None else f"{literal(source)}, "
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
@@ -79,15 +83,15 @@ def _fill(path: str, words: Mapping[str, str]) -> str:
 
 def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
     found = registrations(model)
+    own = identifiers("Register", found.custom)
     calls = [f"  if (resolver.{method}() != kTfLiteOk) return false;" for method in found.methods]
     calls += [
-        f'  if (resolver.AddCustom("{own}", Register_{_identifier(own)}()) != kTfLiteOk) return false;'
-        for own in found.custom
+        f"  if (resolver.AddCustom({literal(each)}, {function}()) != kTfLiteOk) return false;"
+        for each, function in own.items()
     ]
     declared = [
-        f"// Custom operator '{own}': your firmware defines it.\n"
-        f"const TFLMRegistration* Register_{_identifier(own)}();\n"
-        for own in found.custom
+        f"// Custom operator {literal(each)}: your firmware defines it.\nconst TFLMRegistration* {function}();\n"
+        for each, function in own.items()
     ]
     variables = {
         operator.option("sharedName")
@@ -97,8 +101,8 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
     }
     return {
         "name": name,
-        "guard": name.upper(),
         "version": __version__,
+        "digest": sha256(data).hexdigest(),
         "array": "\n".join(_array(data)),
         "bytes": str(len(data)),
         "operators": str(max(1, found.count)),
@@ -114,22 +118,55 @@ def _array(data: bytes) -> Iterator[str]:
         yield "    " + "".join(f"{byte}," for byte in data[start : start + _BYTES_A_LINE])
 
 
-def _identifier(text: str) -> str:
-    return re.sub(r"\W", "_", text)
+_OVERLAPS = "Outputs overwrite inputs: right with these kernels only."
+_WRONG_PLAN = "this plan computes wrongly with other kernels than it was made for; see arena.h"
+_WRONG_SIZES = "these sizes are for other kernels; run codegen again, with this build's --target or with none"
+_SDKCONFIG = """
+#if __has_include("sdkconfig.h")
+#include "sdkconfig.h"  // ESP-IDF's: which chip it is, and which code of esp-nn
+#endif
+"""
 
 
 def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProfile) -> dict[str, str]:
-    overlaps = label is not None and label.overlaps
-    figures: dict[str, int] = {}
-    for layout, each in sizes.layouts.items():
-        figures |= {f"one_{layout}": each.one, f"head_{layout}": each.two.head, f"tail_{layout}": each.two.tail}
+    overlaps, is_one = label is not None and label.overlaps, len(sizes.cases) == 1
+    condition = condition_of(profile.name)
+    code = "\n".join(_sizes_code(sizes))
     return {
         "whom": profile.target or "any 32-bit target",
         "kernels": profile.description,
-        "condition": condition_of(profile.name) if overlaps else "1",
-        "overlaps": "Outputs lie on inputs: right with these kernels only." if overlaps else "Right with any kernels.",
-        "head": f"{sizes.head:,}",
-        "libraries": "\n".join(f"//   {size:,} bytes with {name} kernels" for name, size in sizes.by_library.items()),
+        "condition": condition,
+        "overlaps": "Outputs overwrite inputs: right with these kernels only."
+        if overlaps
+        else "Right with any kernels.",
+        "wrong": _WRONG_PLAN if overlaps else _WRONG_SIZES,
+        "layout": profile.abi.name,
+        "libraries": "\n".join(_library_line(name, size) for name, size in sizes.by_library.items()),
+        "most": "" if is_one else "\n// Below stands the most of those that the compiler's macros leave open.",
         "exact": "exact" if sizes.exact else "an ESTIMATE: an operator is not in the tables, so measure it",
-        **{key: str(value) for key, value in figures.items()},
+        "sizes": code,
+        "sdkconfig": _SDKCONFIG if "CONFIG_" in condition + code else "",
     }
+
+
+def _library_line(name: str, size: LibraryBytes) -> str:
+    untried = "" if size.was_measured else "; these kernels were read and never run"
+    return f"//   {size.required:,} bytes, {size.head:,} of them the head, with {name} kernels{untried}"
+
+
+def _sizes_code(sizes: ArenaSizes) -> Iterator[str]:
+    """The constants, or a choice of them where macros tell libraries apart."""
+    word = "#if"
+    for condition, layouts in sizes.cases.items():
+        if len(sizes.cases) > 1:
+            yield f"{word} {condition}" if condition else "#else"
+            word = "#elif"
+        yield _constant("kArenaBytes", [each.one for each in layouts.values()], " + kLargerStructures")
+        yield _constant("kHeadArenaBytes", [each.two.head for each in layouts.values()])
+        yield _constant("kTailArenaBytes", [each.two.tail for each in layouts.values()], " + kLargerStructures")
+    if len(sizes.cases) > 1:
+        yield "#endif"
+
+
+def _constant(name: str, sizes: list[int], more: str = "") -> str:
+    return f"constexpr std::size_t {name} = ForThisCompiler({', '.join(map(str, sizes))}){more};"

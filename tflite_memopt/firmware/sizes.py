@@ -12,6 +12,7 @@ from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
+from .kernel_guard import CASES, KernelCase
 
 LAYOUTS: Mapping[str, Abi] = {"short": ILP32_SHORT_ENUMS, "int": ILP32, "wide": LP64}
 """32 bits with enums as small as their values, 32 bits with enums of 4 bytes, 64 bits."""
@@ -38,33 +39,45 @@ class ArenaBytes:
 
 
 @dataclass(frozen=True)
-class ArenaSizes:
-    """By layout, what is enough for every library; ``by_library``: one arena in bytes, on 32 bits, for each of them.
+class LibraryBytes:
+    """One arena with the kernels of one library, and its head, which holds tensors and scratch; both in bytes."""
 
-    ``head``: the tensors and scratch of the largest of them. ``exact``: False when an operator is not in the tables.
+    required: int
+    head: int
+    was_measured: bool
+
+
+@dataclass(frozen=True)
+class ArenaSizes:
+    """By the preprocessor's condition and by layout, what is enough for every library that may be linked there.
+
+    An empty condition stands for what no other one does. ``by_library``: on the layout of the profile. ``exact``: False
+    when an operator is not in the tables.
     """
 
-    layouts: dict[str, ArenaBytes]
-    by_library: dict[str, int]
-    head: int
+    cases: dict[str, dict[str, ArenaBytes]]
+    by_library: dict[str, LibraryBytes]
     exact: bool
 
 
 def arena_sizes(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile) -> ArenaSizes:
-    """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
-
-    Libraries that were only read, and not measured, count where the profile is one of them.
-    """
-    libraries = [each for each in profile.libraries if each.measured_at is not None] or [profile]
-    heads = {each.name: head_in_force(memory_layout(model, each), planned) for each in libraries}
-    layouts = {name: _largest(model, libraries, heads, abi) for name, abi in LAYOUTS.items()}
-    uses = {each.name: arena_use(model, heads[each.name], each.requests, profile.abi) for each in libraries}
+    """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none."""
+    libraries = {each.name: each for each in profile.libraries or (profile,)}
+    heads = {name: head_in_force(memory_layout(model, each), planned) for name, each in libraries.items()}
+    cases = CASES if profile.libraries else (KernelCase("", (profile.name,)),)
+    uses = {name: arena_use(model, heads[name], each.requests, profile.abi) for name, each in libraries.items()}
     return ArenaSizes(
-        layouts,
-        {name: use.required for name, use in uses.items()},
-        max(heads.values()),
+        {each.condition: _by_layout(model, [libraries[name] for name in each.libraries], heads) for each in cases},
+        {
+            name: LibraryBytes(use.required, heads[name], libraries[name].measured_at is not None)
+            for name, use in uses.items()
+        },
         all(use.exact for use in uses.values()),
     )
+
+
+def _by_layout(model: Model, libraries: Sequence[KernelProfile], heads: Mapping[str, int]) -> dict[str, ArenaBytes]:
+    return {name: _largest(model, libraries, heads, abi) for name, abi in LAYOUTS.items()}
 
 
 def larger_structures(model: Model) -> dict[str, int]:

@@ -43,11 +43,15 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Changed:
-    """The model that a stage hands on, what was done to it, and what was not for which reason."""
+    """The model that a stage hands on, what was done to it, and what was not for which reason.
+
+    ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
+    """
 
     model: Model
     uses: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
+    least: int | None = None
 
 
 def loosest(found: Iterable[Exactness]) -> Exactness:

@@ -5,7 +5,8 @@ few requests. Another library's scratch finds its place at run time: TFLM puts i
 offsets. Reserving the largest scratch of all libraries in the plan would make every firmware pay for one: with Helium a
 depthwise 3x3 asks for 4,464 bytes whatever its channels, on the ESP32-S3 for a copy of its input. So a plan is kept
 only where it makes the arena no larger under any of ``libraries`` than TFLM's own planner would, and the report says
-what each needs.
+what each needs. Searches price run time as on Helium: it multiplies fastest, so calls and copies weigh most there, and
+what is within a limit there is within it with the other measured libraries, which is checked in the end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from ..ir.model import Operator
 from .cmsis_nn.profiles import DSP, MVE, SCALAR
 from .esp_nn.profiles import ESP_NN, ESP_NN_P4, ESP_NN_S3
+from .prices import MVE_PRICES
 from .profile import KernelProfile
 from .reference import REFERENCE
 from .relations.in_place import in_place_reuses
@@ -43,4 +45,5 @@ PORTABLE = KernelProfile(
     relations=portable_relations,
     measured_at=REFERENCE.measured_at,
     libraries=(REFERENCE, SCALAR, DSP, MVE, ESP_NN, ESP_NN_S3, ESP_NN_P4),
+    prices=MVE_PRICES,
 )

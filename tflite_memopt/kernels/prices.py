@@ -35,12 +35,13 @@ class ConvolutionPrices:
 class Prices:
     """Hundredths of an instruction. ``call``: each run of an operator; ``element``: each output of an elementwise one.
 
-    ``pooled``: each element under a window. ``copied``: each element that SLICE and the like move, and ``run``: each
-    pixel of them; ``updated`` and ``updated_run``: the same of DYNAMIC_UPDATE_SLICE. ``padded``: each element that PAD
-    writes; ``joined``: each byte that CONCATENATION and the like copy. ``block``: the pixels that a convolution works
-    out together.
+    ``library``: the kernel profile that was measured. ``pooled``: each element under a window. ``copied``: each element
+    that SLICE and the like move, and ``run``: each pixel of them; ``updated`` and ``updated_run``: the same of
+    DYNAMIC_UPDATE_SLICE. ``padded``: each element that PAD writes; ``joined``: each byte that CONCATENATION and the
+    like copy. ``block``: the pixels that a convolution computes together.
     """
 
+    library: str
     pointwise: ConvolutionPrices
     window: ConvolutionPrices
     depthwise: ConvolutionPrices
@@ -57,6 +58,7 @@ class Prices:
 
 
 REFERENCE_PRICES = Prices(
+    library="reference",
     pointwise=ConvolutionPrices(call=61_000, mac=598, output=14_620),
     window=ConvolutionPrices(call=62_000, mac=599, output=12_080, tap=4_090),
     depthwise=ConvolutionPrices(call=90_000, mac=2_980, output=15_330),
@@ -67,6 +69,7 @@ REFERENCE_PRICES = Prices(
 """TFLM's own kernels; also of floats with any library, and of libraries that were not measured."""
 
 SCALAR_PRICES = Prices(
+    library="cmsis-nn",
     pointwise=ConvolutionPrices(call=92_000, mac=247, output=3_770, weight=370, leftover=120),
     window=ConvolutionPrices(call=88_000, mac=248, output=4_660, place=4_660, patch=570, leftover=257),
     depthwise=ConvolutionPrices(call=78_000, mac=1_040),
@@ -79,6 +82,7 @@ SCALAR_PRICES = Prices(
 """CMSIS-NN on cores without SIMD."""
 
 DSP_PRICES = Prices(
+    library="cmsis-nn-dsp",
     pointwise=ConvolutionPrices(call=83_000, mac=133, output=4_410, weight=377, leftover=74),
     window=ConvolutionPrices(call=79_000, mac=159, output=5_540, place=5_150, patch=282, leftover=123),
     depthwise=ConvolutionPrices(call=86_000, mac=849),
@@ -90,6 +94,7 @@ DSP_PRICES = Prices(
 """CMSIS-NN on cores with the DSP extension."""
 
 MVE_PRICES = Prices(
+    library="cmsis-nn-mve",
     pointwise=ConvolutionPrices(call=92_000, mac=14, output=1_590, leftover=36),
     window=ConvolutionPrices(call=110_000, mac=16, output=2_060, place=2_590, leftover=17),
     depthwise=ConvolutionPrices(call=138_000, mac=96, output=957, place=2_370),

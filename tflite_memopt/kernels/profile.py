@@ -26,7 +26,8 @@ class KernelProfile:
     ``abi`` is the layout for which arenas are counted, and ``target`` the name of the target that chose it.
     ``miscomputes`` tells where the library itself is known to compute wrongly: a rewrite must not lead there.
     ``libraries`` are the profiles of which firmware may link any when this one is chosen: none for one library.
-    ``prices`` are what its operators cost at run time; the reference kernels' where nobody has measured.
+    ``prices`` are what its operators cost at run time; the reference kernels' where nobody has measured. With several
+    ``libraries``: those of the one on which calls and copies weigh most.
     """
 
     name: str
@@ -41,6 +42,12 @@ class KernelProfile:
     miscomputes: Callable[[Operator], bool] = _never
     libraries: tuple[KernelProfile, ...] = ()
     prices: Prices = field(default=REFERENCE_PRICES, compare=False)
+
+    @property
+    def all_prices(self) -> tuple[Prices, ...]:
+        """The different prices of the libraries that firmware may link."""
+        found = {each.prices.library: each.prices for each in self.libraries or (self,)}
+        return tuple(found.values())
 
     def may_miscompute(self, operator: Operator) -> bool:
         """Whether firmware that this profile is for may compute the operator wrongly."""

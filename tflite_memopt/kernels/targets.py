@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 
 from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
+from .portable import PORTABLE
 from .profile import KernelProfile
-from .profiles import PROFILES, profile_named
+from .profiles import profile_named
 from .requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
-
-DEFAULT_KERNELS = "portable"
 
 
 @dataclass(frozen=True)
@@ -91,14 +90,13 @@ def target_named(name: str) -> Target:
     return TARGETS[name]
 
 
-def profile_for(target: str | None, kernels: str = DEFAULT_KERNELS) -> KernelProfile:
+def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:
     """The profile of a target, which counts arenas in its layout; of ``kernels`` alone without a target.
 
-    Other ``kernels`` than the default are those that the target's firmware links instead.
+    ``kernels``: those that the firmware links; None for the usual ones of the target, or for any where none is named.
     Raises UsageError for an unknown name.
     """
     if target is None:
-        return profile_named(kernels)
+        return profile_named(kernels or PORTABLE.name)
     found = target_named(target)
-    profile = PROFILES[found.kernels] if kernels == DEFAULT_KERNELS else profile_named(kernels)
-    return replace(profile, abi=found.abi, target=found.name)
+    return replace(profile_named(kernels or found.kernels), abi=found.abi, target=found.name)

@@ -35,11 +35,13 @@ class MemoryUse:
     """A model's need of RAM. ``required_bytes`` maps pointer width in bits, and "target" when one is named, to the
     arena to reserve; ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head,
     tail
-    and total as TFLM measured them, or ``error`` with the reason why not."""
+    and total as TFLM measured them, or ``error`` with the reason why not. ``instructions``: an estimate of one run, by
+    the kernel library (``memory/work.py``)."""
 
     operators: int
     tensors: int
     macs: int
+    instructions: dict[str, int]
     peak_bytes: int
     arena_bytes: int
     tail_bytes: dict[str, int]

@@ -17,6 +17,7 @@ from ..plan.bounds import max_breadth
 from .figures import Bounds, InterfaceTensor, LiveTensor, MemoryUse, StepUse
 from .in_force import head_of, offsets_in_force
 from .layout import MemoryLayout
+from .work import instructions
 
 
 def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], profile: KernelProfile) -> MemoryUse:
@@ -33,6 +34,7 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
         operators=operator_count(model),
         tensors=sum(len(graph.tensors) for graph in model.graphs),
         macs=model_macs(model),
+        instructions=instructions(model, profile),
         peak_bytes=top.nbytes if top else 0,
         arena_bytes=head,
         tail_bytes={word: use.tail for word, use in uses.items()},

@@ -6,7 +6,7 @@ multiply-accumulate shows. All figures are integers, in hundredths of an instruc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ..analysis.loops import Loop, loops_of
@@ -15,6 +15,7 @@ from ..ir.check import misfit
 from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.prices import REFERENCE_PRICES, Prices
+from ..kernels.profile import KernelProfile
 
 _FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
@@ -22,6 +23,20 @@ _JOINS = ("CONCATENATION", "PACK", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+
+
+def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
+    """The estimate of one invocation, by the kernel library, for each of the profile's libraries that was measured.
+
+    The reference kernels stand for a library that was not.
+    """
+    return {prices.library: model_work(model, prices) // 100 for prices in profile.all_prices}
+
+
+def slowdowns(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
+    """What is executed more than before, as a fraction, by the library; the slowest first. Both as ``instructions``."""
+    found = {name: after[name] / before[name] - 1 if before[name] else 0.0 for name in after}
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
 def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None) -> int:

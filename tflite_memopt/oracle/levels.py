@@ -15,7 +15,6 @@ from ..io.files import load
 from ..ir.copying import copy_model
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..kernels.targets import DEFAULT_KERNELS
 from ..memory.arrange import arrange
 from ..memory.cost import estimate_of
 from ..memory.every_library import arranged_for_every_library
@@ -93,7 +92,7 @@ class RamOracle:
     table: FactTable
 
     @classmethod
-    def on(cls, target: str | None = None, kernels: str = DEFAULT_KERNELS) -> RamOracle:
+    def on(cls, target: str | None = None, kernels: str | None = None) -> RamOracle:
         """The oracle for a core or chip. Raises UsageError for an unknown name."""
         options = Options(target=target, kernels=kernels, verify=False)
         return cls(options, FactTable(options.profile))

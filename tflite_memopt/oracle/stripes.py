@@ -88,4 +88,4 @@ def _candidates(
 def _limits(model: Model, profile: KernelProfile, options: Options, macs: int) -> SelectionLimits:
     operators = _ANY_NUMBER if options.max_extra_operators is None else options.max_extra_operators
     work = model_work(model, profile.prices)
-    return limits_at(options.max_extra_macs, macs, work, operators, options.max_extra_work)
+    return limits_at(options.max_extra_macs, macs, work, operators, options.extra_work)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..cascade.wider import WiderLimits
 from ..equivalence.proof import Proof
 from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
@@ -21,6 +22,7 @@ from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
+from ..memory.work import slowdowns
 from ..options import Options
 from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
@@ -28,7 +30,7 @@ from ..schedule.memory_graph import memory_graph
 from ..version import __version__
 from .advice import advice_for, of_types
 from .loops import loop_uses
-from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
+from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse, WiderUse
 from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import of_miscomputed, warnings_for
@@ -63,6 +65,7 @@ class RunOutcome:
     """What the stages of one run give to the report.
 
     ``written`` is the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
+    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
     """
 
     arrangement: Arrangement
@@ -72,6 +75,8 @@ class RunOutcome:
     proof: Proof
     arenas: Mapping[str, int]
     seconds: dict[str, float]
+    least_in_stripes: int | None = None
+    wider: WiderLimits | None = None
 
 
 def build_report(
@@ -119,6 +124,8 @@ def build_report(
         summary=NO_SUMMARY,
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
         loops=loop_uses(model),
+        least_in_stripes=outcome.least_in_stripes,
+        wider=_wider(outcome.wider, before),
         tflm=_support(model, proof),
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
@@ -160,6 +167,13 @@ def build_analysis(
         loops=loop_uses(model),
         tflm=support,
     )
+
+
+def _wider(found: WiderLimits | None, before: MemoryUse) -> WiderUse | None:
+    if found is None:
+        return None
+    more = slowdowns(before.instructions, found.instructions)
+    return WiderUse(found.work, found.macs, found.need, max(more.values()))
 
 
 def _support(model: Model, proof: Proof) -> TflmSupport:

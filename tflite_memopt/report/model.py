@@ -104,6 +104,20 @@ class Advice:
 
 
 @dataclass(frozen=True)
+class WiderUse:
+    """What stripes would need with ``--max-extra-work`` and ``--max-extra-macs`` at these fractions; bytes, as planned.
+
+    ``max_extra_macs`` is None where the limit in force is enough. ``slowdown``: of the library that gets slowest, as a
+    fraction of the instructions of the model as it came, as estimated.
+    """
+
+    max_extra_work: float
+    max_extra_macs: float | None
+    need: int
+    slowdown: float
+
+
+@dataclass(frozen=True)
 class Summary:
     """The report in sentences, names shortened: one line, what changed, what limits the result, what would help."""
 
@@ -151,6 +165,8 @@ class Report:
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
     and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
     measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
+    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
+    without such a search. ``wider``: what wider limits on computation would bring, if they bring anything.
     ``tflm``: whether TFLM can run the result. ``options``: those that decide the result, by name. ``sha256``: of the
     files "before" and "after". ``timing``: seconds by stage, the only part in which two runs of the same differ.
     """
@@ -186,6 +202,8 @@ class Report:
     summary: Summary
     arena: dict[str, ArenaMap]
     loops: tuple[LoopUse, ...] = ()
+    least_in_stripes: int | None = None
+    wider: WiderUse | None = None
     tflm: TflmSupport = RUNS
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..analysis.macs import model_macs
 from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import Changed
 from ..ir.model import Model
@@ -17,7 +16,6 @@ from ..memory.arrange import Arrangement, arrange, arrange_all
 from ..memory.cost import Cost, cost_in, estimate_of
 from ..memory.every_library import arranged_for_every_library
 from ..memory.libraries import LibraryNeed
-from ..memory.work import model_work
 from ..options import Options
 from .after_stripes import Kept, Simplified, after_stripes, if_cheaper, simplified
 from .stage import site_use
@@ -59,17 +57,17 @@ class TilesFound:
 
 @dataclass(frozen=True)
 class TileSearch:
-    """``cascade`` searches for stripes.
+    """``cascade`` searches for stripes that need less than a number of bytes.
 
-    ``before``: what each library needs for the original, None if it runs wrongly. ``most``: MACs and instructions (as
-    estimated) that a model may have in the end, by those that it had when rewritten.
+    ``before``: what each library needs for the original, None if it runs wrongly. ``most``: MACs and work that a model
+    may have in the end.
     """
 
     profile: KernelProfile
-    cascade: Callable[[Model, KernelProfile, Options, Callable[[str], None], int], Changed]
+    cascade: Callable[[Model, int], Changed]
     options: Options
     before: Mapping[str, LibraryNeed] | None
-    most: Callable[[int, int], tuple[int, int]]
+    most: tuple[int, int]
     progress: Callable[[str], None]
     _known: KnownTiles = field(default_factory=KnownTiles, init=False)
 
@@ -99,9 +97,9 @@ class TileSearch:
         """
         if self.options.jobs == 1:
             return self._arranged(rewritten, cascaded), None
-        model, most = cascaded.model, self._most(rewritten)
+        model = cascaded.model
         each = (
-            (group, simplified(model, rules, self.profile, self.options, *most))
+            (group, simplified(model, rules, self.profile, self.options, *self.most))
             for group, rules in enumerate(AFTER_STRIPES)
         )
         group, made = next(((group, made) for group, made in each if made is not None), (0, None))
@@ -119,13 +117,13 @@ class TileSearch:
 
     def _with_fewer_operators(self, best: _Striped, beside: _Beside | None) -> _Striped:
         """The model in stripes, with what the rules for it save, within the limits on computation."""
-        most, groups = self._most(best.rewritten), AFTER_STRIPES
+        groups = AFTER_STRIPES
         if beside is not None and beside.cascaded is best.cascaded:
             # The groups before it change nothing.
             groups = AFTER_STRIPES[beside.group + 1 :]
             best = self._better(best, if_cheaper(beside.made, beside.arrangement, best.cost, self.options))
         for rules in groups:
-            found = after_stripes(best.cascaded.model, best.cost, rules, self.profile, self.options, *most)
+            found = after_stripes(best.cascaded.model, best.cost, rules, self.profile, self.options, *self.most)
             best = self._better(best, found)
         return best
 
@@ -141,10 +139,6 @@ class TileSearch:
             arrangement = fitting  # with what each library needs, which is asked for again
         cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
         return self._striped(best.rewritten, cascaded, arrangement)
-
-    def _most(self, rewritten: Changed) -> tuple[int, int]:
-        """MACs and instructions that the model may have in the end."""
-        return self.most(model_macs(rewritten.model), model_work(rewritten.model, self.profile.prices))
 
     def _with_more_tiles(self, best: _Striped) -> _Striped | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
@@ -166,7 +160,7 @@ class TileSearch:
             least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
             if not found.sites or least.need >= best.cost.need:
                 return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
-            cascaded = self.cascade(found.model, profile, options, self.progress, best.cost.need)
+            cascaded = self.cascade(found.model, best.cost.need)
             other = self._arranged(rewritten, cascaded)
             if not other.cost < best.cost:
                 return None

@@ -21,6 +21,7 @@ cdef long long _LEAST
 cdef long long _MOST
 cdef long long _DECIDED
 cdef long long _DEEPEST
+cdef long long _BIT
 
 cdef class PairData:
     cdef public long long[::1] size

@@ -52,6 +52,8 @@ REGISTERS = 9
 _LEAST, _MOST, _DECIDED = 0, 1, 2
 # The last bit of a cause stands for all nodes at this depth and below.
 _DEEPEST = 62
+_BIT = 1
+"""Shifted to the bit of a node. It has a C type, where a plain 1 would be an int of C: no shift beyond 31 bits."""
 
 
 class PairData:
@@ -189,7 +191,7 @@ def _branch(d: PairData, s: PairState, conflict: int) -> int:
     s.frame_mark[depth] = s.registers[TRAIL]
     s.frame_side[depth] = -side
     s.registers[DEPTH] = depth + 1
-    return _try_side(d, s, conflict, side, 1 << min(depth, _DEEPEST))
+    return _try_side(d, s, conflict, side, _BIT << min(depth, _DEEPEST))
 
 
 def _turn_back(d: PairData, s: PairState) -> int:
@@ -206,7 +208,7 @@ def _turn_back(d: PairData, s: PairState) -> int:
     cause = s.registers[CAUSE]
     while s.registers[DEPTH] > 0:
         depth = s.registers[DEPTH] - 1
-        bit = 1 << min(depth, _DEEPEST)
+        bit = _BIT << min(depth, _DEEPEST)
         side = s.frame_side[depth]
         _undo(d, s, s.frame_mark[depth])
         if (cause & bit) != 0:

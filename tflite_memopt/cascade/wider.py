@@ -1,0 +1,72 @@
+"""What wider limits on computation would bring: one short search, so that the report can name the limit that binds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..analysis.macs import model_macs
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..memory.arrange import arrange
+from ..memory.cost import Cost, cost_in
+from ..memory.work import instructions
+from ..options import Options
+from .in_order import StripeSearch
+from .known_loops import KnownLoops
+from .stop import EmergencyStop
+
+_WIDER = (0.5, 1.0)
+"""Limits on added run time, as fractions, in the order in which they are tried."""
+_CLEARLY = 1.5
+"""By this factor a limit is wider than the one in force, or it is not tried."""
+_WORTH = 0.98
+"""The part of the known need that an answer must not exceed: for less nobody would pay."""
+
+
+@dataclass(frozen=True)
+class WiderLimits:
+    """What stripes would need under wider limits: bytes of the objective, as planned.
+
+    ``work``, ``macs``: the limits, as fractions; ``macs`` is None where the limit in force is enough. ``instructions``:
+    of one run then, as estimated, by the kernel library.
+    """
+
+    work: float
+    macs: float | None
+    need: int
+    instructions: dict[str, int]
+
+
+def wider_limits(
+    model: Model, profile: KernelProfile, options: Options, known: Cost, loops: KnownLoops
+) -> WiderLimits | None:
+    """The best of one round of the search, under the first wider limits that need clearly less than is ``known``.
+
+    ``model``: rewritten and not in stripes; it may be left in another order.
+    """
+    placement = arrange(model, profile, options).placement
+    model.main.reorder(placement.order)
+    unstriped = cost_in(placement.memory, options)
+    tries = (each for each in _WIDER if each > _CLEARLY * options.extra_work)
+    every = (_within(work, model, profile, options, unstriped, known, loops) for work in tries)
+    return next((found for found in every if found is not None), None)
+
+
+def _within(
+    work: float,
+    model: Model,
+    profile: KernelProfile,
+    options: Options,
+    unstriped: Cost,
+    known: Cost,
+    loops: KnownLoops,
+) -> WiderLimits | None:
+    wider = replace(options, effort="quick", max_extra_work=work, max_extra_macs=max(work, options.max_extra_macs))
+    search = StripeSearch(model, profile, wider, EmergencyStop(options.seconds_left), unstriped, loops)
+    chosen = search.run_widest(known)
+    cost = search.judge.cost(chosen)
+    if not chosen or cost.need > _WORTH * known.need:
+        return None
+    is_enough = cost.macs <= model_macs(model) * (1 + options.max_extra_macs)
+    made = instructions(search.judge.striped(chosen), profile)
+    return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, made)
