@@ -13,7 +13,7 @@ from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError
 from tflite_memopt.cascade.rounds import MACS
 from tflite_memopt.cli import cli
-from tflite_memopt.explore import EXTRA_MACS, Explored, explore
+from tflite_memopt.exploring import EXTRA_MACS, Explored, explore
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model

@@ -19,7 +19,7 @@ LEVELS = (
     ("cascade", "firmware", "report", "rewrite"),
     ("batch", "oracle", "shaping"),
     ("pipeline",),
-    ("explore", "keras_model"),
+    ("exploring", "keras_model"),
     ("cli",),
     ("__init__", "__main__"),
 )

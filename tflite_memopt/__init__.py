@@ -2,7 +2,7 @@
 
 from tflite_memopt import Options, optimize
 result = optimize("model.tflite", Options(samples=20))
-open("small.tflite", "wb").write(result.model)
+result.save("small.tflite")
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         UnsupportedModelError,
         UsageError,
     )
+    from .exploring import explore
     from .keras_model import ram_of
     from .options import Options
     from .oracle.description import GraphSketch, OperatorSketch, TensorSketch
@@ -54,6 +55,7 @@ _HOMES = {
     "Verdict": "equivalence.verdict",
     "analyze": "pipeline",
     "compare": "pipeline",
+    "explore": "exploring",
     "from_json": "report.schema",
     "optimize": "pipeline",
     "ram_of": "keras_model",
@@ -82,6 +84,7 @@ __all__ = [
     "__version__",
     "analyze",
     "compare",
+    "explore",
     "from_json",
     "optimize",
     "ram_of",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from .analysis.placeholders import cleared_inputs
 from .cascade.known_loops import KnownLoops
@@ -20,7 +21,7 @@ from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .graph.rare_collections import rare_collections
 from .io import offline_plan, plan_label
-from .io.files import load
+from .io.files import check_target, load, write_files
 from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.model import Model
@@ -52,6 +53,19 @@ class Result:
 
     model: bytes
     report: Report
+
+    def __repr__(self) -> str:
+        return f"<Result: a model of {len(self.model):,} bytes; {self.report.summary.headline}>"
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the model, whole or not at all.
+
+        Raises UsageError where there is a file already, unless ``force``, or no folder for it; OutputError when it
+        cannot be written.
+        """
+        target = Path(path)
+        check_target(target, (), force)
+        write_files({target: self.model})
 
 
 @rare_collections()

@@ -20,7 +20,7 @@ from tflite_memopt.cascade.may_share import MayShare
 from tflite_memopt.cascade.receptive_field import Rows
 from tflite_memopt.cascade.region import Region
 from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
-from tflite_memopt.explore import explore
+from tflite_memopt.exploring import explore
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

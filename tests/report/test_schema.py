@@ -18,7 +18,7 @@ import tflite_memopt
 from tests.models import dense_model, mobile_chain
 from tflite_memopt import Options, UsageError
 from tflite_memopt.equivalence.verdict import Verdict
-from tflite_memopt.explore import explore
+from tflite_memopt.exploring import explore
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.descriptions import FIELDS
 from tflite_memopt.report.model import Record, Verification, to_json

@@ -37,7 +37,7 @@ from .shared import (
 from .types import ByteSize, ModelPath
 
 if TYPE_CHECKING:
-    from ..explore import Explored
+    from ..exploring import Explored
     from ..pipeline import Result
     from ..report.model import Exploration
 
@@ -92,7 +92,7 @@ def explore(
     Each point is what `optimize` writes with the flags beside it and the other flags given here; a file that is
     written is proved as well.
     """
-    from ..explore import explore as run
+    from ..exploring import explore as run
     from ..io.files import write_files
     from ..report.exploration import with_reasons
     from ..report.pictures.front import exploration_page, front_plot

@@ -64,6 +64,9 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "summary": _SUMMARY,
         "arena": 'What lies where and when in the head, "before" and "after".',
         "loops": _LOOPS,
+        "least_in_stripes": "Bytes of the objective that nothing goes below that the search for stripes looks at; null "
+        "without such a search.",
+        "wider": "What wider limits on computation would bring; null where they bring nothing.",
         "tflm": f"{_TFLM} For the result.",
     },
     "Analysis": {
@@ -142,6 +145,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "required_bytes": 'Arena to reserve, in bytes: "32" and "64" for firmware with pointers of so many bits and '
         'enums of 4 bytes, "target" for the named target, where there is one.',
         "required_is_exact": "False where an operator's structures are a guess: measure the arena then.",
+        "instructions": "Instructions of one run by the name of the kernel library, an estimate.",
         "scratch_operators": "How many operators have scratch: memory of the head that is theirs while they run.",
         "tflm": "Bytes that TFLM itself measured on this computer: head, tail and total; or error, why it did not.",
         "peak": "The operator with the largest working set; null without any operator.",
@@ -271,6 +275,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "on_chip": "Bytes of fast memory.",
         "own_order": "Bytes that cross in the order of the file.",
         "best_order": "Bytes that cross in the best order that was found.",
+    },
+    "WiderUse": {
+        "max_extra_work": "The limit --max-extra-work, as a fraction.",
+        "max_extra_macs": "The limit --max-extra-macs, as a fraction; null where the one in force is enough.",
+        "need": "Bytes of the objective that would be needed under these limits, as planned.",
+        "slowdown": "Added run time under the library that gets slowest, as a fraction; an estimate.",
     },
     "BindingStep": {
         "subgraph": _SUBGRAPH,
