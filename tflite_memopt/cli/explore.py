@@ -100,9 +100,10 @@ def explore(
     only_one_format(as_json, as_csv)
     check_pictures(html_path, plot_path)
     check_files((output, html_path, plot_path), (source,), force)
-    options = Options(max_extra_macs=1.0, **chosen)
+    options = Options(**chosen)
     is_chosen = output is not None or options.budget is not None
-    with progress_line(quiet) as say:
+    # It takes long enough that a pipe is told how far it is, too.
+    with progress_line(bool(quiet)) as say:
         explored = run(source, options, say)
         result = _made(source, explored, output is not None, say) if is_chosen else None
     found = explored.exploration if result is None else with_reasons(explored.exploration, result.report)

@@ -12,6 +12,8 @@ from ..kernels.profiles import PROFILES
 from ..memory.figures import MemoryUse
 from ..options import Options
 from .model import Advice, Report
+from .price import percent
+from .summary import least_of_any_option
 
 _NEEDS_APPROXIMATION = "--allow-approximate"
 """The rewriter's reason names the option that would permit what it left alone."""
@@ -22,10 +24,12 @@ _MOSTLY = 0.5
 
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
     """What to try next, the surest first. ``model`` is the result."""
+    interface = (*of_types(report.after, model), *_of_interface(model, options))
+    if report.budget is not None and report.budget < least_of_any_option(report):
+        return interface  # nothing else changes what is too large
     return (
-        *of_types(report.after, model),
+        *interface,
         *_of_kernels(report, profile),
-        *_of_interface(model, options),
         *_of_stages(report, options),
         *_of_search(report, options),
     )
@@ -98,16 +102,17 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.reason == OUT_OF_TIME for refusal in report.refused):
         yield Advice("--time-limit", f"a search ended after {options.time_limit:g} seconds; a longer one may find more")
-    if options.cascade and options.effort != "thorough" and not _is_at_inputs_and_outputs(report):
+    if options.cascade and options.effort != "thorough" and _may_be_improved(report):
         higher = "normal or thorough" if options.effort == "quick" else "thorough"
         yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")
-    if options.cascade and options.max_extra_macs < 1 and not _is_at_inputs_and_outputs(report):
-        yield Advice(
-            "--max-extra-macs",
-            f"stripes may add {100 * options.max_extra_macs:g} % of computation now; more may save memory",
-        )
+    if report.wider is not None:
+        flags = f"--max-extra-work {100 * report.wider.max_extra_work:g}%"
+        if report.wider.max_extra_macs is not None:
+            flags += f" --max-extra-macs {100 * report.wider.max_extra_macs:g}%"
+        yield Advice(flags, f"{report.wider.need:,} bytes at {percent(report.wider.slowdown)} run time (estimated)")
 
 
-def _is_at_inputs_and_outputs(report: Report) -> bool:
-    """Whether the head is as small as the inputs or outputs themselves."""
-    return report.after.arena_bytes <= report.bounds.io
+def _may_be_improved(report: Report) -> bool:
+    """Whether a search for stripes had anything to choose from, and its bound leaves room for a better answer."""
+    need = report.after.arena_bytes if report.objective == "head" else report.after.required_for_target
+    return report.least_in_stripes is not None and need > report.least_in_stripes

@@ -14,10 +14,12 @@ from ..kernels.support import TflmSupport
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
+from ..memory.work import slowdowns
 from .explanation import render_explanation
 from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
 from .names import short_name
+from .price import in_short, percent
 from .sizes import in_words
 from .words import counted
 
@@ -184,6 +186,9 @@ def _comparison(report: Report) -> Table:
     table = Table(title=Text(report.model or "model"), title_justify="left")
     for column in ("bytes", "before", "after", "change"):
         table.add_column(column, justify="left" if column == "bytes" else "right")
+    old, new = report.before.instructions, report.after.instructions
+    for name, share in slowdowns(old, new).items():
+        table.add_row(f"instructions, estimated, {name}", _n(old[name]), _n(new[name]), percent(share))
     rows = zip(_memory_rows(report.before), _memory_rows(report.after), strict=True)
     for (label, before), (_, after) in rows:
         table.add_row(label, before, after, _change(before, after))
@@ -340,9 +345,10 @@ def _price(report: Report) -> str:
     before, after, sizes = report.before, report.after, report.file_bytes
     if (after.macs, after.operators) == (before.macs, before.operators):
         return ""
-    macs = 100 * (after.macs - before.macs) / max(1, before.macs)
+    macs = percent((after.macs - before.macs) / max(1, before.macs))
     return (
-        f", for {macs:+.1f} % multiply-accumulates, {after.operators - before.operators:+,} operators "
+        f", for {in_short(before.instructions, after.instructions)}, {macs} multiply-accumulates, "
+        f"{after.operators - before.operators:+,} operators "
         f"and {sizes['after'] - sizes['before']:+,} bytes of file"
     )
 

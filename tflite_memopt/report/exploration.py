@@ -11,34 +11,48 @@ from rich.text import Text
 
 from ..options import Objective, Options
 from .model import Choice, Exploration, FrontPoint, Report
+from .price import percent
 from .sizes import in_words
 from .summary import limits_of
+from .words import counted
+
+
+def within(options: Options, limit: float) -> Options:
+    """The options with a limit on added run time, a fraction, and with as many MACs from the default limit on."""
+    macs = max(limit, Options().max_extra_macs)
+    return replace(options, max_extra_macs=macs, max_extra_work=limit if limit < macs else None)
 
 
 def flags_of(options: Options) -> str:
     """The limits under which a point was found, as flags of ``optimize``."""
-    flags = [f"--objective {options.objective}"]
-    if not options.rewrite:
-        flags.append("--no-rewrite")
     if not options.cascade:
-        return " ".join([*flags, "--no-cascade"])
-    flags += [] if options.loops else ["--no-loops"]
-    return " ".join([*flags, f"--max-extra-macs {100 * options.max_extra_macs:g}%"])
+        return "--no-cascade" if options.rewrite else "--no-rewrite --no-cascade"
+    if options.max_extra_work is not None:
+        return f"--max-extra-work {100 * options.max_extra_work:g}%"
+    return f"--max-extra-macs {100 * options.max_extra_macs:g}%"
 
 
-def figures_of(point: FrontPoint) -> tuple[int, ...]:
-    """What counts: bytes of RAM, and what they are paid with."""
-    return point.total, point.head, point.macs, point.operators, point.file_bytes
+def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:
+    """Those that need less than the model as it came, and of which no other one needs as little in as little time.
 
+    The smallest need first. If none needs less, the smallest one.
+    """
 
-def front_of(points: Sequence[FrontPoint]) -> tuple[FrontPoint, ...]:
-    """Those that no other one equals or beats in every figure, the smallest total first; of equal ones the first."""
+    def order(point: FrontPoint) -> tuple[float, ...]:
+        return need_of(point, objective), _run_time(point), point.operators, point.file_bytes
+
     kept: list[FrontPoint] = []
-    for point in sorted(points, key=figures_of):
-        own = figures_of(point)
-        if not any(all(a <= b for a, b in zip(figures_of(other), own, strict=True)) for other in kept):
+    for point in sorted(points, key=order):
+        if not kept or (
+            need_of(point, objective) < need_of(before, objective) and _run_time(point) < _run_time(kept[-1])
+        ):
             kept.append(point)
     return tuple(kept)
+
+
+def _run_time(point: FrontPoint) -> float:
+    """In tenths of a percent: nobody tells less apart."""
+    return round(point.slowdown, 3)
 
 
 def need_of(point: FrontPoint, objective: Objective) -> int:
@@ -51,9 +65,9 @@ def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | 
     needs = [need_of(point, objective) for point in points]
     within = [at for at, need in enumerate(needs) if budget is not None and need <= budget]
 
-    def price(at: int) -> tuple[int, ...]:
+    def price(at: int) -> tuple[float, ...]:
         point = points[at]
-        return point.macs, point.operators, point.file_bytes, needs[at]
+        return _run_time(point), point.operators, point.file_bytes, needs[at]
 
     at = min(within, key=price) if within else min(range(len(points)), key=lambda each: (needs[each], price(each)))
     return Choice(objective, budget, at, None if budget is None else bool(within), (), ())
@@ -69,7 +83,7 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
     """What ``explore`` shows: a row a point; ``is_chosen``: whether one of them was asked for."""
     table = Table(title=Text(exploration.model or "model"), title_justify="left")
-    for column in ("", "RAM to reserve", "head", "MACs", "operators", "file", "found with"):
+    for column in ("", "RAM to reserve", "head", "run time", "MACs", "operators", "file", "found with"):
         table.add_column(column, justify="left" if column == "found with" else "right")
     table.add_row("now", *_cells(exploration.before, exploration.before))
     for number, point in enumerate(exploration.points, 1):
@@ -86,15 +100,18 @@ def headline_of(exploration: Exploration) -> str:
     """One line: how many points, and the RAM from the first to now."""
     points, before = exploration.points, exploration.before
     least, head = min(point.total for point in points), min(point.head for point in points)
+    budget = "" if exploration.choice.budget is None else f", budget {in_words(exploration.choice.budget)}"
     return (
-        f"{len(points)} ways to run the model: RAM from {least:,} bytes, head from {head:,}; now {before.total:,} and "
-        f"{before.head:,}"
+        f"{counted(len(points), 'way')} to run the model on {exploration.target or 'any target'} "
+        f"({exploration.kernels} kernels{budget}): RAM from {least:,} bytes, head from {head:,}; now {before.total:,} "
+        f"and {before.head:,}"
     )
 
 
 def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
     yield f"{point.total:,}"
     yield f"{point.head:,}"
+    yield percent(point.slowdown)
     yield extra_macs(point, before)
     yield f"{point.operators:,}"
     yield f"{point.file_bytes:,}"
@@ -103,7 +120,7 @@ def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
 
 def extra_macs(point: FrontPoint, before: FrontPoint) -> str:
     """The MACs beyond those of the model as it came."""
-    return f"{100 * (point.macs - before.macs) / max(1, before.macs):+.1f} %"
+    return percent((point.macs - before.macs) / max(1, before.macs))
 
 
 def choice_lines(exploration: Exploration) -> Iterable[str]:
@@ -117,8 +134,8 @@ def choice_lines(exploration: Exploration) -> Iterable[str]:
     size = in_words(choice.budget)
     if choice.fits:
         yield (
-            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it has fewest "
-            "multiply-accumulates, then operators, then bytes of file"
+            f"point {number} fits {size} ({choice.objective}) with {need:,} bytes: of those that fit, it takes "
+            "least run time, then fewest operators, then fewest bytes of file"
         )
         return
     over = need - choice.budget

@@ -249,11 +249,13 @@ class Verification:
 class FrontPoint:
     """One way to run a model: the arena to reserve (``total``) and its head, and what they are paid with.
 
+    ``slowdown``: the run time that is added, as a fraction, with the library that gets slowest (estimated).
     ``limits``: those under which it was found, as flags of ``optimize``. ``stripes``: of each region that has some.
     """
 
     total: int
     head: int
+    slowdown: float
     macs: int
     operators: int
     file_bytes: int

@@ -11,18 +11,21 @@ from ..memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..memory.libraries import LibraryNeed
 from .model import Advice, Report, Summary
 from .names import short_name
+from .price import by_library, in_short, percent
 from .sizes import in_words, smallest_fitting
 from .words import change_in_percent, counted
 
 _RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "tensorflow": "TensorFlow", "runner": "your runner"}
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
+_CLEARLY_MORE = 1.1
+"""A library that needs this many times as much is named in the first line."""
 _IF_IT_COULD = "If it could, it would need"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
     """The sentences of an ``optimize`` report, the advice worked out before."""
-    limits = limits_of(report.after, report.bounds, report.objective == "head")
+    limits = (*limits_of(report.after, report.bounds, report.objective == "head"), *_limits_of_search(report))
     return Summary(headline(report), tuple(_changes(report)), limits, tuple(advice))
 
 
@@ -56,10 +59,11 @@ def headline(report: Report) -> str:
     )
     change = f" ({change_in_percent(before, after) or 'no change'})"
     what = "head of the arena" if is_head else "RAM"
+    price = in_short(report.before.instructions, report.after.instructions)
     if not report.tflm.runs:
-        figures = f"{before:,} -> {after:,} bytes of {what}{change}, {_proved(report)}"
+        figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_proved(report)}"
         return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
-    return f"{what} {before:,} -> {after:,} bytes{change}, {_proved(report)}; {_fit_of(report, after)}"
+    return f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_proved(report)}; {_fit_of(report, after)}"
 
 
 def _proved(report: Report) -> str:
@@ -85,20 +89,24 @@ def _fit_of(report: Report, need: int) -> str:
     if report.budget is None:
         return _fit(need, {} if report.objective == "head" else report.libraries["after"])
     size = in_words(report.budget)
-    return f"fits {size}" if report.within_budget else f"DOES NOT FIT {size}: {need - report.budget:,} bytes too many"
+    if report.within_budget:
+        return f"fits {size} with {counted(report.budget - need, 'byte')} to spare"
+    return f"DOES NOT FIT {size}: {need - report.budget:,} bytes too many"
 
 
 def _fit(need: int, libraries: Mapping[str, LibraryNeed]) -> str:
-    """The common size that holds ``need``, and the one that holds what any measured library would need instead."""
-    size = smallest_fitting(need)
-    if size is None:
-        return "fits no common size"
-    most = max((each.required for each in libraries.values() if each.measured), default=need)
-    if most <= size:
-        return f"fits {in_words(size)}"
-    larger = smallest_fitting(most)
-    other = f"up to {most:,} bytes" if larger is None else in_words(larger)
-    return f"fits {in_words(size)} with TFLM's own kernels, {other} with other measured ones (name a --target)"
+    """The common size that holds ``need`` with most libraries, what is left of it, and which ones need clearly more."""
+    needs = {name: each.required for name, each in libraries.items()}
+    more = {name: each for name, each in needs.items() if each > _CLEARLY_MORE * need}
+    most = max((each for name, each in needs.items() if name not in more), default=need)
+    size = smallest_fitting(most)
+    fits = (
+        "fits no common size" if size is None else f"fits {in_words(size)} with {counted(size - most, 'byte')} to spare"
+    )
+    if not more:
+        return fits
+    others = ", ".join(f"{each:,} bytes with {name}" for name, each in sorted(more.items(), key=lambda e: -e[1]))
+    return f"{fits}, but needs {others}: name a --target"
 
 
 def _changes(report: Report) -> Iterator[str]:
@@ -140,11 +148,36 @@ def _rewrite(use: RewriteUse) -> str:
 
 def _price(report: Report) -> str:
     before, after, sizes = report.before, report.after, report.file_bytes
-    macs = 100 * (after.macs - before.macs) / max(1, before.macs)
-    return (
-        f"the price: {after.operators - before.operators:+,} operators, {macs:+.1f} % multiply-accumulates, "
-        f"{sizes['after'] - sizes['before']:+,} bytes of file"
+    parts = (
+        by_library(before.instructions, after.instructions, report.kernels),
+        f"{after.operators - before.operators:+,} operators",
+        f"{percent((after.macs - before.macs) / max(1, before.macs))} multiply-accumulates",
+        f"{sizes['after'] - sizes['before']:+,} bytes of file",
     )
+    return f"the price: {', '.join(parts)}"
+
+
+def _limits_of_search(report: Report) -> Iterator[str]:
+    """Which limit on computation binds, or that none does; nothing where the result beats the bound of the search."""
+    need = _need(report, report.after)
+    if report.wider is not None:
+        kinds = "run time" if report.wider.max_extra_macs is None else "run time and multiply-accumulates"
+        yield f"the limit on added {kinds}: with a wider one the model needs less, see below"
+    elif report.least_in_stripes is not None and need == report.least_in_stripes:
+        yield f"stripes within the limits on computation cannot need less than {need:,} bytes (proved)"
+    if report.budget is not None and report.budget < least_of_any_option(report):
+        structures = least_of_any_option(report) - report.bounds.io
+        yield (
+            f"no option reaches {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) and "
+            f"TFLM's structures ({structures:,}) need {least_of_any_option(report):,}"
+        )
+
+
+def least_of_any_option(report: Report) -> int:
+    """Bytes of the objective that the interface takes, and the tail: no option changes the one or shrinks the other."""
+    if report.objective == "head":
+        return report.bounds.io
+    return report.bounds.io + min(report.before.tail_for_target, report.after.tail_for_target)
 
 
 def _share(memory: MemoryUse, is_head: bool) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from ..exploration import choice_lines, extra_macs, headline_of
 from ..extras import need
 from ..model import Exploration, FrontPoint
+from ..price import percent
 from .appearance import FILE, PAGE, Appearance
 from .charts import Chart, described, inline_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, html_of
@@ -16,7 +17,7 @@ from .rows import Row
 
 _RAM = {"total": "RAM to reserve, bytes", "head": "head, bytes"}
 _PRICES = {
-    "macs": ("RAM against computation", "multiply-accumulates, % of now"),
+    "slowdown": ("RAM against run time", "run time added (estimated), %"),
     "operators": ("RAM against operators", "operators"),
     "file_bytes": ("RAM against flash", "bytes of file"),
 }
@@ -56,7 +57,7 @@ def front_chart(exploration: Exploration, ram: str, price: str, look: Appearance
     alt, rows = need("altair"), _rows(exploration, ram, price)
     x = alt.X(
         "price:Q",
-        axis=alt.Axis(title=_PRICES[price][1], format="," if price == "macs" else ",d", tickCount=5),
+        axis=alt.Axis(title=_PRICES[price][1], format="," if price == "slowdown" else ",d", tickCount=5),
         scale=alt.Scale(zero=False, padding=12),
     )
     y = alt.Y("ram:Q", axis=alt.Axis(title=_RAM[ram], format=",d", tickCount=5), scale=alt.Scale(zero=False))
@@ -83,10 +84,10 @@ def _row(exploration: Exploration, number: int, point: FrontPoint, ram: str, pri
     return {
         "number": number,
         "ram": getattr(point, ram),
-        "price": 100 * paid / max(1, exploration.before.macs) if price == "macs" else paid,
+        "price": 100 * paid if price == "slowdown" else paid,
         "limits": point.limits or "as it came",
-        "said": f"{name}: RAM {point.total:,} bytes, head {point.head:,}, multiply-accumulates {macs}, "
-        f"{point.operators:,} operators, file {point.file_bytes:,} bytes; {point.limits or 'as it came'}",
+        "said": f"{name}: RAM {point.total:,} bytes, head {point.head:,}, run time {percent(point.slowdown)}, "
+        f"multiply-accumulates {macs}, {point.operators:,} operators, file {point.file_bytes:,} bytes; {point.limits or 'as it came'}",
     }
 
 
@@ -100,13 +101,14 @@ def _lowest(rows: list[Row]) -> Iterator[Row]:
 
 
 def _table(exploration: Exploration) -> PageTable:
-    numbers = ("", "RAM to reserve", "head", "multiply-accumulates", "operators", "bytes of file")
+    numbers = ("", "RAM to reserve", "head", "run time", "multiply-accumulates", "operators", "bytes of file")
     columns = (*(Column(title, True) for title in numbers), Column("found with"), Column("stripes"))
     rows = [
         (
             str(number) if number else "now",
             f"{point.total:,}",
             f"{point.head:,}",
+            percent(point.slowdown),
             extra_macs(point, exploration.before),
             f"{point.operators:,}",
             f"{point.file_bytes:,}",
