@@ -17,8 +17,10 @@ from .equivalence.original import Original
 from .equivalence.proof import Proof, infer_shapes, inspect, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
+from .errors import ModelFormatError
 from .graph.rare_collections import rare_collections
-from .io.files import load
+from .io.files import load, naming
+from .io.reader import read_model
 from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
 from .ir.model import Model
@@ -72,7 +74,8 @@ def optimize(
     with clock.stage("read"):
         progress("reading")
         data, name = load(source)
-        model = read_planned(data)
+        with naming(name):
+            model = read_planned(data)
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, len(data), profile)
 
@@ -222,7 +225,8 @@ def analyze(source: Source, kernels: str | None = None, target: str | None = Non
     """
     profile = profile_for(target, kernels)
     data, name = load(source)
-    model = read_planned(data)
+    with naming(name):
+        model = read_planned(data)
     return build_analysis(model, name, len(data), profile, sram)
 
 
@@ -230,7 +234,14 @@ def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
     """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.proof.verify`."""
-    return prove_equal(load(first)[0], load(second)[0], options, progress)
+    files = load(first), load(second)
+    try:
+        return prove_equal(files[0][0], files[1][0], options, progress)
+    except ModelFormatError:
+        for data, name in files:  # which of them it is
+            with naming(name):
+                read_model(data)
+        raise
 
 
 def compare(
@@ -242,4 +253,6 @@ def compare(
 ) -> Comparison:
     """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
     data, name = load(source)
-    return compare_methods(read_planned(data), name, schedulers, planners, options, progress)
+    with naming(name):
+        model = read_planned(data)
+    return compare_methods(model, name, schedulers, planners, options, progress)

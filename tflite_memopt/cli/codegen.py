@@ -30,7 +30,9 @@ def codegen(source: Path, output: Path, target: str | None, name: str, force: bo
     The arena's size is for the target that the model was optimised for, or for --target.
     """
     from ..firmware.generate import generate
-    from ..io.files import read_file, write_folder
+    from ..io.files import naming, read_file, write_folder
 
-    for path in write_folder(output, generate(read_file(source), target, name, source.name), (source,), force):
+    with naming(source.name):
+        files = generate(read_file(source), target, name, source.name)
+    for path in write_folder(output, files, (source,), force):
         click.echo(path)

@@ -93,7 +93,7 @@ def explore(
     written is proved as well.
     """
     from ..explore import explore as run
-    from ..io.files import write_files
+    from ..io.files import naming, write_files
     from ..report.exploration import with_reasons
     from ..report.pictures.front import exploration_page, front_plot
 
@@ -103,7 +103,8 @@ def explore(
     options = Options(max_extra_macs=1.0, **chosen)
     is_chosen = output is not None or options.budget is not None
     with progress_line(quiet) as say:
-        explored = run(source, options, say)
+        with naming(source.name):
+            explored = run(source, options, say)
         result = _made(source, explored, output is not None, say) if is_chosen else None
     found = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
     files = pictures(

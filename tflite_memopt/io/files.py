@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import OutputError, UsageError
+from ..errors import ModelFormatError, OutputError, UsageError
 
 _MOST_BYTES = 2**31 - 1
 
@@ -26,6 +27,17 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 def load(source: bytes | str | os.PathLike[str]) -> tuple[bytes, str | None]:
     """The bytes, and the name of the file that they come from. Raises as :func:`read_file`."""
     return (source, None) if isinstance(source, bytes) else (read_file(source), Path(source).name)
+
+
+@contextmanager
+def naming(name: str | None) -> Iterator[None]:
+    """What is found wrong with a model inside is said with the name of its file, where that is known."""
+    try:
+        yield
+    except ModelFormatError as error:
+        if name is None:
+            raise
+        raise ModelFormatError(f"'{name}': {error}") from error
 
 
 def check_target(path: Path, sources: tuple[Path, ...], force: bool) -> None:
