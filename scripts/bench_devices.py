@@ -177,7 +177,7 @@ def devices(
     for name, runner in runners.items():
         lines += _section(name, meant[name], [rows[name, path] for path in paths])
         if distances:
-            lines += _distances(name, runner, meant[name].kernels)
+            lines += _distances(name, runner, meant[name].profile.name)
     text = "\n".join(lines)
     if output is None:
         click.echo(text)
@@ -223,7 +223,7 @@ def _goals(rows: Mapping[tuple[str, Path], Row]) -> Iterator[str]:
 
 
 def _section(name: str, options: Options, rows: Sequence[Row]) -> Iterator[str]:
-    yield f"## {name}, plans for {options.target or 'any target'} with `{options.kernels}`\n"
+    yield f"## {name}, plans for {options.target or 'any target'} with `{options.profile.name}`\n"
     yield f"| {_HEADER} |"
     yield "|" + "---|" * (_HEADER.count("|") + 1)
     yield from (f"| {' | '.join(row.cells)} |" for row in rows if not row.refused)

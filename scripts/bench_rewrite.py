@@ -22,7 +22,6 @@ from tflite_memopt.ir.change import EXACTNESS, Exactness
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.head import in_head
 from tflite_memopt.ir.model import Model, Operator
-from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.in_force import head_in_force
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
@@ -153,7 +152,7 @@ def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
     model = read_model(data)
     before, after = plain.report.before, final.report.after
     measured = _heads({"stock": data, "planned": plain.model, "final": final.model}, model)
-    problem = schedule_problem(model.main, memory_layout(model, profile_named(options.kernels)))
+    problem = schedule_problem(model.main, memory_layout(model, options.profile))
     return Run(
         name=name,
         mode=mode,
@@ -171,7 +170,7 @@ def _run(name: str, mode: str, data: bytes, options: Options) -> Run:
 
 def _ordered(model: Model, options: Options) -> Ordered:
     """Of a model without an offline plan: the plan in the file is not looked at."""
-    profile = profile_named(options.kernels)
+    profile = options.profile
     problem = schedule_problem(model.main, memory_layout(model, profile))
     # The file is in a good order already: where the search is out of time, that one stays.
     found = (solve(problem, "as_is"), solve(problem, limit=SearchLimit(options.time_limit)))

@@ -19,7 +19,9 @@ import pytest
 
 from tests.interrupts import heed_interrupts
 from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantised_at_the_boundary
+from tflite_memopt.__main__ import _INTERRUPTED
 from tflite_memopt.cli import COMMANDS
+from tflite_memopt.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from tflite_memopt.cli.types import ByteSize
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -318,6 +320,77 @@ def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert_refused(done, "cannot write")
     assert [path.name for path in tmp_path.iterdir()] == ["in.tflite"]
+
+
+def test_an_interrupted_start_says_so_and_nothing_else() -> None:
+    """Ctrl-C comes while the command line is being loaded."""
+    code = (
+        "import os, signal, sys, tflite_memopt.__main__ as entry\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'tflite_memopt.cli.analyze': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "entry.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=heed_interrupts
+    )
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "tflite-memopt: interrupted; nothing was written\n")
+
+
+def test_the_command_starts_where_ctrl_c_is_heeded() -> None:
+    setup = (Path(__file__).parent.parent / "setup.cfg").read_text()
+    assert "tflite-memopt = tflite_memopt.__main__:main" in setup
+    assert _INTERRUPTED == INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("analyze", "-"),
+        ("optimize", "IN", "-o", "-"),
+        ("codegen", "IN", "-o", "-"),
+        ("verify", "IN", "-"),
+        ("optimize", "IN", "-o", "out.tflite", "--report", "-"),
+    ],
+)
+def test_a_dash_is_no_file(words: tuple[str, ...], source: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tflite_memopt", *(str(source) if word == "IN" else word for word in words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert_refused(done, "'-' names no file; write /dev/stdin to read from a pipe")
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("words", [("analyze",), ("analyze", "IN", "--target", "z80"), ("analyze", "IN", "--io", "x")])
+def test_messages_end_once(words: tuple[str, ...], source: Path) -> None:
+    command = [sys.executable, "-m", "tflite_memopt", *(str(source) if word == "IN" else word for word in words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == BAD_INPUT
+    assert done.stderr.count("\n") == 1
+    assert ".;" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("analyze", "BAD"), ("optimize", "BAD", "-o", "x"), ("compare", "BAD"), ("codegen", "BAD", "-o", "x")),
+        ("explore", "BAD"),
+    ],
+)
+def test_what_is_no_model_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    refused_as_no_model(words, tmp_path)
+
+
+def test_of_two_files_the_one_that_is_no_model_is_named(source: Path, tmp_path: Path) -> None:
+    refused_as_no_model(("verify", str(source), "BAD"), tmp_path)
+    refused_as_no_model(("verify", "BAD", str(source)), tmp_path)
+
+
+def refused_as_no_model(words: tuple[str, ...], folder: Path) -> None:
+    (folder / "wrong.tflite").write_bytes(b"12345678901234567890")
+    command = [sys.executable, "-m", "tflite_memopt", *("wrong.tflite" if word == "BAD" else word for word in words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert_refused(done, "'wrong.tflite': not a .tflite model")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,6 +1,31 @@
-"""``python -m tflite_memopt``."""
+"""``python -m tflite_memopt``, and the command: it is there for Ctrl-C before anything large is loaded."""
 
-from .cli import main
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, NoReturn
+
+_INTERRUPTED = 130
+"""As ``cli.exit_codes`` has it, which is not loaded yet."""
+
+
+def main() -> NoReturn:
+    """Load the command line and run it. What interrupts the loading ends it in one line, as later on."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+    from .cli import main as run
+
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
+
+def _end(signum: int, frame: Any) -> NoReturn:
+    """At once: an exception amid an import may come out of it as another one."""
+    os.write(2, b"tflite-memopt: interrupted; nothing was written\n")
+    os._exit(_INTERRUPTED)
+
 
 if __name__ == "__main__":
     main()

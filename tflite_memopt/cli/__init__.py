@@ -61,7 +61,7 @@ def main() -> NoReturn:
         _fail("interrupted; nothing was written", INTERRUPTED)
     except click.ClickException as error:
         hint = f"; see {error.ctx.command_path} --help" if isinstance(error, click.UsageError) and error.ctx else ""
-        _fail(error.format_message() + hint, BAD_INPUT)
+        _fail(error.format_message().removesuffix(".") + hint, BAD_INPUT)
     except EquivalenceError as error:
         _fail(str(error), NOT_EQUAL)
     except MemoptError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import date
 from decimal import Decimal
@@ -16,7 +17,20 @@ from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
-ModelPath = click.Path(path_type=Path)
+
+
+class FilePath(click.Path):
+    """A file or folder by its name. ``-``, which elsewhere stands for a pipe, is refused: results go to files."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if str(value) == "-":
+            self.fail(
+                "'-' names no file; write /dev/stdin to read from a pipe, ./- for a file of that name", param, ctx
+            )
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+ModelPath = FilePath(path_type=Path)
 
 
 # click.ParamType takes a type argument in the newest click only: hence the ignored warnings.

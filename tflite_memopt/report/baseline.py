@@ -37,7 +37,9 @@ def growth_since(analysis: Analysis, baseline: bytes) -> tuple[Growth, ...]:
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError("the baseline is no JSON of `analyze --json` or `optimize --report`: write it anew") from error
     if made_for != (analysis.target, analysis.kernels):
-        then, now = (f"target {target}, {kernels} kernels" for target, kernels in (made_for, _made_for(analysis)))
+        then, now = (
+            f"{target or 'no target'}, {kernels} kernels" for target, kernels in (made_for, _made_for(analysis))
+        )
         raise UsageError(f"the baseline is for {then}, the analysis for {now}: give the same --target and --kernels")
     return tuple(rows)
 

@@ -87,7 +87,8 @@ def _row(exploration: Exploration, number: int, point: FrontPoint, ram: str, pri
         "price": 100 * paid if price == "slowdown" else paid,
         "limits": point.limits or "as it came",
         "said": f"{name}: RAM {point.total:,} bytes, head {point.head:,}, run time {percent(point.slowdown)}, "
-        f"multiply-accumulates {macs}, {point.operators:,} operators, file {point.file_bytes:,} bytes; {point.limits or 'as it came'}",
+        f"multiply-accumulates {macs}, {point.operators:,} operators, "
+        f"file {point.file_bytes:,} bytes; {point.limits or 'as it came'}",
     }
 
 
