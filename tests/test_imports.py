@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
-    ("errors", "graph", "version"),
+    ("errors", "field_types", "graph", "version"),
     ("ir", "plan", "schedule"),
     ("analysis", "io", "kernels"),
     ("options",),

@@ -10,11 +10,12 @@ from datetime import date
 from typing import Literal, get_args
 
 from .errors import UsageError
+from .field_types import field_types, is_of_type, plain_value, said_of_type
 from .graph.clock import NO_DEADLINE, Deadline, deadline_in
 from .graph.search_limit import SearchLimit
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
-from .kernels.targets import TARGETS, profile_for
+from .kernels.targets import profile_for, target_named
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
 
@@ -40,7 +41,8 @@ PROVING = ("litert", "tflm")
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
-    ``target``: core or chip that the firmware is for, None to leave it open. ``kernels``: kernel profile that the
+    Where a tuple is wanted a list is taken for one. ``target``: core or chip that the firmware is for, None to leave it
+    open; of a chip's name it is the target that stays. ``kernels``: kernel profile that the
     firmware links, None for the target's usual one, or for ``portable`` without a target.
     ``scheduler``, ``planner``: methods by name.
     ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
@@ -108,6 +110,16 @@ class Options:
     until: Deadline = field(default=NO_DEADLINE, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name, hint in field_types(Options).items():
+            value = plain_value(getattr(self, name))
+            object.__setattr__(self, name, value)
+            if not is_of_type(value, hint):
+                raise UsageError(f"option {name}={value!r}: must be {said_of_type(hint)}")
+        if self.target is not None:
+            try:
+                object.__setattr__(self, "target", target_named(self.target).name)
+            except UsageError as error:
+                raise UsageError(f"option target={self.target!r}: {error}") from error
         wrong = next(self._faults(), None)
         if wrong is not None:
             field, advice = wrong
@@ -143,8 +155,7 @@ class Options:
     def _faults(self) -> Iterator[tuple[str, str]]:
         """Each wrong option with what it may be."""
         names = (("scheduler", SCHEDULERS), ("planner", PLANNERS))
-        chosen = (("target", TARGETS), ("kernels", PROFILES))
-        given = tuple(each for each in chosen if getattr(self, each[0]) is not None)
+        given = () if self.kernels is None else (("kernels", PROFILES),)
         for option, known in (*given, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
             if getattr(self, option) not in known:
                 yield option, f"choose one of {', '.join(known)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from .analysis.placeholders import cleared_inputs
 from .cascade.known_loops import KnownLoops
 from .cascade.search import cascade
 from .cascade.wider import wider_limits
@@ -39,6 +40,7 @@ from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
+from .report.warnings import of_cleared
 from .rewrite.stage import rewrite
 from .shaping import Answers, Progress, Setting, Shaped, Stages, StripedModel, best_within, stripe
 
@@ -123,7 +125,9 @@ def optimize(
     )
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
-    return Result(written, replace(report, warnings=(*run.notes, *npu, *_open_sides(model), *report.warnings)))
+    cleared = cleared_inputs(shaped.model, shaped.arrangement.placement.offsets)
+    notes = (*run.notes, *npu, *_open_sides(model), *of_cleared([tensor.name for tensor in cleared]))
+    return Result(written, replace(report, warnings=(*notes, *report.warnings)))
 
 
 def _open_sides(model: Model) -> Iterator[str]:
@@ -223,7 +227,10 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
             tuple(name for use in uses if use.exactness == "approximates" for name in use.operators),
             # The wheel has the reference kernels: it says nothing of the scratch of others.
             promise=_promise(placement.memory, "64") if profile.in_wheel else NO_PROMISE,
-            runner_promise=NO_PROMISE if profile.target is None else _promise(placement.memory, "target"),
+            # A runner may have any of several libraries, each of which asks for scratch of its own.
+            runner_promise=_promise(placement.memory, "target")
+            if profile.target and not profile.libraries
+            else NO_PROMISE,
             loop_pieces=pieces_in_loops(shaped.model),
         )
         return written, prove(subject, options, run.progress, run.looked_at, run.running)

@@ -188,12 +188,11 @@ def stripe(run: Setting, options: Options) -> StripedModel:
 
 def _left(run: Setting, model: Model, options: Options) -> Options:
     """The options with what is left of the limit on run time: rewrites may have used some of it, or saved time."""
-    left = _most_work(run, options) / max(1, model_work(model, run.profile.prices)) - 1
+    work, original = (model_work(each, run.profile.prices) for each in (model, run.original()))
+    if work == original:
+        return options
+    left = original * (1 + options.extra_work) / max(1, work) - 1
     return replace(options, max_extra_work=min(1.0, max(0.0, left)))
-
-
-def _most_work(run: Setting, options: Options) -> float:
-    return model_work(run.original(), run.profile.prices) * (1 + options.extra_work)
 
 
 def shape(run: Setting, striped: StripedModel, before: Mapping[str, LibraryNeed] | None) -> Shaped:
@@ -266,7 +265,8 @@ def _is_no_worse(run: Setting, rewritten: Changed, model: Model, fitting: Arrang
 
 def _tile_search(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> TileSearch:
     """The search for channels in tiles, within the limits on computation that stripes have."""
-    most = int(model_macs(run.original()) * (1 + options.max_extra_macs)), int(_most_work(run, options))
+    macs, work = model_macs(run.original()), model_work(run.original(), run.profile.prices)
+    most = int(macs * (1 + options.max_extra_macs)), int(work * (1 + options.extra_work))
 
     def in_stripes(model: Model, below: int) -> Changed:
         return cascade(model, run.profile, _left(run, model, options), run.progress, below, run.loops)

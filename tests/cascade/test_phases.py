@@ -20,6 +20,7 @@ from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.cost import Cost, cost_of
 from tflite_memopt.memory.run_through import check_loops
@@ -118,7 +119,7 @@ def cost(model: Model) -> Cost:
 def test_only_one_column_of_each_inner_tensor_is_alive(kernels: str) -> None:
     options = replace(OPTIONS, kernels=kernels)
     model = Dilated(0, DType.INT8, 8, 64).model
-    found = phased(model, options.profile, options, cost(model))
+    found = phased(model, replace(options.profile, prices=REFERENCE_PRICES), options, cost(model))
     assert found is not None
     assert found.phases == 8
     assert model_macs(found.model) == model_macs(model)
@@ -132,7 +133,8 @@ def test_only_one_column_of_each_inner_tensor_is_alive(kernels: str) -> None:
 def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StripeSearch, "run", lambda *_: ())
     model = Dilated(0, DType.INT8, 8, 64).model
-    (use,) = cascade(model, OPTIONS.profile, OPTIONS, lambda _: None).uses
+    profile = replace(OPTIONS.profile, prices=REFERENCE_PRICES)
+    (use,) = cascade(model, profile, OPTIONS, lambda _: None).uses
     assert use.rule == "cascade in a loop over 8 phases"
 
 

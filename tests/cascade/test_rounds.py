@@ -14,7 +14,7 @@ from tflite_memopt.io.writer import write_model
 
 
 def test_the_limits_that_were_asked_for_come_first() -> None:
-    found = rounds(("recompute", "rolling"), 0.5, 1000, 7000, None, 9999)
+    found = rounds(("recompute", "rolling"), 0.5, 1000, 7000, None, 9999, (), 0.5)
     assert found[0] == Round(("recompute", "rolling"), SelectionLimits(500, 9999, 3150))
     assert len(set(found)) == len(found)
 
@@ -26,12 +26,13 @@ def test_a_search_with_wider_limits_has_all_rounds_of_a_narrower_one() -> None:
 
 
 def test_limits_between_the_fixed_ones_are_a_round_of_their_own() -> None:
-    found = [each.limits for each in rounds(("rolling",), 0.15, 1000, 7000, 7, 9999)]
-    assert found == [SelectionLimits(150, 7, 945), SelectionLimits(100, 7, 630), SelectionLimits(0, 7, 630)]
+    found = [each.limits for each in rounds(("rolling",), 0.15, 1000, 7000, 7, 9999, (), 0.1)]
+    assert found == [SelectionLimits(150, 7, 630), SelectionLimits(100, 7, 630), SelectionLimits(0, 7, 630)]
 
 
 def test_where_no_macs_are_allowed_copies_and_calls_still_are() -> None:
-    assert {each.limits for each in rounds(("rolling",), 0.0, 1000, 7000, 7, 9999)} == {SelectionLimits(0, 7, 630)}
+    found = rounds(("rolling",), 0.0, 1000, 7000, 7, 9999, (), 0.1)
+    assert {each.limits for each in found} == {SelectionLimits(0, 7, 630)}
 
 
 def test_who_says_how_much_work_may_be_added_gets_that_in_every_round() -> None:
@@ -51,7 +52,7 @@ def test_a_round_is_within_those_that_may_do_as_much() -> None:
         assert not replace(one, limits=more).is_within(one)
 
 
-@pytest.mark.parametrize(("seed", "kernels"), [(1, "portable"), (1, "reference")])
+@pytest.mark.parametrize(("seed", "kernels"), [(1, "cmsis-nn"), (1, "reference")])
 def test_rounds_within_one_that_has_nothing_are_left_out(
     seed: int, kernels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

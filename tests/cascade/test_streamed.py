@@ -18,10 +18,12 @@ from tflite_memopt.cascade.streamed import streamed
 from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.cost import Cost, cost_of
 
 LEVELS, LENGTH, CHANNELS = 12, 64, 8
 OPTIONS = Options(samples=3, max_extra_work=1.0)
+PROFILE = replace(OPTIONS.profile, prices=REFERENCE_PRICES)
 
 
 def causal(b: ModelBuilder, x: Tensor, level: int, after: int = 0) -> Tensor:
@@ -64,7 +66,7 @@ def test_it_computes_the_same_and_needs_less_head() -> None:
     model = network()
     assert len(model.main.operators) > LONGEST
     known = replace(cost(model), need=1 << 30)
-    found = streamed(model, OPTIONS.profile, OPTIONS, known)
+    found = streamed(model, PROFILE, OPTIONS, known)
     assert found is not None
     assert found.cost.head < cost(model).head
     assert model_macs(found.model) == model_macs(model)

@@ -226,3 +226,17 @@ def test_a_message_cut_short_is_none() -> None:
         stream.write((1000).to_bytes(8, "little") + b"{")
     with os.fdopen(read, "rb") as stream:
         assert wire.receive(stream) is None
+
+
+@pytest.mark.parametrize("gigabytes", [4, 64])
+def test_a_lower_limit_of_the_shell_stays(gigabytes: int) -> None:
+    """Nobody but root may raise it; a process that may not be root runs the model all the same."""
+    lines = (
+        "import os, resource",
+        f"resource.setrlimit(resource.RLIMIT_AS, ({gigabytes << 30}, {gigabytes << 30}))",
+        "from tflite_memopt.equivalence import limits",
+        "limits.apply_in_process(16 << 30, os.getppid())",
+        "print(*resource.getrlimit(resource.RLIMIT_AS))",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [str(min(gigabytes, 16) << 30)] * 2, done.stderr

@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tflite_micro import runtime
 
 import tflite_memopt
 from scripts.device_lab.build import default_cache
@@ -359,6 +360,39 @@ def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
     code, said = run_on("host-reference", tmp_path, "main.cc")
     assert code == 0, said
     assert [line for line in said.splitlines() if line.startswith("output ")] == expected(model)
+
+
+def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
+    """On the real TFLM: after the input is written it changes the outputs, and before that it does not."""
+    model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()
+    result = tflite_memopt.optimize(model, Options(verify=False))
+    assert outputs_with_reset(model) == [True, True]
+    assert outputs_with_reset(result.model) == [False, True]
+    said = "must not call Reset() between writing 'image' and Invoke()"
+    assert any(said in warning for warning in result.report.warnings)
+    plain = tflite_memopt.optimize(model, Options(verify=False, cascade=False))
+    assert outputs_with_reset(plain.model) == [True, True]
+    assert not any("Reset()" in warning for warning in plain.report.warnings)
+    for path in ("main.cc", "main_two_arenas.cc", "snippets/arduino.ino"):
+        assert b"Do not call Reset() from here" in generate(result.model)[path]
+        assert b"Reset()" not in generate(plain.model)[path]
+
+
+def outputs_with_reset(data: bytes) -> list[bool]:
+    """Whether outputs are as usual with ``Reset`` after the input is written, and with it before."""
+    ((given,),) = seeded_inputs(read_model(data), 1, 0)
+    interpreter = runtime.Interpreter.from_bytes(data, arena_size=1 << 18)
+
+    def ran(*steps: Callable[[], object]) -> bytes:
+        for step in (*steps, interpreter.invoke):
+            step()
+        return bytes(interpreter.get_output(0).tobytes())
+
+    def write_input() -> None:
+        interpreter.set_input(given, 0)
+
+    usual = ran(write_input)
+    return [ran(write_input, interpreter.reset) == usual, ran(interpreter.reset, write_input) == usual]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
+from collections.abc import Callable
 from multiprocessing.context import ForkProcess
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tflite_memopt.graph import side_by_side as sides
 from tflite_memopt.graph.side_by_side import side_by_side, usable_cores
 
 ITEMS = list(range(20))
@@ -55,6 +58,36 @@ def test_what_dead_processes_leave_is_made_up_for(deadly: set[int], jobs: int) -
 
     assert side_by_side(square, ITEMS, jobs) == squares(1)
     assert are_all_gone()
+
+
+@pytest.mark.parametrize("stands_still", [lambda: time.sleep(3600), lambda: os.kill(os.getpid(), signal.SIGSTOP)])
+def test_what_stands_still_is_ended_and_made_up_for(
+    stands_still: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = os.getpid()
+    monkeypatch.setattr(sides, "_STANDSTILL_SECONDS", 0.3)
+
+    def square(n: int) -> int:
+        if n == 3 and os.getpid() != here:
+            stands_still()
+        return n * n
+
+    started = time.monotonic()
+    assert side_by_side(square, ITEMS, 2) == squares(1)
+    assert time.monotonic() - started < 30
+    assert are_all_gone()
+
+
+def test_what_computes_for_long_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides, "_STANDSTILL_SECONDS", 0.3)
+
+    def spin(_: int) -> int:
+        until = time.process_time() + 1.5
+        while time.process_time() < until:
+            pass
+        return os.getpid()
+
+    assert os.getpid() not in side_by_side(spin, [1, 2], 2)
 
 
 def test_an_exception_is_the_one_that_one_process_would_raise() -> None:

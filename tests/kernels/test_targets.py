@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +17,12 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
+from tflite_memopt.kernels.chips import CHIPS, plain_name
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
 from tflite_memopt.kernels.targets import TARGETS, profile_for, target_named
 from tflite_memopt.options import OBJECTIVES, Objective
+from tflite_memopt.report.targets import targets_json
 
 
 def test_every_target_has_known_kernels() -> None:
@@ -43,7 +49,7 @@ def test_every_target_has_known_kernels() -> None:
 def test_what_was_not_run_says_so() -> None:
     for name, target in TARGETS.items():
         only_read = PROFILES[target.kernels].measured_at is None
-        assert only_read == (name in ("esp32s3", "esp32p4")) == (target.measured == "nothing")
+        assert only_read == (name in ("esp32s3", "esp32p4")) == (target.measured == ())
 
 
 def test_a_target_chooses_kernels_and_layout() -> None:
@@ -53,7 +59,7 @@ def test_a_target_chooses_kernels_and_layout() -> None:
     explicit = profile_for("cortex-m7", "portable")
     assert (explicit.name, explicit.abi, explicit.target) == ("portable", ILP32_SHORT_ENUMS, "cortex-m7")
     assert profile_for(None) == PROFILES["portable"]
-    with pytest.raises(UsageError, match="unknown target 'z80'; choose one of cortex-m0"):
+    with pytest.raises(UsageError, match="unknown target 'z80': choose one of cortex-m0"):
         target_named("z80")
     with pytest.raises(UsageError, match="option target='z80'"):
         Options(target="z80")
@@ -105,3 +111,76 @@ def test_a_portable_plan_makes_no_librarys_arena_larger(model: Model, objective:
         assert need.head <= before.head
         assert need.required <= before.required or objective == "head" or not need.measured
     assert not any("needs more" in warning for warning in report.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("Cortex-M4", "cortex-m4"),
+        ("cortex_m4", "cortex-m4"),
+        ("CORTEXM33", "cortex-m33"),
+        ("cortex-m0plus", "cortex-m0"),
+        ("rp2040", "cortex-m0"),
+        ("RP2350", "cortex-m33"),
+        ("stm32f4", "cortex-m4"),
+        ("STM32F407VG", "cortex-m4"),
+        ("stm32wb55", "cortex-m4"),
+        ("stm32wba52", "cortex-m33"),
+        ("nrf52840", "cortex-m4"),
+        ("nRF5340", "cortex-m33"),
+        ("samd51", "cortex-m4"),
+        ("MIMXRT1062", "cortex-m7"),
+        ("ESP32-S3", "esp32s3"),
+        ("esp32-c6", "esp32c3"),
+        ("ESP32", "esp32"),
+    ],
+)
+def test_a_chip_is_a_target(name: str, target: str) -> None:
+    assert target_named(name).name == target
+    assert profile_for(name) == profile_for(target)
+    assert Options(target=name) == Options(target=target)
+    assert Options(target=name).target == target
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("cortex-m44", "cortex-m4"),
+        ("hst", "host"),
+        ("rp2400", "RP2040"),
+        ("z80", None),
+        ("", None),
+    ],
+)
+def test_an_unknown_target_gets_the_closest_name(name: str, meant: str | None) -> None:
+    with pytest.raises(UsageError, match="unknown target") as raised:
+        target_named(name)
+    assert ("did you mean" in str(raised.value)) == (meant is not None)
+    assert meant is None or f"did you mean {meant}?" in str(raised.value)
+
+
+def test_no_chip_is_of_two_families() -> None:
+    chips = [plain_name(chip) for each in CHIPS.values() for chip in each]
+    assert len(chips) == len(set(chips))
+    for target, each in CHIPS.items():
+        assert target in TARGETS
+        assert [target_named(chip).name for chip in each] == [target] * len(each)
+
+
+def test_the_documentation_has_every_chip_beside_its_target() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "targets.md").read_text()
+    rows = dict(re.findall(r"^\| (.*?) \| `(\w[\w-]*)` \|", page, re.MULTILINE))
+    described = {target: chips for chips, target in rows.items()}
+    assert set(described) == set(TARGETS)
+    for target, chips in CHIPS.items():
+        assert ", ".join(chips) in described[target]
+
+
+def test_a_program_gets_values() -> None:
+    rows = {row["name"]: row for row in json.loads(targets_json())}
+    assert list(rows) == list(TARGETS)
+    assert rows["cortex-m4"]["enum_bytes"] == {"min": 1, "max": 4}
+    assert rows["esp32"]["enum_bytes"] == {"min": 4, "max": 4}
+    assert (rows["cortex-m3"]["read"], rows["esp32s3"]["measured"]) == (None, None)
+    assert rows["esp32s3"]["read"][0] == "scratch"
+    assert "STM32F4" in rows["cortex-m4"]["chips"]

@@ -25,6 +25,20 @@ def mark_placeholders(model: Model, planned: Mapping[Tensor, int]) -> None:
             tensor.is_placeholder = _is_overwritten(tensor, loops, model.main.outputs)
 
 
+def cleared_inputs(model: Model, planned: Mapping[Tensor, int]) -> tuple[Tensor, ...]:
+    """Inputs of the model that share bytes with a variable, which ``MicroInterpreter::Reset`` clears.
+
+    Source: tflite-micro commit 90b983c2b3f1, micro_interpreter_graph.cc, ``ResetVariableTensors``.
+    """
+    places = [range(at, at + tensor.nbytes) for tensor, at in planned.items() if tensor.is_variable]
+    return tuple(
+        tensor
+        for tensor in model.main.inputs
+        if tensor in planned
+        and any(each.start < planned[tensor] + tensor.nbytes and planned[tensor] < each.stop for each in places)
+    )
+
+
 def partial_in(model: Model) -> frozenset[Tensor]:
     """Tensors of the main graph of which some bytes are undefined where they are read: no two runs need agree on them.
 

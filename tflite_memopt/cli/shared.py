@@ -11,9 +11,8 @@ import click
 
 from ..graph.side_by_side import usable_cores
 from ..kernels.profiles import PROFILES
-from ..kernels.targets import TARGETS
 from ..options import EFFORTS, IO, OBJECTIVES
-from .types import Date, ModelPath
+from .types import Date, ModelPath, TargetName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,9 +42,9 @@ KERNELS = click.option(
 )
 TARGET = click.option(
     "--target",
-    type=click.Choice(list(TARGETS)),
-    help="Your core or chip, for its kernels and the exact size to reserve; 'tflite-memopt targets' says what each "
-    "stands for. [default: any]",
+    type=TargetName(),
+    help="Your core or chip, for its kernels and the exact size to reserve, such as cortex-m4, stm32f4 or esp32s3; "
+    "'tflite-memopt targets' lists them. [default: any]",
 )
 
 QUIET = click.option(

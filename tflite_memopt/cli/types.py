@@ -1,4 +1,4 @@
-"""What options of the command line hold: sizes, shares, pins."""
+"""What options of the command line hold: sizes, shares, pins, targets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
+
+from ..errors import UsageError
+from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
@@ -43,6 +47,22 @@ class Date(click.ParamType):  # type: ignore[type-arg]
             return date.fromisoformat(str(value))
         except ValueError:
             self.fail(f"'{value}' is no date; write for example 2025-11-10", param, ctx)
+
+
+class TargetName(click.ParamType):  # type: ignore[type-arg]
+    """A core or chip such as ``cortex-m4``, ``Cortex_M4`` or ``stm32f407``: the target that it is."""
+
+    name = "target"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return target_named(str(value)).name
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        del ctx, param  # click passes them
+        return [CompletionItem(name) for name in TARGETS if name.startswith(incomplete)]
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg]

@@ -22,7 +22,8 @@ from .original import Original
 class Promise:
     """What is said of TFLM's memory: ``required_bytes`` of arena are enough, and the plan takes ``head`` bytes of them.
 
-    None where nobody says so.
+    None where nobody says so. A runner of the user's must keep to it. The wheel may be of a version that was not
+    measured: where it takes more, the report notes it.
     """
 
     required_bytes: int | None = None

@@ -30,7 +30,10 @@ def apply_in_process(memory_bytes: int, parent: int) -> None:
     if memory_bytes and sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        # A shell may have set a lower limit, which nobody but root may raise.
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[1]
+        least = memory_bytes if allowed == resource.RLIM_INFINITY else min(memory_bytes, allowed)
+        resource.setrlimit(resource.RLIMIT_AS, (least, least))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.placeholders import partial_in
 from ..graph.alignment import aligned
@@ -29,7 +29,8 @@ class Planned:
 
     ``apart``: the trace with no memory shared; None when nothing could be run, for ``reason``, which is also what TFLM
     has against the plan. ``difference``: the first tensor that the plan spoils. ``is_vouched``: nothing was run with
-    no memory shared, and ``apart`` is the planned model's own trace, which was vouched for.
+    no memory shared, and ``apart`` is the planned model's own trace, which was vouched for. ``took_more``: the arena
+    that is said to be enough was refused, and a larger one was not.
     """
 
     run: Run
@@ -38,6 +39,7 @@ class Planned:
     reason: str | None = None
     difference: InnerDifference | None = None
     is_vouched: bool = False
+    took_more: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ class PlanJob:
     """A planned model, as ``data`` and as the ``model`` that is written there, and what to judge its plan on.
 
     ``arena_bytes`` is enough for anything, or all that a runner has. ``required_bytes``: what the model as written
-    must run in, and ``head``: what it is said to need of it, both where that is known. ``other``: a second runner of
-    the kind, for what can run meanwhile.
+    must run in, and ``head``: what it is said to need of it, both where that is known. ``may_take_more``: where those
+    bytes are refused it runs in ``arena_bytes``. ``other``: a second runner of the kind, for what can run meanwhile.
     """
 
     interpreter: ModelRunner
@@ -56,6 +58,7 @@ class PlanJob:
     arena_bytes: int
     required_bytes: int | None = None
     head: int | None = None
+    may_take_more: bool = False
     other: ModelRunner | None = None
 
 
@@ -66,6 +69,8 @@ def judge_plan(job: PlanJob, vouches: Vouches | None = None) -> Planned:
     longer, is not judged in the entry graph: what is read of it in the loop is.
     """
     run, shown, apart = _runs(job, vouches is None)
+    if not run.ran and job.may_take_more and job.required_bytes is not None:
+        return replace(judge_plan(replace(job, required_bytes=None), vouches), took_more=True)
     if not run.ran:
         return Planned(run, {}, None, _refusal(job, run))
     outputs = trace_of(run.arrays, len(job.samples)).outputs

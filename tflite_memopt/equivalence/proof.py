@@ -236,7 +236,8 @@ def _basis(original: Original, judgements: Mapping[str, Judgement], coverage: Co
     executed = tuple(name for name, each in asked.items() if each.plan_executed)
     reasons = [f"{each.reason}" for each in asked.values()] or ["TFLM was not asked"]
     reason = None if executed else "; ".join(dict.fromkeys(reasons))
-    return Basis(bool(executed), reason, coverage, original.findings, executed)
+    notes = tuple(each.note for each in asked.values() if each.note is not None)
+    return Basis(bool(executed), reason, coverage, (*original.findings, *notes), executed)
 
 
 def _memory(name: str, original: Original, judgements: Mapping[str, Judgement]) -> tuple[Facts, Facts]:

@@ -7,13 +7,14 @@ from hashlib import sha256
 from pathlib import Path
 from string import Template
 
+from ..analysis.placeholders import cleared_inputs
 from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
-from ..kernels.targets import profile_for
+from ..kernels.targets import profile_for, target_named
 from ..memory.reading import read_planned
 from ..version import __version__
 from .cpp_text import check_namespace, identifiers, literal
@@ -55,6 +56,8 @@ def generate(
     profile = _profile(label, target)
     sizes = arena_sizes(model, planned, profile)
     words = _words(model, data, name) | _arena_words(sizes, label, profile)
+    cleared = cleared_inputs(model, planned)
+    words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
     support = support_of(model)
     if not support.runs and not force:
@@ -63,6 +66,7 @@ def generate(
 
 
 def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
+    target = None if target is None else target_named(target).name
     if label is None:
         return profile_for(target)
     if target is None or target == label.target:
@@ -118,6 +122,9 @@ def _array(data: bytes) -> Iterator[str]:
         yield "    " + "".join(f"{byte}," for byte in data[start : start + _BYTES_A_LINE])
 
 
+_RESET = (
+    "Do not call Reset() from here to Invoke(): this plan has variables of a loop on the input, and Reset clears them."
+)
 _OVERLAPS = "Outputs overwrite inputs: right with these kernels only."
 _WRONG_PLAN = "this plan computes wrongly with other kernels than it was made for; see arena.h"
 _WRONG_SIZES = "these sizes are for other kernels; run codegen again, with this build's --target or with none"

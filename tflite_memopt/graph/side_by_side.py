@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,9 @@ Found = TypeVar("Found")
 _MOST = 4
 """Processes at most, where nobody says how many: each takes memory, and what can be divided ends soon."""
 
+_STANDSTILL_SECONDS = 30.0
+"""A process that spends no time of a processor for so long does not compute: it is stuck."""
+
 
 def usable_cores() -> int:
     """How many processes may run at a time on this machine, at most four."""
@@ -30,8 +34,9 @@ def side_by_side(function: Callable[[Item], Found], items: Sequence[Item], jobs:
     """``[function(item) for item in items]``, by up to ``jobs`` processes.
 
     They are copies of this one, so that nothing has to travel to them; what the function changes in them is lost, and
-    its answers must pickle. What has no answer is worked out by this process: where a process has died, where the
-    function has raised an exception, where the system gives no process. So the answers never depend on them.
+    its answers must pickle. What has no answer is worked out by this process: where a process has died or has come to a
+    standstill, where the function has raised an exception, where the system gives no process. So the answers never
+    depend on them.
     """
     found: dict[int, Found] = {}
     if min(jobs, len(items)) > 1 and _can_fork():
@@ -94,12 +99,51 @@ def _processes(function: Callable[[Item], Found], items: Sequence[Item], count: 
                 process.start()
                 other.close()
                 started.append(process)
-        yield ends[: len(started)]
+        with _ended_when_stuck(started):
+            yield ends[: len(started)]
     finally:
         for process in started:
             process.kill()
         for end in ends:
             end.close()
+
+
+@contextmanager
+def _ended_when_stuck(processes: Sequence[ForkProcess]) -> Iterator[None]:
+    """Inside, a process that stands still is killed: who reads its answer then sees that it is gone, and does its work.
+
+    One may be stopped by a signal, or wait for a lock that a thread of this process held when it was copied.
+    """
+    is_over = threading.Event()
+    watch = threading.Thread(target=_end_what_is_stuck, args=(processes, is_over), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watch.join()
+
+
+def _end_what_is_stuck(processes: Sequence[ForkProcess], is_over: threading.Event) -> None:
+    before: dict[ForkProcess, bytes | None] = {}
+    while not is_over.wait(_STANDSTILL_SECONDS):
+        for process in processes:
+            spent = _processor_time(process)
+            if process in before and spent == before[process]:
+                process.kill()
+            before[process] = spent
+
+
+def _processor_time(process: ForkProcess) -> bytes | None:
+    """What the system says of the time that a process has spent, by itself and for itself; None once it is gone.
+
+    Source: proc(5), utime and stime in /proc/PID/stat.
+    """
+    try:
+        with open(f"/proc/{process.pid}/stat", "rb") as stream:
+            return b" ".join(stream.read().rpartition(b")")[2].split()[11:13])
+    except OSError:
+        return None
 
 
 @contextmanager

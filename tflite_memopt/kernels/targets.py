@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
+from .chips import CHIPS, plain_name, target_of_chip
 from .portable import PORTABLE
 from .profile import KernelProfile
 from .profiles import profile_named
@@ -30,64 +32,68 @@ class Target:
     description: str
     kernels: str
     abi: Abi
-    measured: str
-    read: str
+    measured: tuple[str, ...]
+    read: tuple[str, ...]
     alignment: int = ARENA_ALIGNMENT
 
     @property
-    def enum_bytes(self) -> str:
-        """Bytes of an enum: 4, or as few as its values need."""
-        return "1 to 4" if self.abi.short_enums else "4"
+    def enum_bytes(self) -> tuple[int, int]:
+        """Bytes of an enum, the fewest and the most: 4, or as few as its values need."""
+        return (1 if self.abi.short_enums else 4), 4
 
 
-_CORTEX_M0 = "requests and results as on Cortex-M3, the same code"
-_CORTEX_M3 = "requests, smallest arenas and overlap, GCC 12.2, Cortex-M3 in QEMU"
-_DSP = "requests, smallest arenas and overlap, GCC 12.2, Cortex-M7 in QEMU"
-_MVE = "requests, smallest arenas and overlap, GCC 12.2, Cortex-M55 in QEMU"
-_GENERIC = "scratch and overlap of the C code, compiled for x86-64"
+_CORTEX_M0 = ("requests and results as on Cortex-M3, the same code",)
+_CORTEX_M3 = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M3 in QEMU",)
+_DSP = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M7 in QEMU",)
+_MVE = ("requests, smallest arenas and overlap, GCC 12.2, Cortex-M55 in QEMU",)
+_GENERIC = ("scratch and overlap of the C code, compiled for x86-64",)
 _LAYOUT = "sizes of structures: 32 bits with enums of 4 bytes, measured on Arm"
-_ARM_COMPILER = "Arm Compiler 6 asks for 4 bytes an input channel more in a 1x1 convolution"
-_NOTHING = "nothing"
+_ARM_COMPILER = ("Arm Compiler 6 asks for 4 bytes an input channel more in a 1x1 convolution",)
 
 TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
-        Target("cortex-m0", "Cortex-M0, M0+, M1", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M0, _NOTHING),
-        Target("cortex-m3", "Cortex-M3", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M3, _NOTHING),
+        Target("cortex-m0", "Cortex-M0, M0+, M1", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M0, ()),
+        Target("cortex-m3", "Cortex-M3", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M3, ()),
         Target("cortex-m4", "Cortex-M4", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
         Target("cortex-m7", "Cortex-M7", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
         Target("cortex-m33", "Cortex-M33 with DSP", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
-        Target("cortex-m55", "Cortex-M55 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, _NOTHING),
-        Target("cortex-m85", "Cortex-M85 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, _NOTHING),
-        Target("esp32", "ESP32: Xtensa LX6", "esp-nn", ILP32, _GENERIC, _LAYOUT),
-        Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, _LAYOUT),
-        Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, _NOTHING, f"scratch; {_LAYOUT}"),
-        Target("esp32p4", "ESP32-P4: RISC-V", "esp-nn-p4", ILP32, _NOTHING, f"scratch; {_LAYOUT}"),
+        Target("cortex-m55", "Cortex-M55 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, ()),
+        Target("cortex-m85", "Cortex-M85 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, ()),
+        Target("esp32", "ESP32: Xtensa LX6", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
+        Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
+        Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, (), ("scratch", _LAYOUT)),
+        Target("esp32p4", "ESP32-P4: RISC-V", "esp-nn-p4", ILP32, (), ("scratch", _LAYOUT)),
         Target(
             "riscv32",
             "32-bit RISC-V, TFLM's reference kernels",
             "reference",
             ILP32,
-            "smallest arenas and overlap, as built with enums of 4 bytes for Cortex-M7 in QEMU",
-            "RISC-V's own layout, taken for the same",
+            ("smallest arenas and overlap, as built with enums of 4 bytes for Cortex-M7 in QEMU",),
+            ("RISC-V's own layout, taken for the same",),
         ),
         Target(
             "host",
             "x86-64 or other 64-bit machines, TFLM's reference kernels",
             "reference",
             LP64,
-            "smallest arenas and overlap, GCC 12.2, x86-64",
-            _NOTHING,
+            ("smallest arenas and overlap, GCC 12.2, x86-64",),
+            (),
         ),
     )
 }
 
 
 def target_named(name: str) -> Target:
-    """A target by name. Raises UsageError for an unknown one."""
-    if name not in TARGETS:
-        raise UsageError(f"unknown target '{name}'; choose one of {', '.join(TARGETS)}")
-    return TARGETS[name]
+    """A target by its name, however it is written, or by that of a chip. Raises UsageError for an unknown one."""
+    names = {plain_name(target): target for target in TARGETS}
+    found = names.get(plain_name(name)) or target_of_chip(name)
+    if found is not None:
+        return TARGETS[found]
+    names |= {plain_name(chip): chip for chips in CHIPS.values() for chip in chips}
+    close = get_close_matches(plain_name(name), names, 1)
+    meant = f"did you mean {names[close[0]]}? Choose" if close else "choose"
+    raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip's family")
 
 
 def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:

@@ -6,6 +6,7 @@ import json
 
 from rich.table import Table
 
+from ..kernels.chips import CHIPS
 from ..kernels.profiles import PROFILES
 from ..kernels.targets import TARGETS
 
@@ -14,23 +15,26 @@ def render_targets() -> Table:
     """One row a target."""
     table = Table("target", "core or chip", "kernels", "pointer, bits", "enum, bytes", "measured", "only read")
     for each in TARGETS.values():
-        row = (each.name, each.description, each.kernels, str(each.abi.word), each.enum_bytes, each.measured, each.read)
-        table.add_row(*row)
+        enums = " to ".join(map(str, sorted(set(each.enum_bytes))))
+        known = ("; ".join(facts) or "nothing" for facts in (each.measured, each.read))
+        chips = "; ".join((each.description, *filter(None, [", ".join(CHIPS.get(each.name, ()))])))
+        table.add_row(each.name, chips, each.kernels, str(each.abi.word), enums, *known)
     return table
 
 
 def targets_json() -> str:
-    """The same, with the commits that each profile was measured at."""
+    """The same, with the commits that each profile was measured at. What nobody measured, or only read, is null."""
     rows = [
         {
             "name": each.name,
             "description": each.description,
+            "chips": CHIPS.get(each.name, ()),
             "kernels": each.kernels,
             "pointer_bits": each.abi.word,
-            "enum_bytes": each.enum_bytes,
+            "enum_bytes": dict(zip(("min", "max"), each.enum_bytes, strict=True)),
             "alignment": each.alignment,
-            "measured": each.measured,
-            "read": each.read,
+            "measured": each.measured or None,
+            "read": each.read or None,
             "kernels_measured_at": PROFILES[each.kernels].measured_at,
         }
         for each in TARGETS.values()

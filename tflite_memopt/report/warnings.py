@@ -35,6 +35,13 @@ def of_miscomputed(names: Sequence[str]) -> Iterator[str]:
         yield f"a fault of these kernels, in the original too: they may compute wrongly {said} (docs/targets.md)"
 
 
+def of_cleared(inputs: Sequence[str]) -> Iterator[str]:
+    """``inputs`` by name, on whose bytes a loop's result grows: TFLM holds that for state, and clears it."""
+    if inputs:
+        said = ", ".join(f"'{name}'" for name in inputs)
+        yield f"firmware must not call Reset() between writing {said} and Invoke(): it clears bytes of the input"
+
+
 def _of_basis(report: Report) -> Iterator[str]:
     yield from report.basis.findings
     if report.equivalence and not report.basis.plan_executed:
