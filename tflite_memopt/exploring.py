@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from .io.files import load
 from .ir.change import OUT_OF_TIME
 from .memory.figures import MemoryUse
+from .memory.reading import read_planned
 from .options import Options
 from .pipeline import optimize
 from .report.exploration import chosen_of, flags_of, front_of, within
@@ -38,6 +39,7 @@ def explore(source: Source, options: Options = Options(), progress: Progress = l
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
     """
     data, name = load(source)
+    read_planned(data, name)  # what is wrong with the file is said with its name
     options = options.started()
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))

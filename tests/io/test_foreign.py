@@ -58,7 +58,7 @@ def test_a_model_with_files_behind_it_is_still_a_model() -> None:
     assert read_model(append(DENSE, (AssociatedFile("config.json", b"{}"),))).associated_files
 
 
-@pytest.mark.parametrize("command", ["analyze", "optimize", "verify", "compare", "codegen"])
+@pytest.mark.parametrize("command", ["analyze", "optimize", "verify", "compare", "codegen", "explore"])
 def test_errors_name_the_file(command: str, tmp_path: Path) -> None:
     good, wrong = tmp_path / "good.tflite", tmp_path / "net.keras"
     good.write_bytes(DENSE)

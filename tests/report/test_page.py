@@ -43,6 +43,18 @@ _ROWS = r"rows (\d+) to (\d+) of the (\d+) of (\S+)"
 in_chromium = pytest.mark.skipif(installed_chromium() is None, reason="no Chromium is installed")
 
 
+def test_a_page_says_what_it_is_for() -> None:
+    data = write_model(mobile_chain())
+    options = Options(verify=False, cascade=False, target="cortex-m4", budget=64 * 1024)
+    text = report_page(tflite_memopt.optimize(data, options).report).decode()
+    said = "For cortex-m4 with cmsis-nn-dsp kernels; budget 64 KB of RAM. Options: verify=False, cascade=False."
+    assert f"{said} tflite-memopt {tflite_memopt.__version__}." in text
+    plain = report_page(tflite_memopt.optimize(data, Options(cascade=False)).report).decode()
+    assert "For any target with portable kernels; no budget. Options: cascade=False." in plain
+    for page in (analysis_page(tflite_memopt.analyze(data)), exploration_page(EXPLORED, True)):
+        assert "For any target with portable kernels. tflite-memopt" in page.decode()
+
+
 def striped() -> Model:
     """Large inside and small at both ends, so that stripes save most of the head."""
     b = ModelBuilder()

@@ -11,7 +11,7 @@ from ..model import Exploration, FrontPoint
 from ..price import percent
 from .appearance import FILE, PAGE, Appearance
 from .charts import Chart, described, inline_chart
-from .page import Column, Lines, Page, PageTable, Picture, Side, html_of
+from .page import Column, Lines, Page, PageTable, Picture, Side, html_of, made_for_firmware
 from .plot import picture_of
 from .rows import Row
 
@@ -39,7 +39,8 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
         Lines("What to know", exploration.warnings),
     )
     title = f"{exploration.model or 'model'}: RAM against its price"
-    return html_of(Page(title, headline_of(exploration), lists, pictures, (_table(exploration),)))
+    made_for = made_for_firmware(exploration.target, exploration.kernels)
+    return html_of(Page(title, headline_of(exploration), lists, pictures, (_table(exploration),), made_for))
 
 
 def front_plot(name: str, exploration: Exploration) -> bytes:

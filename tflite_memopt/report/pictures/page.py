@@ -62,13 +62,19 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Page:
-    """What a page shows, from top to bottom."""
+    """What a page shows, from top to bottom. ``made_for``: what the figures hold for, under the first line."""
 
     title: str
     headline: str
     lists: Sequence[Lines]
     pictures: Sequence[Picture]
     tables: Sequence[PageTable]
+    made_for: str = ""
+
+
+def made_for_firmware(target: str | None, kernels: str, more: str = "") -> str:
+    """One line on the firmware that figures hold for, and on who made them; ``more`` goes between."""
+    return f"For {target or 'any target'} with {kernels} kernels{more}. tflite-memopt {__version__}."
 
 
 def html_of(page: Page) -> bytes:
@@ -80,7 +86,7 @@ def html_of(page: Page) -> bytes:
     }
     environment = jinja.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     fields: Mapping[str, Any] = {
-        **{name: getattr(page, name) for name in ("title", "headline", "lists", "pictures", "tables")},
+        **{name: getattr(page, name) for name in ("title", "headline", "made_for", "lists", "pictures", "tables")},
         "version": __version__,
         "charts": charts,
         # What would end the script element early is escaped, wherever in the library's strings it stands.

@@ -9,10 +9,11 @@ from ...memory.figures import ArenaMap, MemoryUse
 from ...memory.sram_study import SramStudy
 from ..model import Analysis, Comparison, Report, Summary
 from ..names import short_name
+from ..options_used import changed_options
 from ..sizes import in_words
 from .appearance import PAGE
 from .charts import arena_charts, comparison_charts, orders_chart, stripes_chart, traffic_chart
-from .page import Column, Lines, Page, PageTable, Picture, Side, html_of
+from .page import Column, Lines, Page, PageTable, Picture, Side, html_of, made_for_firmware
 
 _ROOM = 1.08
 """Over the highest bar, so that the line of the head and its words are inside."""
@@ -40,7 +41,8 @@ def report_page(report: Report) -> bytes:
     tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_proof(report))
     lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
     title = f"{report.model or 'model'}: before and after"
-    return html_of(Page(title, report.summary.headline, lists, pictures, (*tables, _operators(after))))
+    page = Page(title, report.summary.headline, lists, pictures, (*tables, _operators(after)), _made_for(report))
+    return html_of(page)
 
 
 def analysis_page(analysis: Analysis) -> bytes:
@@ -49,7 +51,22 @@ def analysis_page(analysis: Analysis) -> bytes:
     title = f"{analysis.model or 'model'}: memory"
     tables = (_figures({"now": analysis.memory}, sizes), _operators(arena))
     pictures = [*_pairs({"now": arena}), *_study(analysis.study)]
-    return html_of(Page(title, analysis.summary.headline, _lists(analysis.summary), pictures, tables))
+    made_for = made_for_firmware(analysis.target, analysis.kernels)
+    return html_of(Page(title, analysis.summary.headline, _lists(analysis.summary), pictures, tables, made_for))
+
+
+def _made_for(report: Report) -> str:
+    """What the result was made for, and by which options; no date, so that equal runs make equal pages."""
+    budget = (
+        "no budget" if report.budget is None else f"budget {in_words(report.budget)} of {_OBJECTIVES[report.objective]}"
+    )
+    shown = {name: value for name, value in changed_options(report.options).items() if name not in _SAID}
+    options = ", ".join(f"{name}={value}" for name, value in shown.items()) or "the default ones"
+    return made_for_firmware(report.target, report.kernels, f"; {budget}. Options: {options}")
+
+
+_OBJECTIVES = {"total": "RAM", "head": "the head"}
+_SAID = ("target", "kernels", "budget")
 
 
 def comparison_page(comparison: Comparison) -> bytes:
