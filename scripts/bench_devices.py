@@ -26,7 +26,6 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.memory.work import model_work
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
@@ -39,7 +38,7 @@ _MOST_INSTRUCTIONS = 1.1
 _EXPLANATION = """Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:
 `required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and in one of
 exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together. `estimated`: the
-same as the search for stripes reckons it (`tflite_memopt/memory/work.py`). `seconds`: of the optimisation, unproved.
+same as the report says it for the kernels of this build. `seconds`: of the optimisation, unproved.
 """
 _OF_DISTANCES = """Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or
 that of the reference kernels lets share memory was tried at all distances, in steps of 16;
@@ -304,8 +303,9 @@ def _measure(job: _Job) -> Row:
         if run.ran
     )
     seconds = result.report.timing["total"]
-    prices = job.options.profile.prices
-    estimated = model_work(read_model(result.model), prices) / max(1, model_work(read_model(data), prices))
+    library = profile_named(BUILDS[job.build].profile).prices.library
+    before, after = result.report.before.instructions, result.report.after.instructions
+    estimated = after[library] / max(1, before[library])
     figures = Figures.of(stock), Figures.of(ours)
     return Row(name, *figures, promised, len(stock.arrays), wrong, estimated, seconds, _plain(exact.error or ""))
 

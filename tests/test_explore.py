@@ -13,15 +13,15 @@ from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError
 from tflite_memopt.cascade.rounds import MACS
 from tflite_memopt.cli import cli
-from tflite_memopt.exploring import EXTRA_MACS, Explored, explore
+from tflite_memopt.exploring import LIMITS, Explored, explore
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.report.schema import from_json
 
-OPTIONS = Options(effort="quick", kernels="reference", max_extra_macs=1.0)
-FLAGS = ("--effort", "quick", "--kernels", "reference", "--samples", "2")
+OPTIONS = Options(effort="quick", kernels="reference", objective="head")
+FLAGS = ("--effort", "quick", "--kernels", "reference", "--objective", "head", "--samples", "2")
 
 
 def striped() -> Model:
@@ -38,8 +38,8 @@ def explored() -> Explored:
 
 
 def test_the_limits_are_those_of_the_rounds_of_a_search() -> None:
-    assert set(MACS) <= set(EXTRA_MACS)
-    assert list(EXTRA_MACS) == sorted(set(EXTRA_MACS))
+    assert set(MACS) <= set(LIMITS)
+    assert list(LIMITS) == sorted(set(LIMITS))
 
 
 def test_the_front_is_the_same_every_time(explored: Explored) -> None:

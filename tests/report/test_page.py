@@ -30,9 +30,9 @@ EXPLORED = Exploration(
     target=None,
     kernels="portable",
     effort="normal",
-    before=FrontPoint(80_000, 73_728, 1_000_000, 15, 32_000, "", ()),
+    before=FrontPoint(80_000, 73_728, 0.0, 1_000_000, 15, 32_000, "", ()),
     points=tuple(
-        FrontPoint(40_000 + 1000 * n, 30_000 - 100 * n, 1_300_000 - 60_000 * n, 40 + n, 36_000 + n, f"--limit {n}", ())
+        FrontPoint(40_000 + 1000 * n, 30_000 - 100 * n, 0.3 - 0.01 * n, 1_300_000 - 60_000 * n, 40 + n, 36_000 + n, f"--limit {n}", ())
         for n in range(5)
     ),
     searches=28,
@@ -140,7 +140,7 @@ def test_every_tensor_and_operator_is_there_in_words(pages: dict[str, Path], rep
 @in_chromium
 def test_every_point_of_a_front_is_there_in_words(pages: dict[str, Path]) -> None:
     with opened(pages["exploration"]) as found:
-        charts = [f"{price}-{ram}" for price in ("macs", "operators", "file_bytes") for ram in ("total", "head")]
+        charts = [f"{price}-{ram}" for price in ("slowdown", "operators", "file_bytes") for ram in ("total", "head")]
         for chart in charts:
             said = marks(found.page, chart)
             assert len(said) == 1 + len(EXPLORED.points)

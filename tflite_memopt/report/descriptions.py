@@ -118,6 +118,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "FrontPoint": {
         "total": "Arena to reserve, in bytes.",
         "head": "The part of it that tensors share over time, in bytes.",
+        "slowdown": "Added run time as a fraction of that of the model as it came, with the kernel library that gets "
+        "slowest; estimated from instructions.",
         "macs": _MACS,
         "operators": _OPERATORS,
         "file_bytes": "Size of the file, in bytes.",

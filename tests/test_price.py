@@ -1,0 +1,67 @@
+"""The limit on run time holds with every library that firmware may link, and naming a target never ends worse."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.models import mobile_chain
+from tests.oracle.cells import cell_network
+from tflite_memopt import Options, analyze, optimize
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.kernels.portable import PORTABLE
+from tflite_memopt.memory.work import instructions, slowdowns
+
+NETWORKS = {f"cells {seed}": write_model(cell_network(seed, resolution=16 + 4 * seed)) for seed in range(9)}
+NETWORKS["chain"] = write_model(mobile_chain(48))
+TARGETS = ("cortex-m0", "cortex-m4", "cortex-m55", "esp32", "riscv32")
+PLAIN = Options(verify=False)
+
+
+def slowest(before: bytes, after: bytes, options: Options) -> float:
+    first, second = (instructions(read_model(each), options.profile) for each in (before, after))
+    return max(slowdowns(first, second).values())
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(NETWORKS)))
+def test_a_named_target_needs_at_most_what_the_answer_for_any_needs_there(number: int, name: str) -> None:
+    model, target = NETWORKS[name], TARGETS[number % len(TARGETS)]
+    anywhere = optimize(model, PLAIN)
+    there = analyze(anywhere.model, target=target).memory.required_for_target
+    options = Options(verify=False, target=target)
+    named = optimize(model, options)
+    assert named.report.after.required_for_target <= there
+    assert slowest(model, anywhere.model, PLAIN) <= PLAIN.extra_work
+    assert slowest(model, named.model, options) <= options.extra_work
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.03, 0.3])
+def test_the_limit_that_was_asked_for_is_kept(limit: float) -> None:
+    options = Options(verify=False, max_extra_work=limit)
+    for model in (NETWORKS["chain"], NETWORKS["cells 3"]):
+        assert slowest(model, optimize(model, options).model, options) <= limit
+
+
+def test_without_a_target_all_measured_libraries_count() -> None:
+    report = optimize(NETWORKS["chain"], PLAIN).report
+    assert set(report.after.instructions) == {"reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"}
+    assert {each.prices.library for each in PORTABLE.libraries} == set(report.after.instructions)
+
+
+def test_where_a_wider_limit_needs_less_it_is_named_and_keeps_its_word() -> None:
+    model = NETWORKS["chain"]
+    report = optimize(model, PLAIN).report
+    assert report.wider is not None
+    assert report.wider.need < report.after.required_for_target
+    wider = Options(verify=False, max_extra_work=report.wider.max_extra_work)
+    if report.wider.max_extra_macs is not None:
+        wider = Options(verify=False, max_extra_macs=report.wider.max_extra_macs)
+    assert optimize(model, wider).report.after.required_for_target <= report.wider.need
+    assert any(f"{report.wider.need:,} bytes at +" in each.text for each in report.summary.advice)
+
+
+def test_what_no_option_can_reach_is_said_with_its_bound_and_without_advice() -> None:
+    report = optimize(NETWORKS["chain"], Options(verify=False, budget=2048)).report
+    (said,) = (line for line in report.summary.limits if line.startswith("no option reaches 2 KB"))
+    assert f"{report.bounds.io:,}" in said
+    assert not report.summary.advice
