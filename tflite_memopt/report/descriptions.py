@@ -123,6 +123,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "file_bytes": "Size of the file, in bytes.",
         "limits": "Options of optimize under which it was found, as flags; empty for the default ones.",
         "stripes": "Regions that run in stripes, in words.",
+        "slowdown": "Added run time with the library that gets slowest, as a fraction; an estimate.",
     },
     "Choice": {
         "objective": f"What the budget limits. {_OBJECTIVE}",
