@@ -117,7 +117,11 @@ def optimize(
         # Runs of one model under many limits say by themselves what each limit brings.
         is_asked = known is None and shaped.cascaded.least is not None and not interruption.said
         cost = cost_in(shaped.arrangement.placement.memory, options)
-        wider = wider_limits(shaped.rewritten.model, profile, options, cost, loops) if is_asked else None
+        wider = (
+            wider_limits(shaped.rewritten.model, profile, options, cost, original.memory.instructions, loops)
+            if is_asked
+            else None
+        )
 
     bound = shaped.cascaded.least
     outcome = RunOutcome(

@@ -32,7 +32,16 @@ EXPLORED = Exploration(
     effort="normal",
     before=FrontPoint(80_000, 73_728, 0.0, 1_000_000, 15, 32_000, "", ()),
     points=tuple(
-        FrontPoint(40_000 + 1000 * n, 30_000 - 100 * n, 0.3 - 0.01 * n, 1_300_000 - 60_000 * n, 40 + n, 36_000 + n, f"--limit {n}", ())
+        FrontPoint(
+            40_000 + 1000 * n,
+            30_000 - 100 * n,
+            0.3 - 0.01 * n,
+            1_300_000 - 60_000 * n,
+            40 + n,
+            36_000 + n,
+            f"--limit {n}",
+            (),
+        )
         for n in range(5)
     ),
     searches=28,

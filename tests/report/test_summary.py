@@ -63,7 +63,9 @@ def test_the_headline_claims_no_more_than_was_checked(report: Report) -> None:
 
 def test_the_budget_takes_the_place_of_common_sizes(report: Report) -> None:
     need = report.after.required_bytes["32"]
-    assert headline(replace(report, budget=need, within_budget=True)).endswith(f"fits {in_words(need)} with 0 bytes to spare")
+    assert headline(replace(report, budget=need, within_budget=True)).endswith(
+        f"fits {in_words(need)} with 0 bytes to spare"
+    )
     tight = headline(replace(report, budget=need - 1, within_budget=False))
     assert tight.endswith(f"DOES NOT FIT {in_words(need - 1)}: 1 bytes too many")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ..analysis.macs import model_macs
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, cost_in
-from ..memory.work import instructions
+from ..memory.figures import WiderLimits
+from ..memory.work import instructions, slowdowns
 from ..options import Options
 from .in_order import StripeSearch
 from .known_loops import KnownLoops
@@ -23,32 +25,24 @@ _WORTH = 0.98
 """The part of the known need that an answer must not exceed: for less nobody would pay."""
 
 
-@dataclass(frozen=True)
-class WiderLimits:
-    """What stripes would need under wider limits: bytes of the objective, as planned.
-
-    ``work``, ``macs``: the limits, as fractions; ``macs`` is None where the limit in force is enough. ``instructions``:
-    of one run then, as estimated, by the kernel library.
-    """
-
-    work: float
-    macs: float | None
-    need: int
-    instructions: dict[str, int]
-
-
 def wider_limits(
-    model: Model, profile: KernelProfile, options: Options, known: Cost, loops: KnownLoops
+    model: Model,
+    profile: KernelProfile,
+    options: Options,
+    known: Cost,
+    original: Mapping[str, int],
+    loops: KnownLoops,
 ) -> WiderLimits | None:
     """The best of one round of the search, under the first wider limits that need clearly less than is ``known``.
 
-    ``model``: rewritten and not in stripes; it may be left in another order.
+    ``model``: rewritten and not in stripes; it may be left in another order. ``original``: estimated instructions of
+    the model as it came, by the kernel library.
     """
     placement = arrange(model, profile, options).placement
     model.main.reorder(placement.order)
     unstriped = cost_in(placement.memory, options)
     tries = (each for each in _WIDER if each > _CLEARLY * options.extra_work)
-    every = (_within(work, model, profile, options, unstriped, known, loops) for work in tries)
+    every = (_within(work, model, profile, options, unstriped, known, original, loops) for work in tries)
     return next((found for found in every if found is not None), None)
 
 
@@ -59,6 +53,7 @@ def _within(
     options: Options,
     unstriped: Cost,
     known: Cost,
+    original: Mapping[str, int],
     loops: KnownLoops,
 ) -> WiderLimits | None:
     wider = replace(options, effort="quick", max_extra_work=work, max_extra_macs=max(work, options.max_extra_macs))
@@ -68,5 +63,5 @@ def _within(
     if not chosen or cost.need > _WORTH * known.need:
         return None
     is_enough = cost.macs <= model_macs(model) * (1 + options.max_extra_macs)
-    made = instructions(search.judge.striped(chosen), profile)
-    return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, made)
+    slower = slowdowns(original, instructions(search.judge.striped(chosen), profile))
+    return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, max(slower.values()))

@@ -69,6 +69,20 @@ class MemoryUse:
 
 
 @dataclass(frozen=True)
+class WiderLimits:
+    """What stripes would need with ``--max-extra-work`` and ``--max-extra-macs`` at these fractions; bytes, as planned.
+
+    ``max_extra_macs`` is None where the limit in force is enough. ``slowdown``: of the library that gets slowest, as a
+    fraction of the instructions of the model as it came, as estimated.
+    """
+
+    max_extra_work: float
+    max_extra_macs: float | None
+    need: int
+    slowdown: float
+
+
+@dataclass(frozen=True)
 class Bounds:
     """Lower bounds on the head: by inputs and outputs, by any order, by this order."""
 

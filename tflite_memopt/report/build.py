@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..cascade.wider import WiderLimits
 from ..equivalence.proof import Proof
 from ..io import offline_plan, plan_label
 from ..ir.change import Refusal, RewriteUse
@@ -16,13 +15,12 @@ from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
-from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse
+from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse, WiderLimits
 from ..memory.layout import memory_layout
 from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
-from ..memory.work import slowdowns
 from ..options import Options
 from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
@@ -30,7 +28,7 @@ from ..schedule.memory_graph import memory_graph
 from ..version import __version__
 from .advice import advice_for, of_types
 from .loops import loop_uses
-from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse, WiderUse
+from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
 from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import of_miscomputed, warnings_for
@@ -125,7 +123,7 @@ def build_report(
         arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
-        wider=_wider(outcome.wider, before),
+        wider=outcome.wider,
         tflm=_support(model, proof),
     )
     warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
@@ -167,13 +165,6 @@ def build_analysis(
         loops=loop_uses(model),
         tflm=support,
     )
-
-
-def _wider(found: WiderLimits | None, before: MemoryUse) -> WiderUse | None:
-    if found is None:
-        return None
-    more = slowdowns(before.instructions, found.instructions)
-    return WiderUse(found.work, found.macs, found.need, max(more.values()))
 
 
 def _support(model: Model, proof: Proof) -> TflmSupport:

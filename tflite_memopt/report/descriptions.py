@@ -118,13 +118,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "FrontPoint": {
         "total": "Arena to reserve, in bytes.",
         "head": "The part of it that tensors share over time, in bytes.",
-        "slowdown": "Added run time as a fraction of that of the model as it came, with the kernel library that gets "
-        "slowest; estimated from instructions.",
         "macs": _MACS,
         "operators": _OPERATORS,
         "file_bytes": "Size of the file, in bytes.",
         "limits": "Options of optimize under which it was found, as flags; empty for the default ones.",
         "stripes": "Regions that run in stripes, in words.",
+        "slowdown": "Added run time with the library that gets slowest, as a fraction; an estimate.",
     },
     "Choice": {
         "objective": f"What the budget limits. {_OBJECTIVE}",
@@ -278,7 +277,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "own_order": "Bytes that cross in the order of the file.",
         "best_order": "Bytes that cross in the best order that was found.",
     },
-    "WiderUse": {
+    "WiderLimits": {
         "max_extra_work": "The limit --max-extra-work, as a fraction.",
         "max_extra_macs": "The limit --max-extra-macs, as a fraction; null where the one in force is enough.",
         "need": "Bytes of the objective that would be needed under these limits, as planned.",

@@ -10,7 +10,7 @@ from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
 from ..kernels.support import RUNS, TflmSupport
-from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse
+from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse, WiderLimits
 from ..memory.libraries import LibraryNeed
 from ..memory.sram_study import SramStudy
 from ..options import Objective
@@ -104,20 +104,6 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class WiderUse:
-    """What stripes would need with ``--max-extra-work`` and ``--max-extra-macs`` at these fractions; bytes, as planned.
-
-    ``max_extra_macs`` is None where the limit in force is enough. ``slowdown``: of the library that gets slowest, as a
-    fraction of the instructions of the model as it came, as estimated.
-    """
-
-    max_extra_work: float
-    max_extra_macs: float | None
-    need: int
-    slowdown: float
-
-
-@dataclass(frozen=True)
 class Summary:
     """The report in sentences, names shortened: one line, what changed, what limits the result, what would help."""
 
@@ -203,7 +189,7 @@ class Report:
     arena: dict[str, ArenaMap]
     loops: tuple[LoopUse, ...] = ()
     least_in_stripes: int | None = None
-    wider: WiderUse | None = None
+    wider: WiderLimits | None = None
     tflm: TflmSupport = RUNS
 
 
