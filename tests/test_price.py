@@ -49,7 +49,7 @@ def test_without_a_target_all_measured_libraries_count() -> None:
 
 
 def test_where_a_wider_limit_needs_less_it_is_named_and_keeps_its_word() -> None:
-    model = NETWORKS["chain"]
+    model = NETWORKS["cells 4"]
     report = optimize(model, PLAIN).report
     assert report.wider is not None
     assert report.wider.need < report.after.required_for_target

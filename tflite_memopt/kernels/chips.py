@@ -1,7 +1,9 @@
 """Which target a chip is: families of chips by the names that their vendors give them.
 
-Sources: the vendors' data sheets, for the core of each family. Where a chip has several cores it is the one that
-applications run on. A Cortex-M33 in this table has the DSP extension, a Cortex-M55 or M85 has Helium.
+Where a chip has several cores it is the one that applications run on. A Cortex-M33 in this table has the DSP
+extension, a Cortex-M55 or M85 has Helium. Sources: Zephyr, soc/*/Kconfig (``CPU_CORTEX_...``, ``ARMV8_M_DSP``),
+looked up for nRF53, nRF54, nRF91, STM32H5, STM32U0, STM32U5, STM32WBA, STM32N6, Apollo510 and RA8; pico-sdk,
+cmake/preload/toolchains, for RP2350. The rest was not looked up for this table.
 """
 
 from __future__ import annotations
