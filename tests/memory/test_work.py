@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.models import mobile_chain, while_model
 from tflite_memopt.analysis.loops import loops_of
@@ -14,7 +16,7 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Graph, Operator
 from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.work import model_work, operator_work
+from tflite_memopt.memory.work import _taps_inside, model_work, operator_work
 
 
 def pointwise(pixels: int) -> Operator:
@@ -32,6 +34,32 @@ def test_pixels_that_fill_no_block_cost_more() -> None:
     works = [operator_work(pointwise(pixels), MVE_PRICES) for pixels in (4, 5, 8)]
     even = (works[2] - works[0]) // 4
     assert works[1] - works[0] == even + 128 * MVE_PRICES.pointwise.leftover
+
+
+@given(
+    size=st.integers(1, 12),
+    taps=st.integers(1, 5),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 3),
+    pad=st.integers(0, 4),
+    outputs=st.integers(1, 12),
+)
+def test_taps_on_the_input_are_those_that_a_loop_counts(
+    size: int, taps: int, stride: int, dilation: int, pad: int, outputs: int
+) -> None:
+    places = (o * stride - pad + t * dilation for o in range(outputs) for t in range(taps))
+    assert _taps_inside(size, outputs, taps, stride, dilation, pad) == sum(0 <= at < size for at in places)
+
+
+def test_the_reference_kernels_skip_what_lies_outside() -> None:
+    b = ModelBuilder()
+    b.conv(b.input("x", (1, 4, 4, 2)), 3, kernel=3)
+    same = b.model.main.operators[0]
+    inside = 10 * 10 * 2 * 3  # of 12 rows and 12 columns under the filter two each lie outside
+    price = REFERENCE_PRICES.window
+    assert operator_work(same, REFERENCE_PRICES) == price.call + inside * price.mac + 48 * (
+        price.output + 9 * price.tap
+    )
 
 
 def test_many_short_calls_cost_more_than_a_long_one() -> None:

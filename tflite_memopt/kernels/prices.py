@@ -38,7 +38,8 @@ class Prices:
     ``library``: the kernel profile that was measured. ``pooled``: each element under a window. ``copied``: each element
     that SLICE and the like move, and ``run``: each pixel of them; ``updated`` and ``updated_run``: the same of
     DYNAMIC_UPDATE_SLICE. ``padded``: each element that PAD writes; ``joined``: each byte that CONCATENATION and the
-    like copy. ``block``: the pixels that a convolution computes together.
+    like copy. ``block``: the pixels that a convolution computes together. ``skips_padding``: taps of the filter outside
+    of the input cost no multiply-accumulate (TFLM's conv.h and depthwise_conv.h test each).
     """
 
     library: str
@@ -55,6 +56,7 @@ class Prices:
     updated: int = 155
     updated_run: int = 5_620
     joined: int = 53
+    skips_padding: bool = False
 
 
 REFERENCE_PRICES = Prices(
@@ -65,6 +67,7 @@ REFERENCE_PRICES = Prices(
     element=11_230,
     pooled=570,
     padded=3_300,
+    skips_padding=True,
 )
 """TFLM's own kernels; also of floats with any library, and of libraries that were not measured."""
 

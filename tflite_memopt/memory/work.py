@@ -16,6 +16,7 @@ from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.prices import REFERENCE_PRICES, Prices
 from ..kernels.profile import KernelProfile
+from ..kernels.window import window_of
 
 _FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
@@ -102,6 +103,8 @@ def _convolution(operator: Operator, prices: Prices) -> int:
     filters, output, macs = operator.inputs[1], operator.outputs[0], operator_macs(operator)
     if filters is None or len(filters.shape) != 4 or len(output.shape) != 4:
         raise misfit(operator)
+    if prices.skips_padding:
+        macs = _inside(operator, macs)
     taps = filters.shape[1] * filters.shape[2]
     price = prices.window if taps > 1 else prices.pointwise
     if operator.name == "DEPTHWISE_CONV_2D":
@@ -111,3 +114,35 @@ def _convolution(operator: Operator, prices: Prices) -> int:
     each += price.place * pixels * taps + price.patch * pixels * taps * filters.shape[3]
     each += price.mac * macs + price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
     return price.call + each + price.weight * filters.elements
+
+
+def _inside(operator: Operator, macs: int) -> int:
+    """The multiply-accumulates of taps that lie on the input."""
+    window = window_of(operator)
+    rows = _taps_inside(
+        window.in_height,
+        window.out_height,
+        window.taps_high,
+        window.stride_high,
+        window.dilation_high,
+        window.pad_high,
+    )
+    columns = _taps_inside(
+        window.in_width,
+        window.out_width,
+        window.taps_wide,
+        window.stride_wide,
+        window.dilation_wide,
+        window.pad_wide,
+    )
+    return macs * rows * columns // max(1, window.out_height * window.out_width * window.taps)
+
+
+def _taps_inside(size: int, outputs: int, taps: int, stride: int, dilation: int, pad: int) -> int:
+    """Of all outputs along one axis: taps that lie on the ``size`` rows or columns of the input."""
+    found = 0
+    for tap in range(taps):
+        shift = pad - tap * dilation
+        first, last = max(0, -(-shift // stride)), min(outputs - 1, (size - 1 + shift) // stride)
+        found += max(0, last - first + 1)
+    return found
