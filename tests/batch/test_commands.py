@@ -60,6 +60,7 @@ def test_a_report_shows_savings_limits_and_refusals(done: Path, tmp_path: Path) 
     saved = {row["name"]: int(row["before"]) - int(row["after"]) for row in rows if row["status"] == "done"}
     assert saved["irregular_model.tflite"] > 0
     assert all(int(row["saved"]) == saved[row["name"]] for row in rows if row["status"] == "done")
+    assert all(abs(float(row["slowdown"])) <= 0.1 for row in rows if row["status"] == "done")
 
 
 def test_regressions_are_named_and_change_the_exit_code(done: Path, tmp_path: Path) -> None:

@@ -57,9 +57,8 @@ def test_the_reference_kernels_skip_what_lies_outside() -> None:
     same = b.model.main.operators[0]
     inside = 10 * 10 * 2 * 3  # of 12 rows and 12 columns under the filter two each lie outside
     price = REFERENCE_PRICES.window
-    assert operator_work(same, REFERENCE_PRICES) == price.call + inside * price.mac + 48 * (
-        price.output + 9 * price.tap
-    )
+    each = price.output + 9 * price.tap
+    assert operator_work(same, REFERENCE_PRICES) == price.call + inside * price.mac + 48 * each
 
 
 def test_many_short_calls_cost_more_than_a_long_one() -> None:

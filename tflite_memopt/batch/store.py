@@ -21,19 +21,20 @@ from .find import FoundModel
 from .job import DONE, LASTING, ModelOutcome
 
 FILE_NAME = "results.sqlite"
-_FORMAT = 1
+_FORMAT = 2
 _TABLES = """
 CREATE TABLE option_sets (options TEXT PRIMARY KEY, json TEXT NOT NULL);
 CREATE TABLE files (name TEXT PRIMARY KEY, content TEXT NOT NULL, bytes INTEGER NOT NULL);
 CREATE TABLE results (
     content TEXT NOT NULL, options TEXT NOT NULL REFERENCES option_sets, name TEXT NOT NULL,
-    status TEXT NOT NULL, error TEXT, before INTEGER, after INTEGER, saved INTEGER, limits TEXT, report TEXT,
+    status TEXT NOT NULL, error TEXT, before INTEGER, after INTEGER, saved INTEGER, slowdown REAL,
+    limits TEXT, report TEXT,
     seconds REAL NOT NULL, times TEXT NOT NULL, worker TEXT NOT NULL, finished TEXT NOT NULL,
     PRIMARY KEY (content, options)
 );
 CREATE TABLE events (at TEXT NOT NULL, what TEXT NOT NULL);
 """
-COMPARED = ("content", "options", "name", "status", "error", "before", "after", "saved", "limits", "report")
+COMPARED = ("content", "options", "name", "status", "error", "before", "after", "saved", "slowdown", "limits", "report")
 """Columns that are the same on every machine and with any number of workers."""
 TIMED = ("seconds", "times", "worker", "finished")
 """Columns that tell of one run only."""
@@ -100,7 +101,7 @@ class ResultStore:
     def rows(self) -> Iterator[ModelRow]:
         """A row for each file and set of options, by name."""
         query = (
-            "SELECT files.name, content, options, status, error, before, after, limits, report "
+            "SELECT files.name, content, options, status, error, before, after, slowdown, limits, report "
             "FROM results JOIN files USING (content) ORDER BY files.name, options"
         )
         return (ModelRow(*row) for row in self._connection.execute(query))

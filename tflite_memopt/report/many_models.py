@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .model_rows import DONE, ModelRow, Regression, total_saved
+from .price import percent
 
 
 def headline_of(rows: Sequence[ModelRow]) -> str:
@@ -28,7 +29,7 @@ def render_rows(rows: Sequence[ModelRow]) -> RenderableType:
     """The headline, the models that have a result, most saved first, and those that have none, with the reason."""
     table = Table(title_justify="left")
     table.add_column("model", overflow="fold")
-    for name in ("before", "after", "saved"):
+    for name in ("before", "after", "saved", "run time"):
         table.add_column(name, justify="right")
     table.add_column("what limits it", overflow="fold")
     for row in by_saving(rows):
@@ -51,9 +52,16 @@ def without_result(rows: Iterable[ModelRow]) -> list[ModelRow]:
 
 
 def result_cells(row: ModelRow) -> tuple[str, ...]:
-    """Name, bytes before, after and saved, and what limits the model, in words."""
+    """Name, bytes before, after and saved, the run time that is added, and what limits the model, in words."""
     share = f" ({100 * row.saved / row.before:.0f} %)" if row.saved is not None and row.before else ""
-    return (row.name, f"{row.before:,}", f"{row.after:,}", f"{row.saved:,}{share}", row.limits or "")
+    return (
+        row.name,
+        f"{row.before:,}",
+        f"{row.after:,}",
+        f"{row.saved:,}{share}",
+        percent(row.slowdown or 0.0),
+        row.limits or "",
+    )
 
 
 def render_regressions(worse: Sequence[Regression], against: str) -> RenderableType:

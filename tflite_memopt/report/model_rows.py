@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .price import slowest
+
 DONE = "done"
 
 
@@ -14,7 +16,8 @@ DONE = "done"
 class ModelRow:
     """One model under one set of options; ``options`` and ``content`` are SHA-256 in hexadecimal.
 
-    ``before``, ``after``: bytes of the arena to reserve on the target, None where the model has no result. ``limits``:
+    ``before``, ``after``: bytes of the arena to reserve on the target, None where the model has no result.
+    ``slowdown``: the run time that is added, as a fraction, with the library that gets slowest (estimated). ``limits``:
     what keeps it from needing less, in words. ``report``: the JSON of the whole report, without times.
     """
 
@@ -25,6 +28,7 @@ class ModelRow:
     error: str | None
     before: int | None
     after: int | None
+    slowdown: float | None
     limits: str | None
     report: str | None
 
@@ -37,11 +41,12 @@ class ModelRow:
 def row_of(name: str, content: str, options: str, status: str, error: str | None, report: str | None) -> ModelRow:
     """The row of a model whose report is this JSON, or None."""
     if report is None:
-        return ModelRow(name, content, options, status, error, None, None, None, None)
+        return ModelRow(name, content, options, status, error, None, None, None, None, None)
     fields = json.loads(report)
     limits = fields["summary"]["limits"]
     need = [_required(fields[side]) for side in ("before", "after")]
-    return ModelRow(name, content, options, status, error, need[0], need[1], "; ".join(limits) or None, report)
+    slower = slowest(fields["before"]["instructions"], fields["after"]["instructions"])
+    return ModelRow(name, content, options, status, error, need[0], need[1], slower, "; ".join(limits) or None, report)
 
 
 def _required(memory: dict[str, Any]) -> int:

@@ -31,7 +31,7 @@ def _pictures(rows: Sequence[ModelRow]) -> Iterator[Picture]:
 
 
 def _tables(rows: Sequence[ModelRow]) -> Iterator[PageTable]:
-    sizes = (Column("before", True), Column("after", True), Column("saved", True))
+    sizes = (Column("before", True), Column("after", True), Column("saved", True), Column("run time", True))
     yield PageTable(
         "Models", (Column("model"), *sizes, Column("what limits it")), [result_cells(row) for row in by_saving(rows)]
     )

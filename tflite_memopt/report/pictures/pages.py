@@ -160,6 +160,8 @@ def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> P
         ("multiply-accumulates", [use.macs for use in sides.values()]),
         ("file", [file_bytes[side] for side in sides]),
     ]
+    for name in next(iter(sides.values())).instructions:
+        rows.append((f"instructions, estimated, {name}", [use.instructions[name] for use in sides.values()]))
     known = [(label, *(_figure(value) for value in values)) for label, values in rows if any(values)]
     return PageTable("In figures", columns, known)
 
