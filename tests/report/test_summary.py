@@ -16,8 +16,10 @@ from tests.models import irregular_model, mobile_chain, quantised_at_the_boundar
 from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.names import short_name
+from tflite_memopt.report.price import by_library, in_short
 from tflite_memopt.report.sizes import COMMON_SIZES, in_words, smallest_fitting
 from tflite_memopt.report.summary import headline, summary_of
 from tflite_memopt.report.words import change_in_percent, counted
@@ -67,7 +69,10 @@ def test_the_budget_takes_the_place_of_common_sizes(report: Report) -> None:
         f"fits {in_words(need)} with 0 bytes to spare"
     )
     tight = headline(replace(report, budget=need - 1, within_budget=False))
-    assert tight.endswith(f"DOES NOT FIT {in_words(need - 1)}: 1 bytes too many")
+    assert tight.endswith(f"DOES NOT FIT {in_words(need - 1)}: 1 byte too many")
+    before = report.before.required_bytes["32"]
+    large = headline(replace(report, budget=before, within_budget=True))
+    assert large.endswith(f"fits {in_words(before)}, as it did before, with {before - need:,} bytes to spare")
 
 
 def test_libraries_that_need_clearly_more_are_named(report: Report) -> None:
@@ -91,6 +96,39 @@ def test_limits_and_advice_follow_the_figures() -> None:
     step = irregular.after.peak
     assert step is not None
     assert any(f"operator {step.index} {step.operator}" in line for line in irregular.summary.limits)
+
+
+def test_no_smaller_head_is_advised_where_the_planner_of_tflm_needs_more() -> None:
+    b = ModelBuilder()
+    y = b.input("x", (1, 8))
+    for _ in range(6):
+        y = b.dense(y, 8)
+    report = tflite_memopt.optimize(write_model(b.finish(y)), Options(verify=False)).report
+    assert report.after.temporaries_for_target > report.after.arena_bytes
+    assert report.summary.advice == ()
+    assert any("only fewer tensors help" in line for line in report.summary.limits)
+
+
+def test_the_price_is_the_run_time_with_each_library(report: Report) -> None:
+    more = {"reference": 103, "cmsis-nn-mve": 120}
+    before, after = (dict.fromkeys(more, 100), more)
+    slower = replace(
+        report,
+        before=replace(report.before, instructions=before),
+        after=replace(report.after, instructions=after),
+    )
+    assert " at up to +20.0 % run time, " in headline(slower)
+    (price,) = (line for line in summary_of(slower, ()).changes if line.startswith("the price: "))
+    assert price.startswith(
+        "the price: run time +20.0 % with cmsis-nn-mve, +3.0 % with reference (instructions, estimated)"
+    )
+
+
+def test_a_library_that_was_not_measured_is_priced_as_another_one_and_that_is_said() -> None:
+    said = by_library({"reference": 100}, {"reference": 104}, "esp-nn-s3")
+    assert said == "run time +4.0 % (instructions, estimated as with reference kernels: esp-nn-s3 was not measured)"
+    assert in_short({"reference": 100}, {"reference": 104}) == "+4.0 % run time"
+    assert in_short({}, {}) == in_short({"reference": 0}, {"reference": 4}) == "the same run time"
 
 
 def test_an_analysis_says_what_to_do_next() -> None:

@@ -54,7 +54,7 @@ def of_types(memory: MemoryUse, model: Model) -> Iterator[Advice]:
 def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
     """The head under each profile is that of the result as it is, planned anew: a figure, not a guess."""
     now = report.after.arena_bytes
-    if not profile.is_portable or report.target is not None:
+    if not profile.is_portable or report.target is not None or not _head_counts(report):
         return
     if len(report.arena_by_kernels) == 1:
         yield Advice(
@@ -115,4 +115,9 @@ def _of_search(report: Report, options: Options) -> Iterator[Advice]:
 def _may_be_improved(report: Report) -> bool:
     """Whether a search for stripes had anything to choose from, and its bound leaves room for a better answer."""
     need = report.after.arena_bytes if report.objective == "head" else report.after.required_for_target
-    return report.least_in_stripes is not None and need > report.least_in_stripes
+    return report.least_in_stripes is not None and need > report.least_in_stripes and _head_counts(report)
+
+
+def _head_counts(report: Report) -> bool:
+    """Whether a smaller head would make the need smaller: TFLM's planner may need more than the head."""
+    return report.objective == "head" or report.after.temporaries_for_target <= report.after.arena_bytes

@@ -65,6 +65,8 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     for name, value in _memory_rows(analysis.memory):
         if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
             table.add_row(name, value)
+    for name, count in analysis.memory.instructions.items():
+        table.add_row(f"instructions, estimated, {name}", _n(count))
     bounds, label = analysis.bounds, analysis.planned_for
     orders = (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io))
     # A plan for other kernels may overwrite what these still read, and so go below any bound of theirs.

@@ -90,8 +90,9 @@ def _fit_of(report: Report, need: int) -> str:
         return _fit(need, {} if report.objective == "head" else report.libraries["after"])
     size = in_words(report.budget)
     if report.within_budget:
-        return f"fits {size} with {counted(report.budget - need, 'byte')} to spare"
-    return f"DOES NOT FIT {size}: {need - report.budget:,} bytes too many"
+        already = ", as it did before," if _need(report, report.before) <= report.budget else ""
+        return f"fits {size}{already} with {counted(report.budget - need, 'byte')} to spare"
+    return f"DOES NOT FIT {size}: {counted(need - report.budget, 'byte')} too many"
 
 
 def _fit(need: int, libraries: Mapping[str, LibraryNeed]) -> str:
