@@ -34,7 +34,7 @@ from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from .rewrite.tile_search import TileSearch, TilesFound
 
 Progress = Callable[[str], None]
-_NOTHING_BETTER = Refusal("cascade", "the search", "the widest limits found nothing better than narrower ones")
+_NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,15 @@ def best_within(
         found.append(_known_or_shaped(here, each, before, early if each is options else None))
         if run.interruption.said or found[-1].meets_budget(options):
             break
-    if len(found) == len(every) and not run.interruption.said and not found[-1].meets_budget(options):
-        found += _for_any_library(run, options, before)
-    best = min(found, key=lambda shaped: shaped.price(options))
-    if best in found[: len(every) - 1] and len(found) >= len(every):
-        return replace(best, cascaded=replace(best.cascaded, refused=(*best.cascaded.refused, _NOTHING_BETTER)))
-    return best
+    if len(found) < len(every) or run.interruption.said or found[-1].meets_budget(options):
+        return min(found, key=lambda shaped: shaped.price(options))
+    widest = found[-1]
+    best = min((*found, *_for_any_library(run, options, before)), key=lambda shaped: shaped.price(options))
+    if best is widest:
+        return best
+    # The bound is that of what was asked for, whatever led to the answer.
+    refused = (*best.cascaded.refused, _NOTHING_BETTER)
+    return replace(best, cascaded=replace(best.cascaded, refused=refused, least=widest.cascaded.least))
 
 
 def _for_any_library(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> Iterator[Shaped]:
