@@ -64,8 +64,9 @@ class Options:
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
     multiply-accumulates, as a fraction of the model's from 0 to 1, and ``max_extra_operators`` more operators (None:
-    any number). ``max_extra_work``: how much more run time, estimated in instructions (``memory/work.py``), as a
-    fraction as well; None: 0.1, or ``max_extra_macs`` if that is more.
+    any number). ``max_extra_work``: how much longer the model may run than before, estimated in instructions
+    (``memory/work.py``), as a fraction as well, with each measured library that the firmware may link; None: 0.1, or
+    ``max_extra_macs`` if that is more.
     ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
     interruption ends the search and not the run.
     ``all_kernels``: also report the head that each other kernel profile would allow.

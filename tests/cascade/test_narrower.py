@@ -65,7 +65,9 @@ def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(aske
     found = optimize(model, wanted, stages=stages)
     assert least.report.after.arena_bytes < least.report.before.arena_bytes
     assert found.model == least.model
-    assert "narrower limits, or a plan for any kernels, led to the answer" in " ".join(each.reason for each in found.report.refused)
+    assert "narrower limits, or a plan for any kernels, led to the answer" in " ".join(
+        each.reason for each in found.report.refused
+    )
 
 
 def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:

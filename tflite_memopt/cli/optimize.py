@@ -90,8 +90,8 @@ _AS_IS = "as_is"
 @click.option(
     "--max-extra-work",
     type=Percent(),
-    help="How much longer the model may run in stripes, as estimated in instructions of the chosen kernels. "
-    "[default: 10%, or as much as --max-extra-macs]",
+    help="How much longer the model may run than before, as estimated in instructions of the target's kernels; without "
+    "a target, with each library that was measured. [default: 10%, or as much as --max-extra-macs]",
 )
 @click.option(
     "--max-extra-operators",
