@@ -102,7 +102,7 @@ def _point_of(memory: MemoryUse, before: MemoryUse, file_bytes: int, limits: str
     return FrontPoint(
         total=memory.required_for_target,
         head=memory.arena_bytes,
-        slowdown=slowest(before.instructions, memory.instructions),
+        slowdown=round(slowest(before.instructions, memory.instructions), 4) + 0.0,  # not -0.0
         macs=memory.macs,
         operators=memory.operators,
         file_bytes=file_bytes,

@@ -105,7 +105,9 @@ def explore(
     # It takes long enough that a pipe is told how far it is, too.
     with progress_line(bool(quiet)) as say:
         explored = run(source, options, say)
-        result = _made(source, explored, output is not None, say) if is_chosen else None
+        # What does not fit is made as well: its report says what limits it.
+        is_made = output is not None or explored.exploration.choice.fits is False
+        result = _made(source, explored, output is not None, say) if is_made else None
     found = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
     files = pictures(
         html_path, lambda: exploration_page(found, is_chosen), plot_path, lambda name: front_plot(name, found)
@@ -122,7 +124,8 @@ def _made(source: Path, explored: Explored, is_proved: bool, say: Callable[[str]
     """The point that was picked, as ``optimize`` makes it."""
     from ..pipeline import optimize
 
-    return optimize(source, replace(explored.options[explored.exploration.choice.point], verify=is_proved), say)
+    options = replace(explored.options[explored.exploration.choice.point], verify=is_proved)
+    return optimize(source, options, lambda said: say(f"the point that was picked: {said}"))
 
 
 def _print(exploration: Exploration, is_chosen: bool, as_json: bool, as_csv: bool) -> None:

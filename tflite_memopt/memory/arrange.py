@@ -204,9 +204,9 @@ def _alive_as_for_tflm(layout: MemoryLayout) -> PlanProblem:
 
 
 def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
-    """What the plan makes of the kernels' permissions, largest saving first."""
+    """What the plan makes of the kernels' permissions, largest saving first; a pair that two permit is there once."""
     offsets = dict(zip(placement.layout.tensors, placement.plan.offsets, strict=False)) if placement.offsets else {}
-    found = []
+    found: dict[tuple[int, Tensor, Tensor], ReuseInForce] = {}
     for operator, reuses in placement.layout.reuses.items():
         for reuse in reuses:
             if reuse.input not in offsets or reuse.output not in offsets:
@@ -214,9 +214,9 @@ def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
             first, second = offsets[reuse.input], offsets[reuse.output]
             both = min(first + reuse.input.nbytes, second + reuse.output.nbytes) - max(first, second)
             if both > 0:
-                label = operator.opcode.label
-                found.append(ReuseInForce(label, reuse.kind, reuse.input.name, reuse.output.name, both))
-    return tuple(sorted(found, key=lambda use: -use.saved_bytes))
+                use = ReuseInForce(operator.opcode.label, reuse.kind, reuse.input.name, reuse.output.name, both)
+                found.setdefault((id(operator), reuse.input, reuse.output), use)
+    return tuple(sorted(found.values(), key=lambda use: -use.saved_bytes))
 
 
 def arena_by_kernels(model: Model, options: Options) -> dict[str, int]:
