@@ -44,6 +44,8 @@ def as_loop(model: Model, region: Region, rows: int, form: LoopMode) -> Model | 
 )
 # A window higher than the image.
 @example(seed=3931, dtype=DType.INT8, layers=1, rows=1, longest=False, kinds=OPERATORS)
+# A comparison alone: its result are booleans.
+@example(seed=45896, dtype=DType.FLOAT32, layers=7, rows=1, longest=False, kinds=EVERY)
 def test_any_region_as_a_loop_computes_the_same(
     seed: int, dtype: DType, layers: int, rows: int, longest: bool, kinds: Sequence[str]
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Graph, Model, Tensor
 from ...ir.names import stem
@@ -43,6 +44,8 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
         return "an operator in it makes several rows of one"
     if len(region.exit.shape) != 4:
         return "its result has no channels"
+    if region.exit.dtype is DType.BOOL:
+        return "TFLM cannot write rows of booleans into a larger tensor (dynamic_update_slice.cc)"
     if form == "peeled":
         return peeled(region, rows, halo, edges)
     return clamped(region, rows) if form == "clamped" else masked(region, rows)
