@@ -36,10 +36,14 @@ def summary_of_analysis(
     support: TflmSupport,
     advice: tuple[Advice, ...] = (),
     is_ours: bool = False,
+    has_target: bool = False,
 ) -> Summary:
-    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimised the model already."""
+    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimised the model already.
+
+    ``has_target``: whether a target is named.
+    """
     need = memory.required_for_target
-    first = f"RAM {need:,} bytes; {_fit(need, libraries)}"
+    first = f"RAM {need:,} bytes; {_fit(need, libraries, has_target)}"
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if support.runs and not is_ours:
@@ -87,14 +91,15 @@ def _word(verdicts: Mapping[str, Verdict]) -> str:
 
 def _fit_of(report: Report, need: int) -> str:
     if report.budget is None:
-        return _fit(need, {} if report.objective == "head" else report.libraries["after"])
+        libraries = {} if report.objective == "head" else report.libraries["after"]
+        return _fit(need, libraries, report.target is not None)
     size = in_words(report.budget)
     if report.within_budget:
         return f"fits {size} with {counted(report.budget - need, 'byte')} to spare"
     return f"DOES NOT FIT {size}: {need - report.budget:,} bytes too many"
 
 
-def _fit(need: int, libraries: Mapping[str, LibraryNeed]) -> str:
+def _fit(need: int, libraries: Mapping[str, LibraryNeed], has_target: bool) -> str:
     """The common size that holds ``need`` with most libraries, what is left of it, and which ones need clearly more."""
     needs = {name: each.required for name, each in libraries.items()}
     more = {name: each for name, each in needs.items() if each > _CLEARLY_MORE * need}
@@ -106,7 +111,7 @@ def _fit(need: int, libraries: Mapping[str, LibraryNeed]) -> str:
     if not more:
         return fits
     others = ", ".join(f"{each:,} bytes with {name}" for name, each in sorted(more.items(), key=lambda e: -e[1]))
-    return f"{fits}, but needs {others}: name a --target"
+    return f"{fits}, but needs {others}{'' if has_target else ': name a --target'}"
 
 
 def _changes(report: Report) -> Iterator[str]:
