@@ -26,7 +26,7 @@ from .memory.every_library import arranged_for_every_library
 from .memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
-from .memory.work import instructions, model_work, slowdowns
+from .memory.work import WorkLimit, instructions
 from .options import Options
 from .report.interruption import Interruption
 from .report.stage_clock import StageClock
@@ -69,6 +69,10 @@ class Setting:
     def original(self) -> Model:
         """The model as it came, which nobody changes."""
         return read_model(self.data) if self.looked_at is None else self.looked_at.model
+
+    def work_limit(self, options: Options) -> WorkLimit:
+        """The limit on run time: what the options allow to be added to the original."""
+        return WorkLimit(instructions(self.original(), self.profile), options.extra_work, self.profile)
 
 
 @dataclass(frozen=True)
@@ -188,11 +192,10 @@ def stripe(run: Setting, options: Options) -> StripedModel:
 
 def _left(run: Setting, model: Model, options: Options) -> Options:
     """The options with what is left of the limit on run time: rewrites may have used some of it, or saved time."""
-    work, original = (model_work(each, run.profile.prices) for each in (model, run.original()))
-    if work == original:
+    work = run.work_limit(options)
+    if instructions(model, run.profile) == work.before:
         return options
-    left = original * (1 + options.extra_work) / max(1, work) - 1
-    return replace(options, max_extra_work=min(1.0, max(0.0, left)))
+    return replace(options, max_extra_work=min(1.0, work.left_for(model)))
 
 
 def shape(run: Setting, striped: StripedModel, before: Mapping[str, LibraryNeed] | None) -> Shaped:
@@ -259,16 +262,14 @@ def _is_no_worse(run: Setting, rewritten: Changed, model: Model, fitting: Arrang
     # What TFLM does not load as it came needs nothing, and takes no time, that the result could exceed.
     if any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses):
         return True
-    slower = slowdowns(instructions(original, profile), instructions(model, profile))
-    return fitting is not None and max(slower.values()) <= options.extra_work
+    return fitting is not None and run.work_limit(options).is_kept_by(model)
 
 
 def _tile_search(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> TileSearch:
     """The search for channels in tiles, within the limits on computation that stripes have."""
-    macs, work = model_macs(run.original()), model_work(run.original(), run.profile.prices)
-    most = int(macs * (1 + options.max_extra_macs)), int(work * (1 + options.extra_work))
+    most_macs = int(model_macs(run.original()) * (1 + options.max_extra_macs))
 
     def in_stripes(model: Model, below: int) -> Changed:
         return cascade(model, run.profile, _left(run, model, options), run.progress, below, run.loops)
 
-    return TileSearch(run.profile, in_stripes, options, before, most, run.progress)
+    return TileSearch(run.profile, in_stripes, options, before, most_macs, run.work_limit(options), run.progress)
