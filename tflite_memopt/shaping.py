@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from .analysis.macs import model_macs
 from .cascade.known_loops import KnownLoops
@@ -14,7 +15,7 @@ from .equivalence.pool import Interpreters
 from .io import offline_plan, plan_label
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import Changed, Refusal
+from .ir.change import OUT_OF_TIME, Changed, Refusal
 from .ir.check import check_model
 from .ir.copying import copy_model
 from .ir.model import Model
@@ -35,6 +36,7 @@ from .rewrite.tile_search import TileSearch, TilesFound
 
 Progress = Callable[[str], None]
 _NOTHING_BETTER = Refusal("cascade", "the search", "the widest limits found nothing better than narrower ones")
+_OUT_OF_TIME = Refusal("cascade", "the search", OUT_OF_TIME)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ class Shaped:
         """What is compared: what makes a library need more comes last."""
         return not self.is_no_worse, cost_in(self.arrangement.placement.memory, options)
 
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the clock has ended one of its searches."""
+        return any(each.reason == OUT_OF_TIME for each in (*self.rewritten.refused, *self.cascaded.refused))
+
     def meets_budget(self, options: Options) -> bool:
         """Whether there is a budget, and it is met."""
         is_over, cost = self.price(options)
@@ -132,24 +139,36 @@ def best_within(
         found.append(_known_or_shaped(here, each, before, early if each is options else None))
         if run.interruption.said or found[-1].meets_budget(options):
             break
-    if len(found) == len(every) and not run.interruption.said and not found[-1].meets_budget(options):
-        found += _for_any_library(run, options, before)
+    is_whole = len(found) == len(every) and not run.interruption.said
+    is_open = is_whole and not run.profile.libraries and not found[-1].meets_budget(options)
+    is_late = is_open and options.seconds_left <= 0
+    if is_open and not is_late:
+        make = partial(_for_any_library, run, options, before)
+        anywhere = run.interruption.beside("the search for any kernel library", make)
+        found += [] if anywhere is None else [anywhere]
     best = min(found, key=lambda shaped: shaped.price(options))
-    if best in found[: len(every) - 1] and len(found) >= len(every):
-        return replace(best, cascaded=replace(best.cascaded, refused=(*best.cascaded.refused, _NOTHING_BETTER)))
-    return best
+    refused = list(best.cascaded.refused)
+    if is_whole and best in found[: len(every) - 1]:
+        refused.append(_NOTHING_BETTER)
+    if is_late or any(each.is_out_of_time for each in found):
+        refused += [] if best.is_out_of_time else [_OUT_OF_TIME]
+    # The bound of the limits that were asked for, on the library that was.
+    least = found[len(every) - 1].cascaded.least if is_whole else None
+    return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))
 
 
-def _for_any_library(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> Iterator[Shaped]:
-    """The answer for any library, its tensors placed for this one; nothing where any library is what is asked for."""
-    if run.profile.libraries:
-        return
+def _for_any_library(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> Shaped:
+    """The answer for any library, its tensors placed for this one.
+
+    Ctrl-C ends it with nothing: there is an answer without it.
+    """
+    run = replace(run, interruption=Interruption(False, run.progress))
     original = read_planned(run.data)
     theirs = None if before is None else needs_by_library(original, offline_plan.decode(original) or {}, PORTABLE)
     anywhere = _said_of(replace(run, profile=PORTABLE), "for any kernel library")
     found = best_within(anywhere, replace(options, target=None, kernels=PORTABLE.name), theirs, None)
     model = copy_model(found.model)
-    yield _placed(run, found.unplanned, found.rewritten, found.cascaded, model, None, options, before)
+    return _placed(run, found.unplanned, found.rewritten, found.cascaded, model, None, options, before)
 
 
 def _said_of(run: Setting, what: str) -> Setting:
