@@ -447,7 +447,7 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
     assert "ways to run the model" in done.stdout
     assert "fits 1 MB (total)" in done.stdout
     assert "verified bit-exact on" in done.stdout
-    assert "--objective head" in done.stderr
+    assert "\n--max-extra-macs 100%: reading" in done.stderr
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
     found = json.loads(run("explore", source, *quick, "--json").stdout)
     rows = list(csv.DictReader(StringIO(run("explore", source, *quick, "--csv").stdout)))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
-from tflite_memopt import Options, analyze, optimize
+from tflite_memopt import Options, analyze, optimize, shaping
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.memory.work import instructions, slowdowns
+from tflite_memopt.rewrite.stage import rewrite
+from tflite_memopt.shaping import Setting, Shaped
 
 NETWORKS = {f"cells {seed}": write_model(cell_network(seed, resolution=16 + 4 * seed)) for seed in range(9)}
 NETWORKS["chain"] = write_model(mobile_chain(48))
@@ -42,6 +48,35 @@ def test_the_limit_that_was_asked_for_is_kept(limit: float) -> None:
         assert slowest(model, optimize(model, options).model, options) <= limit
 
 
+def joined(side: int, branches: int, channels: int) -> bytes:
+    """Branches that are concatenated for one convolution: in parts it takes far more run time."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, side, side, 3)), 4)
+    wide = b.concat([b.conv(y, channels, seed=seed) for seed in range(branches)])
+    return write_model(b.finish(b.conv(wide, 4, seed=9)))
+
+
+@pytest.mark.parametrize("kernels", ["portable", "reference"])
+@pytest.mark.parametrize(("limit", "is_wide"), [(0.0, False), (0.1, False), (0.3, False), (1.0, True)])
+def test_concatenations_are_taken_apart_within_the_limit(kernels: str, limit: float, is_wide: bool) -> None:
+    options = Options(kernels=kernels, allow_approximate=True, max_extra_work=limit)
+    model = read_model(joined(24, 8, 8))
+    before = instructions(model, options.profile)
+    found = rewrite(model, options.profile, options, lambda _: None)
+    assert [use.rule for use in found.uses] == (["partial_convolution"] if is_wide else [])
+    assert max(slowdowns(before, instructions(found.model, options.profile)).values()) <= limit
+
+
+@pytest.mark.parametrize("kernels", ["portable", "reference"])
+def test_what_may_be_taken_apart_does_not_cost_the_stripes(kernels: str) -> None:
+    options = Options(kernels=kernels, verify=False, effort="quick")
+    exact, approximate = (
+        optimize(joined(16, 4, 16), replace(options, allow_approximate=each)).report for each in (False, True)
+    )
+    assert exact.after.required_for_target < exact.before.required_for_target // 2
+    assert approximate.after.required_for_target <= exact.after.required_for_target
+
+
 def test_without_a_target_all_measured_libraries_count() -> None:
     report = optimize(NETWORKS["chain"], PLAIN).report
     assert set(report.after.instructions) == {"reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"}
@@ -65,3 +100,19 @@ def test_what_no_option_can_reach_is_said_with_its_bound_and_without_advice() ->
     (said,) = (line for line in report.summary.limits if line.startswith("no option reaches 2 KB"))
     assert f"{report.bounds.io:,}" in said
     assert not report.summary.advice
+
+
+def test_the_bound_that_is_said_is_that_of_the_named_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the answer for any library is the better one, whose search has another bound."""
+    bounds: dict[str, int | None] = {}
+    real = shaping.shape
+
+    def shape(run: Setting, *arguments: Any) -> Shaped:
+        made = real(run, *arguments)
+        bounds[run.profile.name] = made.cascaded.least
+        return replace(made, is_no_worse=bool(run.profile.libraries))
+
+    monkeypatch.setattr(shaping, "shape", shape)
+    report = optimize(NETWORKS["cells 4"], Options(verify=False, target="cortex-m4")).report
+    assert bounds["cmsis-nn-dsp"] != bounds["portable"]
+    assert report.least_in_stripes == bounds["cmsis-nn-dsp"]

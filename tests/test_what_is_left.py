@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,49 @@ def test_an_interruption_before_anything_was_found_leaves_what_is_complete(
     report = tflite_memopt.optimize(joined_twice(), Options(**{**vars(OPTIONS), "keep_best": True})).report
     assert report.warnings[0].startswith("interrupted in")
     assert report.equivalence["tflm"].equal
+
+
+def raised(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def at(message: str) -> Callable[[str], None]:
+    """Progress that is interrupted where something is said that begins so."""
+    return lambda said: raised() if said.startswith(message) else None
+
+
+@pytest.mark.parametrize("where", ["looking for", "stripes", "ordering", "before anything is said"])
+def test_an_interrupted_search_for_any_library_leaves_the_answer_for_the_target(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = Options(samples=2, effort="quick", target="cortex-m4")
+    monkeypatch.setattr(shaping, "_for_any_library", lambda *_: None)
+    alone = tflite_memopt.optimize(DATA, options)
+    monkeypatch.undo()
+    progress = at(f"for any kernel library: {where}")
+    if where == "before anything is said":
+        monkeypatch.setattr(shaping, "needs_by_library", raised)
+    with pytest.raises(KeyboardInterrupt):
+        tflite_memopt.optimize(DATA, options, progress)
+    kept = tflite_memopt.optimize(DATA, replace(options, keep_best=True), progress)
+    assert kept.model == alone.model
+    assert kept.report.warnings[0].startswith("interrupted in the search for any kernel library")
+    assert kept.report.equivalence["tflm"].equal
+    assert kept.report.wider is None
+
+
+def test_an_interruption_after_the_proof_leaves_the_proved_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(samples=2, effort="quick", kernels="reference")
+    whole = tflite_memopt.optimize(DATA, options)
+    assert whole.report.least_in_stripes is not None
+    monkeypatch.setattr(pipeline, "wider_limits", raised)
+    with pytest.raises(KeyboardInterrupt):
+        tflite_memopt.optimize(DATA, options)
+    kept = tflite_memopt.optimize(DATA, replace(options, keep_best=True))
+    assert kept.model == whole.model
+    assert kept.report.equivalence["tflm"].equal
+    assert kept.report.wider is None
+    assert kept.report.warnings[0].startswith("interrupted in the search for what wider limits bring")
 
 
 def test_a_plan_that_was_not_executed_is_said_and_can_be_refused() -> None:

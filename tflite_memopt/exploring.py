@@ -10,11 +10,11 @@ from .io.files import load
 from .ir.change import OUT_OF_TIME
 from .memory.figures import MemoryUse
 from .memory.reading import read_planned
+from .memory.work import slowest
 from .options import Options
 from .pipeline import optimize
 from .report.exploration import chosen_of, flags_of, front_of, within
 from .report.model import Exploration, FrontPoint
-from .report.price import slowest
 from .shaping import Answers
 
 LIMITS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)

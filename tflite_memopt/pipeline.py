@@ -24,12 +24,13 @@ from .io import offline_plan, plan_label
 from .io.files import check_target, load, write_files
 from .io.writer import write_model
 from .ir.change import INFERRED_SHAPES, RewriteUse, loosest
+from .ir.copying import copy_model
 from .ir.model import Model
 from .ir.npu import NPU_HAS_ADDRESSES, has_npu
 from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.targets import profile_for
 from .memory.cost import cost_in
-from .memory.figures import MemoryUse
+from .memory.figures import MemoryUse, WiderLimits
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed
@@ -113,15 +114,9 @@ def optimize(
     inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
     refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
-    with clock.stage("cascade"):
-        # Runs of one model under many limits say by themselves what each limit brings.
-        is_asked = known is None and shaped.cascaded.least is not None and not interruption.said
-        cost = cost_in(shaped.arrangement.placement.memory, options)
-        wider = (
-            wider_limits(shaped.rewritten.model, profile, options, cost, original.memory.instructions, loops)
-            if is_asked
-            else None
-        )
+    # Runs of one model under many limits say by themselves what each limit brings.
+    is_asked = known is None and shaped.cascaded.least is not None and not interruption.said
+    wider = _wider(run, options, shaped, original.memory.instructions) if is_asked else None
 
     bound = shaped.cascaded.least
     outcome = RunOutcome(
@@ -132,6 +127,21 @@ def optimize(
     cleared = cleared_inputs(shaped.model, shaped.arrangement.placement.offsets)
     notes = (*run.notes, *npu, *_open_sides(model), *of_cleared([tensor.name for tensor in cleared]))
     return Result(written, replace(report, warnings=(*notes, *report.warnings)))
+
+
+def _wider(run: Setting, options: Options, shaped: Shaped, before: Mapping[str, int]) -> WiderLimits | None:
+    """What wider limits would bring, as far as there is time; nothing after Ctrl-C, since the result is proved.
+
+    ``before``: estimated instructions of the model as it came, by the kernel library.
+    """
+    if options.seconds_left <= 0:
+        return None
+    known, model = cost_in(shaped.arrangement.placement.memory, options), copy_model(shaped.rewritten.model)
+    search = partial(wider_limits, model, run.profile, options, known, before, run.loops)
+    with run.clock.stage("cascade"):
+        wider = run.interruption.beside("the search for what wider limits bring", search)
+    run.notes[:0] = run.interruption.said
+    return wider
 
 
 def _open_sides(model: Model) -> Iterator[str]:

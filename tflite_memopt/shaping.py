@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from .analysis.macs import model_macs
 from .cascade.known_loops import KnownLoops
@@ -14,7 +15,7 @@ from .equivalence.pool import Interpreters
 from .io import offline_plan, plan_label
 from .io.reader import read_model
 from .io.writer import write_model
-from .ir.change import Changed, Refusal
+from .ir.change import OUT_OF_TIME, Changed, Refusal
 from .ir.check import check_model
 from .ir.copying import copy_model
 from .ir.model import Model
@@ -26,7 +27,7 @@ from .memory.every_library import arranged_for_every_library
 from .memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
-from .memory.work import instructions, model_work, slowdowns
+from .memory.work import WorkLimit, instructions
 from .options import Options
 from .report.interruption import Interruption
 from .report.stage_clock import StageClock
@@ -35,6 +36,7 @@ from .rewrite.tile_search import TileSearch, TilesFound
 
 Progress = Callable[[str], None]
 _NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
+_OUT_OF_TIME = Refusal("cascade", "the search", OUT_OF_TIME)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class Setting:
         """The model as it came, which nobody changes."""
         return read_model(self.data) if self.looked_at is None else self.looked_at.model
 
+    def work_limit(self, options: Options) -> WorkLimit:
+        """The limit on run time: what the options allow to be added to the original."""
+        return WorkLimit(instructions(self.original(), self.profile), options.extra_work, self.profile)
+
 
 @dataclass(frozen=True)
 class Shaped:
@@ -90,6 +96,11 @@ class Shaped:
     def price(self, options: Options) -> tuple[bool, Cost]:
         """What is compared: what makes a library need more comes last."""
         return not self.is_no_worse, cost_in(self.arrangement.placement.memory, options)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the clock has ended one of its searches."""
+        return any(each.reason == OUT_OF_TIME for each in (*self.rewritten.refused, *self.cascaded.refused))
 
     def meets_budget(self, options: Options) -> bool:
         """Whether there is a budget, and it is met."""
@@ -128,27 +139,36 @@ def best_within(
         found.append(_known_or_shaped(here, each, before, early if each is options else None))
         if run.interruption.said or found[-1].meets_budget(options):
             break
-    if len(found) < len(every) or run.interruption.said or found[-1].meets_budget(options):
-        return min(found, key=lambda shaped: shaped.price(options))
-    widest = found[-1]
-    best = min((*found, *_for_any_library(run, options, before)), key=lambda shaped: shaped.price(options))
-    if best is widest:
-        return best
-    # The bound is that of what was asked for, whatever led to the answer.
-    refused = (*best.cascaded.refused, _NOTHING_BETTER)
-    return replace(best, cascaded=replace(best.cascaded, refused=refused, least=widest.cascaded.least))
+    is_whole = len(found) == len(every) and not run.interruption.said
+    is_open = is_whole and not run.profile.libraries and not found[-1].meets_budget(options)
+    is_late = is_open and options.seconds_left <= 0
+    if is_open and not is_late:
+        make = partial(_for_any_library, run, options, before)
+        anywhere = run.interruption.beside("the search for any kernel library", make)
+        found += [] if anywhere is None else [anywhere]
+    best = min(found, key=lambda shaped: shaped.price(options))
+    refused = list(best.cascaded.refused)
+    if is_whole and best is not found[len(every) - 1]:
+        refused.append(_NOTHING_BETTER)
+    if is_late or any(each.is_out_of_time for each in found):
+        refused += [] if best.is_out_of_time else [_OUT_OF_TIME]
+    # The bound of the limits that were asked for, on the library that was.
+    least = found[len(every) - 1].cascaded.least if is_whole else None
+    return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))
 
 
-def _for_any_library(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> Iterator[Shaped]:
-    """The answer for any library, its tensors placed for this one; nothing where any library is what is asked for."""
-    if run.profile.libraries:
-        return
+def _for_any_library(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> Shaped:
+    """The answer for any library, its tensors placed for this one.
+
+    Ctrl-C ends it with nothing: there is an answer without it.
+    """
+    run = replace(run, interruption=Interruption(False, run.progress))
     original = read_planned(run.data)
     theirs = None if before is None else needs_by_library(original, offline_plan.decode(original) or {}, PORTABLE)
     anywhere = _said_of(replace(run, profile=PORTABLE), "for any kernel library")
     found = best_within(anywhere, replace(options, target=None, kernels=PORTABLE.name), theirs, None)
     model = copy_model(found.model)
-    yield _placed(run, found.unplanned, found.rewritten, found.cascaded, model, None, options, before)
+    return _placed(run, found.unplanned, found.rewritten, found.cascaded, model, None, options, before)
 
 
 def _said_of(run: Setting, what: str) -> Setting:
@@ -191,11 +211,10 @@ def stripe(run: Setting, options: Options) -> StripedModel:
 
 def _left(run: Setting, model: Model, options: Options) -> Options:
     """The options with what is left of the limit on run time: rewrites may have used some of it, or saved time."""
-    work, original = (model_work(each, run.profile.prices) for each in (model, run.original()))
-    if work == original:
+    work = run.work_limit(options)
+    if instructions(model, run.profile) == work.before:
         return options
-    left = original * (1 + options.extra_work) / max(1, work) - 1
-    return replace(options, max_extra_work=min(1.0, max(0.0, left)))
+    return replace(options, max_extra_work=min(1.0, work.left_for(model)))
 
 
 def shape(run: Setting, striped: StripedModel, before: Mapping[str, LibraryNeed] | None) -> Shaped:
@@ -262,16 +281,14 @@ def _is_no_worse(run: Setting, rewritten: Changed, model: Model, fitting: Arrang
     # What TFLM does not load as it came needs nothing, and takes no time, that the result could exceed.
     if any(use.rule == LEGAL_CONCATENATION.name for use in rewritten.uses):
         return True
-    slower = slowdowns(instructions(original, profile), instructions(model, profile))
-    return fitting is not None and max(slower.values()) <= options.extra_work
+    return fitting is not None and run.work_limit(options).is_kept_by(model)
 
 
 def _tile_search(run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None) -> TileSearch:
     """The search for channels in tiles, within the limits on computation that stripes have."""
-    macs, work = model_macs(run.original()), model_work(run.original(), run.profile.prices)
-    most = int(macs * (1 + options.max_extra_macs)), int(work * (1 + options.extra_work))
+    most_macs = int(model_macs(run.original()) * (1 + options.max_extra_macs))
 
     def in_stripes(model: Model, below: int) -> Changed:
         return cascade(model, run.profile, _left(run, model, options), run.progress, below, run.loops)
 
-    return TileSearch(run.profile, in_stripes, options, before, most, run.progress)
+    return TileSearch(run.profile, in_stripes, options, before, most_macs, run.work_limit(options), run.progress)

@@ -217,7 +217,7 @@ def float_conv(b: ModelBuilder, x: Tensor, channels: int, seed: int) -> Tensor:
 
 
 def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
-    data, options = write_model(joined(DType.INT8)), replace(BOTH, objective="head")
+    data, options = write_model(joined(DType.INT8)), replace(BOTH, objective="head", max_extra_work=1.0)
     strict = tflite_memopt.optimize(data, options).report
     assert (strict.rewrites, strict.warnings) == ((), ())
     assert "--allow-approximate permits it" in strict.refused[0].reason
@@ -230,7 +230,8 @@ def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
 
 
 def test_real_float_sums_stay_far_within_the_tolerance() -> None:
-    report = tflite_memopt.optimize(write_model(joined(DType.FLOAT32)), replace(BOTH, objective="head")).report
+    options = replace(BOTH, objective="head", max_extra_work=1.0)
+    report = tflite_memopt.optimize(write_model(joined(DType.FLOAT32)), options).report
     assert loosest(use.exactness for use in report.rewrites) == "reassociates"
     for verdict in report.equivalence.values():
         assert verdict.max_relative_diff is not None

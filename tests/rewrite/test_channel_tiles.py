@@ -15,6 +15,7 @@ from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.channel_tiles import channel_tiles, tile_sizes
 from tflite_memopt.rewrite.tiles import KnownTiles, find_tiles
@@ -185,7 +186,7 @@ def text_model() -> Model:
 
 
 def test_the_search_makes_an_embedding_in_tiles() -> None:
-    options = Options(samples=2, objective="head", kernels="reference", verify=False)
+    options = Options(samples=2, objective="head", kernels="reference", verify=False, max_extra_work=1.0)
     data = write_model(text_model())
     report = optimize(data, options).report
     assert [use.rule for use in report.rewrites] == ["8 channel_tiles + split_spatial"]
@@ -196,9 +197,21 @@ def test_the_search_makes_an_embedding_in_tiles() -> None:
     assert not left.rewrites
 
 
+@pytest.mark.parametrize(
+    ("limit", "rules"),
+    [(None, []), (0.5, ["4 channel_tiles + split_spatial"]), (1.0, ["8 channel_tiles + split_spatial"])],
+)
+def test_there_are_as_many_tiles_as_the_limit_on_run_time_allows(limit: float | None, rules: list[str]) -> None:
+    options = Options(objective="head", kernels="reference", verify=False, max_extra_work=limit)
+    report = optimize(write_model(text_model()), options).report
+    assert [use.rule for use in report.rewrites] == rules
+    assert slowest(report.before.instructions, report.after.instructions) <= options.extra_work
+
+
 def test_what_is_known_of_tiles_is_what_a_new_search_finds() -> None:
     model, known, options = text_model(), KnownTiles(), Options(objective="head", kernels="reference", verify=False)
-    find = partial(find_tiles, model, model, options.profile, options, (2, 3, 8), 10_000)
+    work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
+    find = partial(find_tiles, model, model, options.profile, options, (2, 3, 8), 10_000, work)
     first, again, anew = find(known), find(known), find(KnownTiles())
     assert first.sites == again.sites == anew.sites
     assert first.sites
@@ -228,7 +241,7 @@ def expanded(dtype: DType) -> Model:
 
 @pytest.mark.parametrize(("dtype", "exactness"), [(F32, "reassociates"), (I8, "approximates")])
 def test_partial_sums_of_tiles_are_proved(dtype: DType, exactness: str) -> None:
-    options = Options(samples=2, objective="head", kernels="reference", cascade=False)
+    options = Options(samples=2, objective="head", kernels="reference", cascade=False, max_extra_work=1.0)
     data = write_model(expanded(dtype))
     if dtype is I8:
         assert not optimize(data, Options(**{**vars(options), "verify": False})).report.rewrites

@@ -12,6 +12,7 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.cost import cost_of
+from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.rewrite.after_stripes import after_stripes
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.dense_pixels import DENSE_PIXELS
@@ -66,9 +67,9 @@ def test_a_window_is_another_matter() -> None:
 def test_floats_keep_nothing_for_each_channel() -> None:
     options = Options(kernels="portable")
     model = convolution()
-    found = after_stripes(
-        model, cost_of(model, options.profile, options), (DENSE_PIXELS,), options.profile, options, 10**9, 10**12
-    )
+    work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
+    cost = cost_of(model, options.profile, options)
+    found = after_stripes(model, cost, (DENSE_PIXELS,), options.profile, options, 10**9, work)
     assert found is not None
     assert found[1].saved_bytes >= 8 * 32
     assert [operator.name for operator in found[0].main.operators] == ["FULLY_CONNECTED"]

@@ -137,7 +137,7 @@ def test_no_more_costs_are_asked_for_than_the_limit(costs: int) -> None:
     assert found.cost.head == 97
     assert OUT_OF_TIME not in [each.reason for each in found.refused]
     # A model of which not all was tried is not called the best.
-    complete = "taking it apart does not lower the memory to reserve"
+    complete = "taking it apart does not lower the memory to reserve, within the limit on run time"
     assert all((each.reason == complete) == (costs == 30) for each in found.refused)
 
 

@@ -11,7 +11,7 @@ from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, cost_in
 from ..memory.figures import WiderLimits
-from ..memory.work import instructions, slowdowns
+from ..memory.work import instructions, slowest
 from ..options import Options
 from .in_order import StripeSearch
 from .known_loops import KnownLoops
@@ -63,5 +63,5 @@ def _within(
     if not chosen or cost.need > _WORTH * known.need:
         return None
     is_enough = cost.macs <= model_macs(model) * (1 + options.max_extra_macs)
-    slower = slowdowns(original, instructions(search.judge.striped(chosen), profile))
-    return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, max(slower.values()))
+    slower = slowest(original, instructions(search.judge.striped(chosen), profile))
+    return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, slower)

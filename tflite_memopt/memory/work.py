@@ -7,6 +7,7 @@ multiply-accumulate shows. All figures are integers, in hundredths of an instruc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from ..analysis.loops import Loop, loops_of
@@ -38,6 +39,29 @@ def slowdowns(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, 
     """What is executed more than before, as a fraction, by the library; the slowest first. Both as ``instructions``."""
     found = {name: after[name] / before[name] - 1 if before[name] else 0.0 for name in after}
     return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+
+def slowest(before: Mapping[str, int], after: Mapping[str, int]) -> float:
+    """What is executed more than before, as a fraction, with the library that gets slowest."""
+    return max(slowdowns(before, after).values(), default=0.0)
+
+
+@dataclass(frozen=True)
+class WorkLimit:
+    """The run time that may be added to a model: ``extra``, as a fraction of its ``instructions`` with any library."""
+
+    before: Mapping[str, int]
+    extra: float
+    profile: KernelProfile
+
+    def is_kept_by(self, model: Model) -> bool:
+        """Whether no library gets slower by more than that with this model instead."""
+        return slowest(self.before, instructions(model, self.profile)) <= self.extra
+
+    def left_for(self, model: Model) -> float:
+        """What may still be added to this one, as a fraction of its own run time; not below 0."""
+        now = instructions(model, self.profile)
+        return max(0.0, min(self.before[name] * (1 + self.extra) / max(1, now[name]) - 1 for name in now))
 
 
 def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None) -> int:

@@ -147,7 +147,8 @@ def build_analysis(
     arena = arena_map(model, layout, planned)
     support = support_of(model)
     advice = tuple(of_types(memory, model))
-    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours=label is not None)
+    is_ours, has_target = label is not None, profile.target is not None
+    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target)
     return Analysis(
         model=name,
         target=profile.target,

@@ -32,7 +32,23 @@ class Interruption:
             if not self._is_kept or self.said:
                 raise
             found = stopped if isinstance(stopped, InterruptedSearch) else None
-        self.said.append(f"interrupted in {what}: only what was complete by then went into the result")
-        self._progress(f"interrupted in {what}: proving what is complete; interrupt once more to stop at once")
+        self._say(what)
         quick = as_it_stands(options)
         return make(quick) if found is None else found.finish(), quick
+
+    def beside(self, what: str, make: Callable[[], _Made]) -> _Made | None:
+        """What ``make`` makes where there is a whole answer without it; None when it is interrupted.
+
+        Raises KeyboardInterrupt when nothing is to be kept, and at the second interruption.
+        """
+        try:
+            return make()
+        except KeyboardInterrupt:
+            if not self._is_kept or self.said:
+                raise
+        self._say(what)
+        return None
+
+    def _say(self, what: str) -> None:
+        self.said.append(f"interrupted in {what}: only what was complete by then went into the result")
+        self._progress(f"interrupted in {what}: going on with what is complete; interrupt once more to stop at once")

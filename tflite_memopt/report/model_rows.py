@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .price import slowest
+from ..memory.work import slowest
 
 DONE = "done"
 

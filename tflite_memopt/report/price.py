@@ -15,11 +15,6 @@ def percent(share: float) -> str:
     return "0 %" if abs(share) < _NOTHING else f"{100 * share:+.1f} %"
 
 
-def slowest(before: Mapping[str, int], after: Mapping[str, int]) -> float:
-    """What is executed more than before, as a fraction, with the library that gets slowest."""
-    return max(slowdowns(before, after).values(), default=0.0)
-
-
 def in_short(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     """``+8.9 % run time``, and ``up to`` before it where several libraries differ."""
     shares = [percent(share) for share in slowdowns(before, after).values()]

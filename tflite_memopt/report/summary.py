@@ -36,10 +36,14 @@ def summary_of_analysis(
     support: TflmSupport,
     advice: tuple[Advice, ...] = (),
     is_ours: bool = False,
+    has_target: bool = False,
 ) -> Summary:
-    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimised the model already."""
+    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimised the model already.
+
+    ``has_target``: whether a target is named.
+    """
     need = memory.required_for_target
-    first = f"RAM {need:,} bytes; {_fit(need, libraries)}"
+    first = f"RAM {need:,} bytes; {_fit(need, libraries, has_target)}"
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if support.runs and not is_ours:
@@ -87,7 +91,8 @@ def _word(verdicts: Mapping[str, Verdict]) -> str:
 
 def _fit_of(report: Report, need: int) -> str:
     if report.budget is None:
-        return _fit(need, {} if report.objective == "head" else report.libraries["after"])
+        libraries = {} if report.objective == "head" else report.libraries["after"]
+        return _fit(need, libraries, report.target is not None)
     size = in_words(report.budget)
     if report.within_budget:
         already = ", as it did before," if _need(report, report.before) <= report.budget else ""
@@ -95,7 +100,7 @@ def _fit_of(report: Report, need: int) -> str:
     return f"DOES NOT FIT {size}: {counted(need - report.budget, 'byte')} too many"
 
 
-def _fit(need: int, libraries: Mapping[str, LibraryNeed]) -> str:
+def _fit(need: int, libraries: Mapping[str, LibraryNeed], has_target: bool) -> str:
     """The common size that holds ``need`` with most libraries, what is left of it, and which ones need clearly more."""
     needs = {name: each.required for name, each in libraries.items()}
     more = {name: each for name, each in needs.items() if each > _CLEARLY_MORE * need}
@@ -107,7 +112,7 @@ def _fit(need: int, libraries: Mapping[str, LibraryNeed]) -> str:
     if not more:
         return fits
     others = ", ".join(f"{each:,} bytes with {name}" for name, each in sorted(more.items(), key=lambda e: -e[1]))
-    return f"{fits}, but needs {others}: name a --target"
+    return f"{fits}; it needs {others}{'' if has_target else ': name a --target'}"
 
 
 def _changes(report: Report) -> Iterator[str]:
@@ -151,27 +156,32 @@ def _price(report: Report) -> str:
     before, after, sizes = report.before, report.after, report.file_bytes
     parts = (
         by_library(before.instructions, after.instructions, report.kernels),
-        f"{after.operators - before.operators:+,} operators",
+        _operators(after.operators - before.operators),
         f"{percent((after.macs - before.macs) / max(1, before.macs))} multiply-accumulates",
         f"{sizes['after'] - sizes['before']:+,} bytes of file",
     )
     return f"the price: {', '.join(parts)}"
 
 
+def _operators(more: int) -> str:
+    if more == 0:
+        return "as many operators"
+    return f"{counted(abs(more), 'operator')} {'more' if more > 0 else 'fewer'}"
+
+
 def _limits_of_search(report: Report) -> Iterator[str]:
     """Which limit on computation binds, or that none does; nothing where the result beats the bound of the search."""
-    need = _need(report, report.after)
-    if report.wider is not None:
+    need, least = _need(report, report.after), least_of_any_option(report)
+    if report.budget is not None and report.budget < least:
+        yield (
+            f"no option reaches {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) and "
+            f"TFLM's structures ({least - report.bounds.io:,}) need {least:,}"
+        )
+    elif report.wider is not None:
         kinds = "run time" if report.wider.max_extra_macs is None else "run time and multiply-accumulates"
         yield f"the limit on added {kinds}: with a wider one the model needs less, see below"
     elif report.least_in_stripes is not None and need == report.least_in_stripes:
         yield f"stripes within the limits on computation cannot need less than {need:,} bytes (proved)"
-    if report.budget is not None and report.budget < least_of_any_option(report):
-        structures = least_of_any_option(report) - report.bounds.io
-        yield (
-            f"no option reaches {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) and "
-            f"TFLM's structures ({structures:,}) need {least_of_any_option(report):,}"
-        )
 
 
 def least_of_any_option(report: Report) -> int:

@@ -18,7 +18,7 @@ from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import Arrangement, arrange
 from ..memory.cost import Cost, cost_in
-from ..memory.work import model_work
+from ..memory.work import WorkLimit
 from ..options import Options
 from .driver import Driver
 from .rule import AnyRule
@@ -44,29 +44,29 @@ def after_stripes(
     profile: KernelProfile,
     options: Options,
     most_macs: int,
-    most_work: int,
+    work: WorkLimit,
 ) -> Kept | None:
     """A copy of a model in stripes with these rules applied, and how it is arranged; None where it costs no less.
 
-    ``cost``: what it costs as it is; ``most_macs``, ``most_work``: as for ``simplified``.
+    ``cost``: what it costs as it is; ``most_macs``, ``work``: as for ``simplified``.
     """
-    made = simplified(model, rules, profile, options, most_macs, most_work)
+    made = simplified(model, rules, options, most_macs, work)
     return None if made is None else if_cheaper(made, arrange(made.model, profile, options), cost, options)
 
 
 def simplified(
-    model: Model, rules: Sequence[AnyRule], profile: KernelProfile, options: Options, most_macs: int, most_work: int
+    model: Model, rules: Sequence[AnyRule], options: Options, most_macs: int, work: WorkLimit
 ) -> Simplified | None:
     """A copy of a model in stripes with these rules applied; None where none applies, or not within the limits.
 
-    ``most_macs``: the most multiply-accumulates that it may have; ``most_work``: instructions, as estimated.
+    ``most_macs``: the most multiply-accumulates that it may have; ``work``: the limit on its run time.
     """
     made = copy_model(model)
     driver = Driver(made, pinned=pinned(options))
     for graph in made.graphs:  # the bodies of loops among them
         for operator in list(graph.operators):
             driver.apply_at(rules, graph, operator)
-    if not driver.applied or model_macs(made) > most_macs or model_work(made, profile.prices) > most_work:
+    if not driver.applied or model_macs(made) > most_macs or not work.is_kept_by(made):
         return None
     drop_dead_tensors(made)
     share_constants(made)

@@ -291,7 +291,7 @@ class _SiteSearch:
 
     def _no_gain(self, position: int) -> Refusal:
         is_complete = len(self._costs) < self._limit.costs and not self._out_of_time
-        reason = "taking it apart does not lower the memory to reserve"
+        reason = "taking it apart does not lower the memory to reserve, within the limit on run time"
         return Refusal("search", self._names[position], reason if is_complete else f"as far as was tried, {reason}")
 
 

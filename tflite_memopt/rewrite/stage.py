@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import groupby
 
 from ..graph.interrupted_search import InterruptedSearch
@@ -12,7 +13,8 @@ from ..ir.model import Model
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
-from ..memory.cost import cost_of, estimate_of
+from ..memory.cost import Cost, cost_of, estimate_of
+from ..memory.work import WorkLimit, instructions
 from ..options import Options, as_it_stands
 from .boundary import take_integers
 from .driver import Driver
@@ -26,10 +28,12 @@ _COSTS = 500
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Changed:
     """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
 
+    No library gets slower than the limit on run time allows, but by what makes TFLM load the model at all.
     Raises InterruptedSearch at Ctrl-C in the search.
     """
     if has_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
+    before = instructions(model, profile)
     cleaned = _clean_up(model, options) if options.rewrite else Changed(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
@@ -40,27 +44,41 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
         return Changed(model, uses, refused)
     progress("looking for concatenations to take apart")
 
+    now = instructions(model, profile)
+    work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.extra_work, profile)
+
     def with_the_rest(found: TakenApart) -> Changed:
         sites = tuple(site_use(site) for site in found.sites)
         return Changed(found.model, (*uses, *sites), (*refused, *found.refused))
 
     try:
-        return with_the_rest(_confirmed(model, _search(model, profile, options), profile, options))
+        return with_the_rest(_confirmed(model, _search(model, profile, options, work), profile, options))
     except InterruptedSearch as stopped:
         taken, hurried = stopped.finish, as_it_stands(options)
         raise InterruptedSearch(lambda: with_the_rest(_confirmed(model, taken(), profile, hurried))) from stopped
 
 
-def _search(model: Model, profile: KernelProfile, options: Options) -> TakenApart:
-    """The sites that lower the estimated cost."""
+def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLimit) -> TakenApart:
+    """The sites that lower the estimated cost, within the limit on run time."""
+    as_it_is = estimate_of(model, profile, options)
+
+    def cost(each: Model) -> Cost:
+        found = estimate_of(each, profile, options)
+        return found if work.is_kept_by(each) else too_slow(found, as_it_is.need)
+
     return search(
         model,
         SPLITS,
         allowed(options),
-        lambda each: estimate_of(each, profile, options),
+        cost,
         SiteLimit(_COSTS, options.seconds_left, jobs=options.jobs),
         pinned(options),
     )
+
+
+def too_slow(cost: Cost, known: int) -> Cost:
+    """The cost of what is beyond the limit on run time: it needs more than is ``known``, so that nobody wants it."""
+    return replace(cost, need=max(cost.need, known + 1))
 
 
 def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: Options) -> TakenApart:

@@ -16,6 +16,7 @@ from ..memory.arrange import Arrangement, arrange, arrange_all
 from ..memory.cost import Cost, cost_in, estimate_of
 from ..memory.every_library import arranged_for_every_library
 from ..memory.libraries import LibraryNeed
+from ..memory.work import WorkLimit
 from ..options import Options
 from .after_stripes import Kept, Simplified, after_stripes, if_cheaper, simplified
 from .stage import site_use
@@ -59,15 +60,16 @@ class TilesFound:
 class TileSearch:
     """``cascade`` searches for stripes that need less than a number of bytes.
 
-    ``before``: what each library needs for the original, None if it runs wrongly. ``most``: MACs and work that a model
-    may have in the end.
+    ``before``: what each library needs for the original, None if it runs wrongly. ``most_macs``: those that a model may
+    have in the end; ``work``: the limit on its run time.
     """
 
     profile: KernelProfile
     cascade: Callable[[Model, int], Changed]
     options: Options
     before: Mapping[str, LibraryNeed] | None
-    most: tuple[int, int]
+    most_macs: int
+    work: WorkLimit
     progress: Callable[[str], None]
     _known: KnownTiles = field(default_factory=KnownTiles, init=False)
 
@@ -99,7 +101,7 @@ class TileSearch:
             return self._arranged(rewritten, cascaded), None
         model = cascaded.model
         each = (
-            (group, simplified(model, rules, self.profile, self.options, *self.most))
+            (group, simplified(model, rules, self.options, self.most_macs, self.work))
             for group, rules in enumerate(AFTER_STRIPES)
         )
         group, made = next(((group, made) for group, made in each if made is not None), (0, None))
@@ -123,7 +125,8 @@ class TileSearch:
             groups = AFTER_STRIPES[beside.group + 1 :]
             best = self._better(best, if_cheaper(beside.made, beside.arrangement, best.cost, self.options))
         for rules in groups:
-            found = after_stripes(best.cascaded.model, best.cost, rules, self.profile, self.options, *self.most)
+            limits = self.most_macs, self.work
+            found = after_stripes(best.cascaded.model, best.cost, rules, self.profile, self.options, *limits)
             best = self._better(best, found)
         return best
 
@@ -156,7 +159,7 @@ class TileSearch:
         """The rewritten model with tiles where ``model`` peaks, and that in stripes; None where it costs no less."""
         profile, options, rewritten = self.profile, self.options, best.rewritten
         for tiles in TILES:
-            found = find_tiles(rewritten.model, model, profile, options, tiles, best.cost.need, self._known)
+            found = find_tiles(rewritten.model, model, profile, options, tiles, best.cost.need, self.work, self._known)
             least = found.cost if model is not rewritten.model else estimate_of(found.model, profile, options)
             if not found.sites or least.need >= best.cost.need:
                 return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.

@@ -23,12 +23,13 @@ from ..memory.cost import Cost
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import operator_count
+from ..memory.work import WorkLimit
 from ..options import Options
 from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
 from .fan_out import fan_out
 from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search_tiles
-from .stage import allowed, pinned
+from .stage import allowed, pinned, too_slow
 from .table import SPLITS
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
@@ -64,13 +65,14 @@ def find_tiles(
     options: Options,
     tiles: tuple[int, ...],
     below: int,
+    work: WorkLimit,
     known: KnownTiles,
 ) -> TakenApart:
     """``model`` with channels in tiles that do away with what is alive where ``striped``, made of it, peaks.
 
-    ``tiles``: the numbers of tiles to compare, the smallest first. ``below``: a need in bytes that is to be beaten. No
-    sites where nothing gains. Neither model is changed. The cost of the result is that around the candidates alone.
-    Raises InterruptedSearch at Ctrl-C.
+    ``tiles``: the numbers of tiles to compare, the smallest first. ``below``: a need in bytes that is to be beaten.
+    ``work``: the limit on run time. No sites where nothing gains. Neither model is changed. The cost of the result is
+    that around the candidates alone. Raises InterruptedSearch at Ctrl-C.
     """
     start = Start(model, SPLITS, allowed(options), pinned(options), {}, tiles)
     names, focus = _candidates(start, _alive_at_peak(striped, profile, options), options.jobs, known)
@@ -79,7 +81,8 @@ def find_tiles(
     labels = {label(operator) for operator in model.main.operators}
 
     def cost(each: Model) -> Cost:
-        return _cost_around(focus, labels, each, profile, options)
+        found = _cost_around(focus, labels, each, profile, options)
+        return found if work.is_kept_by(each) else too_slow(found, below)
 
     if key not in known.found:
         limit = SiteLimit(_COSTS if names else 0, options.seconds_left, below, options.jobs)

@@ -45,7 +45,7 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
     if len(region.exit.shape) != 4:
         return "its result has no channels"
     if region.exit.dtype is DType.BOOL:
-        return "TFLM's DYNAMIC_UPDATE_SLICE takes no BOOL"
+        return "TFLM cannot write rows of booleans into a larger tensor (dynamic_update_slice.cc)"
     if form == "peeled":
         return peeled(region, rows, halo, edges)
     return clamped(region, rows) if form == "clamped" else masked(region, rows)
