@@ -119,7 +119,7 @@ def cost(model: Model) -> Cost:
 def test_only_one_column_of_each_inner_tensor_is_alive(kernels: str) -> None:
     options = replace(OPTIONS, kernels=kernels)
     model = Dilated(0, DType.INT8, 8, 64).model
-    found = phased(model, replace(options.profile, prices=REFERENCE_PRICES), options, cost(model))
+    found = phased(model, replace(options.profile, prices=REFERENCE_PRICES, libraries=()), options, cost(model))
     assert found is not None
     assert found.phases == 8
     assert model_macs(found.model) == model_macs(model)
@@ -133,7 +133,7 @@ def test_only_one_column_of_each_inner_tensor_is_alive(kernels: str) -> None:
 def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StripeSearch, "run", lambda *_: ())
     model = Dilated(0, DType.INT8, 8, 64).model
-    profile = replace(OPTIONS.profile, prices=REFERENCE_PRICES)
+    profile = replace(OPTIONS.profile, prices=REFERENCE_PRICES, libraries=())
     (use,) = cascade(model, profile, OPTIONS, lambda _: None).uses
     assert use.rule == "cascade in a loop over 8 phases"
 

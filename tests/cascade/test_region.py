@@ -109,6 +109,15 @@ def test_a_type_that_tflm_cannot_slice_is_a_reason(dtype: DType) -> None:
     assert isinstance(region(b, 1, 2), Region)
 
 
+@pytest.mark.parametrize(("zero", "is_one"), [(-129, False), (-128, True), (127, True), (256, False)])
+def test_a_zero_point_that_is_no_value_of_its_type_is_a_reason(zero: int, is_one: bool) -> None:
+    b = ModelBuilder()
+    b.finish(b.conv(b.input("x", SHAPE, zero_point=zero), 4, kernel=3))
+    found = region(b, 0)
+    assert isinstance(found, Region) == is_one
+    assert is_one or found == "'x' cannot be padded: its zero point is no int8"
+
+
 def test_constants_are_no_inputs() -> None:
     b = ModelBuilder()
     x = b.input("x", SHAPE)

@@ -97,7 +97,7 @@ def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_who
 
 
 def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None:
-    profile = replace(HEAD.profile, prices=REFERENCE_PRICES)
+    profile = replace(HEAD.profile, prices=REFERENCE_PRICES, libraries=())
     found = cascade(wide_inside(), profile, HEAD, lambda _: None)
     need = cost_of(found.model, profile, HEAD).need
     assert found.uses

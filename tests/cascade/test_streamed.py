@@ -23,7 +23,7 @@ from tflite_memopt.memory.cost import Cost, cost_of
 
 LEVELS, LENGTH, CHANNELS = 12, 64, 8
 OPTIONS = Options(samples=3, max_extra_work=1.0)
-PROFILE = replace(OPTIONS.profile, prices=REFERENCE_PRICES)
+PROFILE = replace(OPTIONS.profile, prices=REFERENCE_PRICES, libraries=())
 
 
 def causal(b: ModelBuilder, x: Tensor, level: int, after: int = 0) -> Tensor:

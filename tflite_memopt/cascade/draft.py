@@ -86,7 +86,7 @@ class Draft:
     """``orders``: those that are planned; one at first, another one where there is one from the level ``BOTH`` on.
 
     ``other``: makes the other one. ``beside``: bytes of the tail, and the least arena whatever the head is; (0, 0)
-    where the head alone counts.
+    where the head alone counts. ``is_too_slow``: beyond the limit on run time, so that it is no answer.
     """
 
     own: DraftedOrder
@@ -95,6 +95,7 @@ class Draft:
     macs: int
     operators: int
     limit: SearchLimit
+    is_too_slow: bool = False
     _orders: Sequence[DraftedOrder] = ()
     _level: int = 0
 

@@ -21,6 +21,7 @@ from ..memory.layout import MemoryLayout, memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..memory.together import join
 from ..memory.usage import operator_count
+from ..memory.work import WorkLimit, instructions
 from ..options import Options
 from ..plan.bounds import max_breadth
 from ..plan.problem import PlanProblem
@@ -57,12 +58,14 @@ class _PlannedAhead:
     beside: tuple[int, int]
     macs: int
     operators: int
+    is_too_slow: bool
 
 
 class StripeJudge:
     """Costs of sets of regions of one model, each worked out once. The model stays as it is.
 
-    ``unstriped``: the cost without regions.
+    ``unstriped``: the cost without regions. Sets are chosen by an estimate of their run time with one library; here the
+    limit is that of the options with each library, and what is beyond it drops out.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class StripeJudge:
             unstriped,
         )
         self._limit = options.search_limit()
+        self._work = WorkLimit(instructions(model, profile), options.extra_work, profile)
         self._drafts: dict[Chosen, Draft] = {}
         # Different regions can come to the same problem, such as those without a halo in two modes.
         self._orders: dict[PlanProblem, DraftedOrder] = {}
@@ -136,7 +140,7 @@ class StripeJudge:
             if self._stop.strikes():
                 break
             draft = self.draft(other)
-            if draft.least_at(level) < known:
+            if not draft.is_too_slow and draft.least_at(level) < known:
                 prices[other] = self.price(draft.cost_at(level))
         found = sorted(prices, key=lambda other: (prices[other], other))
         return found[:1] if self._stop.has_struck else found
@@ -156,14 +160,15 @@ class StripeJudge:
         ahead = self._ahead.get(chosen)
         if ahead is not None:
             other = partial(self._other_order, chosen, None)
-            return Draft(self._shared(ahead.own), other, ahead.beside, ahead.macs, ahead.operators, self._limit)
+            counted = ahead.beside, ahead.macs, ahead.operators
+            return Draft(self._shared(ahead.own), other, *counted, self._limit, ahead.is_too_slow)
         model = self.striped(chosen)
         layout = self._layout(model, None)
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
         beside = (use.tail, use.required) if self._options.objective == "total" else (0, 0)
         macs, operators = model_macs(model, layout.loops.loops), operator_count(model)
         other = partial(self._other_order, chosen, model)
-        return Draft(self._order(layout), other, beside, macs, operators, self._limit)
+        return Draft(self._order(layout), other, beside, macs, operators, self._limit, not self._work.is_kept_by(model))
 
     def _other_order(self, chosen: Chosen, model: Model | None) -> DraftedOrder | None:
         """The scheduler's order; ``model``: with the regions in stripes, None where another process has it."""
@@ -195,10 +200,11 @@ class StripeJudge:
 
     def _found_ahead(self, level: int, known: int, chosen: Chosen) -> _PlannedAhead:
         draft = self.draft(chosen)
-        if draft.least_at(level) < known:
+        if not draft.is_too_slow and draft.least_at(level) < known:
             draft.cost_at(level)
         has_other, other = draft.other_order
-        return _PlannedAhead(draft.own, has_other, other, draft.beside, draft.macs, draft.operators)
+        counted = draft.beside, draft.macs, draft.operators
+        return _PlannedAhead(draft.own, has_other, other, *counted, draft.is_too_slow)
 
     def _shared(self, found: DraftedOrder) -> DraftedOrder:
         """The one order of a problem, with the plans that another process has found for it."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..ir.dtype import DType
 from ..ir.model import Graph, Operator, Tensor
 from .receptive_field import RowByRow, row_by_row
 
 _CUT = frozenset({DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32})
 """Types that TFLM both slices and concatenates (slice.cc, concatenation.cc)."""
+_INTEGERS = frozenset({DType.INT8, DType.INT16, DType.INT32})
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,20 @@ def _is_inner(
 
 
 def _reason_against_types(tensors: Iterable[Tensor]) -> str | None:
-    wrong = next((tensor for tensor in tensors if tensor.dtype not in _CUT), None)
-    return None if wrong is None else f"TFLM cannot slice '{wrong.name}', which is {wrong.dtype.label}"
+    for tensor in tensors:
+        if tensor.dtype not in _CUT:
+            return f"TFLM cannot slice '{tensor.name}', which is {tensor.dtype.label}"
+        if not _has_zero(tensor):
+            return f"'{tensor.name}' cannot be padded: its zero point is no {tensor.dtype.label}"
+    return None
+
+
+def _has_zero(tensor: Tensor) -> bool:
+    """Whether the tensor's type has its zero point; in a damaged file it may be any number."""
+    if tensor.quantization is None or tensor.dtype not in _INTEGERS:
+        return True
+    limits = np.iinfo(tensor.dtype.label)
+    return all(limits.min <= zero <= limits.max for zero in tensor.quantization.zero_point.tolist())
 
 
 def _reason_against_reshapes(

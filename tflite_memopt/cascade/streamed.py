@@ -24,7 +24,7 @@ from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost, cost_of
 from ..memory.usage import operator_count
-from ..memory.work import model_work
+from ..memory.work import WorkLimit, instructions, model_work
 from ..options import Options
 from .loop.lower import turns_of
 from .loop.masked import Masked
@@ -100,4 +100,6 @@ def is_within(made: Model, model: Model, profile: KernelProfile, options: Option
     limits = limits_at(options.max_extra_macs, macs, work, 0, options.extra_work)
     if most is not None and operator_count(made) - operator_count(model) > most:
         return False
-    return model_macs(made) - macs <= limits.macs and model_work(made, profile.prices) - work <= limits.work
+    if model_macs(made) - macs > limits.macs or model_work(made, profile.prices) - work > limits.work:
+        return False
+    return WorkLimit(instructions(model, profile), options.extra_work, profile).is_kept_by(made)

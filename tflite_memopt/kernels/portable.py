@@ -5,8 +5,9 @@ few requests. Another library's scratch finds its place at run time: TFLM puts i
 offsets. Reserving the largest scratch of all libraries in the plan would make every firmware pay for one: with Helium a
 depthwise 3x3 asks for 4,464 bytes whatever its channels, on the ESP32-S3 for a copy of its input. So a plan is kept
 only where it makes the arena no larger under any of ``libraries`` than TFLM's own planner would, and the report says
-what each needs. Searches price run time as on Helium: it multiplies fastest, so calls and copies weigh most there, and
-what is within a limit there is within it with the other measured libraries, which is checked in the end.
+what each needs. Searches for stripes price run time as on Helium: it multiplies fastest, so calls and copies weigh
+most there. Another library may still get slower, where stripes compute rows twice or sums are made in parts: what is
+beyond the limit with any measured library is no answer.
 """
 
 from __future__ import annotations
