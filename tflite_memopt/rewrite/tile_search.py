@@ -88,7 +88,8 @@ class TileSearch:
                     break
                 best = found
             best = self._with_fewer_operators(best, beside)
-            return TilesFound(best.rewritten, best.cascaded, best.arrangement)
+            # Searches below a need that is known say nothing of a bound: that of the stripes without tiles stays.
+            return TilesFound(best.rewritten, replace(best.cascaded, least=cascaded.least), best.arrangement)
         except KeyboardInterrupt as stopped:
             raise InterruptedSearch(lambda: TilesFound(best.rewritten, best.cascaded)) from stopped
 
