@@ -11,6 +11,7 @@ from tests.models import mobile_chain, while_model
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.striped_region import StripedRegion, apply_stripes
+from tflite_memopt.errors import ModelFormatError
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Graph, Operator
@@ -101,3 +102,17 @@ def test_a_loop_costs_what_its_turns_do() -> None:
 def test_a_loop_that_cannot_be_followed_counts_once() -> None:
     model = while_model()
     assert model_work(model, DSP_PRICES) == sum(map(works, model.graphs))
+
+
+@pytest.mark.parametrize("wrong", ["shape", "stride"])
+def test_a_convolution_without_a_window_is_refused(wrong: str) -> None:
+    b = ModelBuilder()
+    b.conv(b.input("x", (1, 4, 4, 8)), 16, 3)
+    operator = b.model.main.operators[0]
+    assert operator.inputs[0] is not None
+    if wrong == "shape":
+        operator.inputs[0].shape = ()
+    else:
+        operator.options.fields["strideH"] = 0
+    with pytest.raises(ModelFormatError, match="do not fit the operator"):
+        operator_work(operator, REFERENCE_PRICES)

@@ -124,8 +124,11 @@ def _copies_one(operator: Operator) -> bool:
 
 
 def _convolution(operator: Operator, prices: Prices) -> int:
-    filters, output, macs = operator.inputs[1], operator.outputs[0], operator_macs(operator)
-    if filters is None or len(filters.shape) != 4 or len(output.shape) != 4:
+    source, filters = operator.inputs[:2]
+    output, macs = operator.outputs[0], operator_macs(operator)
+    if source is None or filters is None or {len(tensor.shape) for tensor in (source, filters, output)} != {4}:
+        raise misfit(operator)
+    if any(int(operator.option(f"stride{letter}", 1)) < 1 for letter in "HW"):
         raise misfit(operator)
     if prices.skips_padding:
         macs = _inside(operator, macs)
