@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -45,11 +46,13 @@ def randwire(vertices: int = 29, stages: int = 2, width: int = 8, size: int = 48
     return _classified(b, x)
 
 
-def parallel_branches(branches: int = 40, width: int = 4, size: int = 32) -> Model:
-    """Branches of a 1x1 and a depthwise convolution between one tensor and a concatenation."""
+def parallel_branches(branches: int = 40, width: int = 4, expansion: int = 1, size: int = 32) -> Model:
+    """Branches of a 1x1 and a depthwise convolution, and a 1x1 after a wide one, that a concatenation joins."""
     b = ModelBuilder()
     x = b.conv(b.input("image", (1, size, size, 3)), 2 * width, 3)
-    ends = [b.depthwise(b.conv(x, width, seed=branch), seed=branch) for branch in range(branches)]
+    ends = [b.depthwise(b.conv(x, expansion * width, seed=branch), seed=branch) for branch in range(branches)]
+    if expansion > 1:
+        ends = [b.conv(end, width) for end in ends]
     return _classified(b, b.conv(b.concat(ends), 2 * width))
 
 
@@ -93,5 +96,6 @@ LARGE: Mapping[str, Callable[[], Model]] = {
     "densenet": densenet,
     "randwire": randwire,
     "parallel_branches": parallel_branches,
+    "wide_branches": partial(parallel_branches, expansion=4),
     "joined_cells": joined_cells,
 }
