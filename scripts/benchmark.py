@@ -12,6 +12,7 @@ scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of 
 scripts/bench floor FILE...                                    lower bounds for these networks
 scripts/bench tiles [MODEL...] [-o docs/benchmarks/tiles.md]   channels in tiles
 scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
+scripts/bench random [--large] [-o FILE.json] [--against FILE.json]   needs and time of random networks
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
@@ -35,6 +36,7 @@ from bench_growth import growth
 from bench_loops import loops
 from bench_people import people
 from bench_plan import plan
+from bench_random import random
 from bench_rewrite import rewrite
 from bench_schedule import schedule
 from bench_search import search
@@ -169,6 +171,7 @@ cli.add_command(growth)
 cli.add_command(loops)
 cli.add_command(people)
 cli.add_command(plan)
+cli.add_command(random)
 cli.add_command(rewrite)
 cli.add_command(search)
 cli.add_command(tiles)

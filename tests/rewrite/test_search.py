@@ -25,7 +25,7 @@ EXACT: tuple[Exactness, ...] = ("exact",)
 
 Taken = frozenset[int]
 BytesOf = Callable[[Taken], int]
-AMPLE = SiteLimit(1000, 60)
+AMPLE = SiteLimit(20_000, 60)
 
 
 def cells(count: int) -> Model:
@@ -122,23 +122,23 @@ def test_the_original_is_not_changed_and_the_result_has_no_dead_tensors() -> Non
     assert set(seen) == {0}
 
 
-@pytest.mark.parametrize("costs", [0, 1, 3, 6, 30])
-def test_no_more_costs_are_asked_for_than_the_limit(costs: int) -> None:
+@pytest.mark.parametrize("work", [0, 15, 50, 100, 600])
+def test_no_cost_is_asked_for_once_the_operators_of_the_limit_are_worked_out(work: int) -> None:
     asked = []
 
     def head_of(taken: Taken) -> int:
         asked.append(taken)
         return 100 - len(taken & {0, 1, 2})
 
-    found = run(6, head_of, limit=SiteLimit(costs, 60))
-    # None and all are always compared.
-    assert len(asked) <= max(2, costs)
+    found = run(6, head_of, limit=SiteLimit(work, 60))
+    # None and all are always compared. A cell has two operators, and three in parts.
+    assert len(asked) == 2 or sum(12 + len(taken) for taken in asked[:-1]) < work
     assert len(asked) == len(set(asked))
     assert found.cost.head == 97
     assert OUT_OF_TIME not in [each.reason for each in found.refused]
     # A model of which not all was tried is not called the best.
     complete = "taking it apart does not lower the memory to reserve, within the limit on run time"
-    assert all((each.reason == complete) == (costs == 30) for each in found.refused)
+    assert all((each.reason == complete) == (work == 600) for each in found.refused)
 
 
 @pytest.mark.parametrize(("below", "is_hopeless"), [(95, True), (96, False), (None, False)])
@@ -149,7 +149,7 @@ def test_nothing_more_is_tried_where_all_sites_leave_too_much(below: int | None,
         asked.append(taken)
         return 100 + 2 * len(taken)
 
-    found = run(5, lambda taken: 50 - len(taken), need_of, SiteLimit(30, 60, below))
+    found = run(5, lambda taken: 50 - len(taken), need_of, SiteLimit(600, 60, below))
     assert (found.cost.need, found.sites) == (100, ())
     assert (len(asked) == 2) == is_hopeless
 
@@ -165,7 +165,7 @@ def test_the_clock_stops_a_search_and_the_result_says_so(seconds: int, monkeypat
         clock[0] += 1
         return 100 - len(taken & {0, 1, 2})
 
-    found = run(6, head_of, limit=SiteLimit(1000, seconds))
+    found = run(6, head_of, limit=SiteLimit(20_000, seconds))
     assert len(asked) <= max(2, seconds + 1)
     assert found.cost.head == 97
     assert (OUT_OF_TIME in [each.reason for each in found.refused]) == (clock[0] >= seconds)
@@ -182,7 +182,7 @@ def test_a_slow_machine_finds_the_same_where_the_clock_does_not_stop_it(monkeypa
             clock[0] += seconds
             return 1000 + sum((at * 7919 + 13) % 101 * (1 if at % 2 else -1) for at in taken) - 5 * len(taken & {1, 2})
 
-        found.append(run(8, head_of, limit=SiteLimit(12, 60)))
+        found.append(run(8, head_of, limit=SiteLimit(240, 60)))
     assert taken_in(found[0].model) == taken_in(found[1].model)
     assert found[0].cost == found[1].cost
 

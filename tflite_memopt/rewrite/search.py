@@ -9,9 +9,9 @@ concatenation of tiles first, which then is taken apart.
 Several equal cells of a network bind together: taking one of them apart alone gains nothing. So the search starts from
 all sites, or, where that costs more than none, from all that do not raise the head each on its own; drops, half after
 half, those that the cost does not need; then toggles neighbours together, many and few, as long as that helps: two
-concatenations that are alive at once gain nothing singly. It ends after a number of costs, which is the same on every
-machine; the clock only stops what takes far too long, and the result says so. The best so far is kept; what a site
-saves is then not measured.
+concatenations that are alive at once gain nothing singly. It ends after costs of so many operators, which are the same
+on every machine: the larger the model, the fewer sets are tried. The clock only stops what takes far too long, and the
+result says so. The best so far is kept; what a site saves is then not measured.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class SiteUse:
 
 @dataclass(frozen=True)
 class SiteLimit:
-    """How many costs a search may ask for, and the seconds of wall time after which it stops whatever is left.
+    """``work``: operators of the models whose costs a search may ask for; ``seconds``: of wall time, an emergency stop.
 
     ``below``: a need in bytes. Where all sites together leave a head that is too large for it, nothing more is tried.
     ``jobs``: processes that work out costs side by side.
     """
 
-    costs: int
+    work: int
     seconds: float
     below: int | None = None
     jobs: int = 1
@@ -162,6 +162,7 @@ class _SiteSearch:
         self._start_from, self._model, self._cost_of, self._limit = start, start.model, cost_of, limit
         self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
+        self._work_left = limit.work
         # What other processes have worked out: it counts once it is asked for.
         self._ahead: dict[Sites, Cost] = {}
         self._names = start.names
@@ -177,9 +178,7 @@ class _SiteSearch:
         if not best:
             return TakenApart(self._model, self._cost(best), (), ())
         model, by_site = self._start_from.taken_apart(best, is_trial=False)
-        uses = tuple(
-            SiteUse(site, self._names[site.position], tuple(by_site[site].applied), 0) for site in sorted(best)
-        )
+        uses = tuple(self._use(site, by_site, 0) for site in sorted(best))
         return TakenApart(model, self._cost(best), uses, (Refusal("search", "CONCATENATION", "interrupted"),))
 
     def _run(self) -> TakenApart:
@@ -188,14 +187,15 @@ class _SiteSearch:
         best = self._without_what_is_not_needed(self._start(every))
         if best or not self._is_hopeless(every):
             best = self._toggled(best, sorted(candidates))
-        cost = self._cost(best)
-        uses = tuple(self._use(site, best, cost) for site in sorted(best))
+        # Where the work has ended early, one of the first may be better than what is being made smaller.
+        best = min((best, *self._costs), key=self._cost)
+        model, by_site = self._start_from.taken_apart(best, is_trial=False) if best else (self._model, {})
+        uses = tuple(self._use(site, by_site, self._saved_by(site, best)) for site in sorted(best))
         left = {site.position for site in candidates} - {site.position for site in best}
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
         if self._out_of_time:
             reasons.append(Refusal("search", "CONCATENATION", OUT_OF_TIME))
-        model = self._start_from.taken_apart(best, is_trial=False)[0] if best else self._model
-        return TakenApart(model, cost, uses, tuple(reasons))
+        return TakenApart(model, self._cost(best), uses, tuple(reasons))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
         """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
@@ -218,6 +218,7 @@ class _SiteSearch:
         if sites not in self._costs:
             known = self._ahead.pop(sites) if sites in self._ahead else None
             self._costs[sites] = known or self._worked_out(sites)
+            self._work_left -= self._costs[sites].operators
         return self._costs[sites]
 
     def _worked_out(self, sites: Sites) -> Cost:
@@ -226,7 +227,9 @@ class _SiteSearch:
     def _look_ahead(self, wanted: Iterable[Sites]) -> None:
         """Let several processes work out costs that are likely to be asked for next."""
         new = [each for each in dict.fromkeys(wanted) if each not in self._costs and each not in self._ahead]
-        if self._limit.jobs > 1 and len(new) * len(self._model.main.operators) >= _LEAST_WORK:
+        operators = len(self._model.main.operators)
+        if self._limit.jobs > 1 and len(new) * operators >= _LEAST_WORK:
+            new = new[: 1 + max(0, self._work_left) // operators]
             self._ahead |= zip(new, side_by_side(self._worked_out, new, self._limit.jobs), strict=True)
 
     def _start(self, every: Sequence[Sites]) -> Sites:
@@ -236,7 +239,7 @@ class _SiteSearch:
         if best or self._is_hopeless(every):
             return best
         alone = sorted(frozenset().union(*every))
-        self._look_ahead(frozenset({site}) for site in alone[: self._limit.costs - len(self._costs)])
+        self._look_ahead(frozenset({site}) for site in alone)
         for site in alone:
             if self._may_go_on() and self._cost(frozenset({site})).head <= self._cost(none).head:
                 best = _with(best, site)
@@ -276,21 +279,23 @@ class _SiteSearch:
                     best = min((best, other), key=self._cost)
         return best
 
-    def _use(self, site: Site, best: Sites, cost: Cost) -> SiteUse:
-        _, by_site = self._start_from.taken_apart(best)
-        without = best - {site}
-        is_known = without in self._costs or self._may_go_on()
-        saved = self._cost(without).need - cost.need if is_known else 0
+    def _use(self, site: Site, by_site: Mapping[Site, Driver], saved: int) -> SiteUse:
         return SiteUse(site, self._names[site.position], tuple(by_site[site].applied), saved)
 
+    def _saved_by(self, site: Site, best: Sites) -> int:
+        """What goes up without it; 0 where no work is left to measure it."""
+        without = best - {site}
+        is_known = without in self._costs or self._may_go_on()
+        return self._cost(without).need - self._cost(best).need if is_known else 0
+
     def _may_go_on(self) -> bool:
-        if len(self._costs) >= self._limit.costs:
+        if self._work_left <= 0:
             return False
         self._out_of_time = self._out_of_time or self._deadline.has_passed()
         return not self._out_of_time
 
     def _no_gain(self, position: int) -> Refusal:
-        is_complete = len(self._costs) < self._limit.costs and not self._out_of_time
+        is_complete = self._work_left > 0 and not self._out_of_time
         reason = "taking it apart does not lower the memory to reserve, within the limit on run time"
         return Refusal("search", self._names[position], reason if is_complete else f"as far as was tried, {reason}")
 

@@ -21,8 +21,8 @@ from .driver import Driver
 from .search import SiteLimit, SiteUse, TakenApart, search
 from .table import CLEAN_UP, SPLITS
 
-_COSTS = 500
-"""Costs that the search for concatenations may ask for."""
+_WORK = 40_000
+"""Operators of the models whose costs the search for concatenations may ask for: some six seconds."""
 
 
 def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Callable[[str], None]) -> Changed:
@@ -63,22 +63,23 @@ def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     as_it_is = estimate_of(model, profile, options)
 
     def cost(each: Model) -> Cost:
-        found = estimate_of(each, profile, options)
-        return found if work.is_kept_by(each) else too_slow(found, as_it_is.need)
+        return within(work, each, estimate_of(each, profile, options), as_it_is.need)
 
     return search(
         model,
         SPLITS,
         allowed(options),
         cost,
-        SiteLimit(_COSTS, options.seconds_left, jobs=options.jobs),
+        SiteLimit(_WORK, options.seconds_left, jobs=options.jobs),
         pinned(options),
     )
 
 
-def too_slow(cost: Cost, known: int) -> Cost:
-    """The cost of what is beyond the limit on run time: it needs more than is ``known``, so that nobody wants it."""
-    return replace(cost, need=max(cost.need, known + 1))
+def within(work: WorkLimit, model: Model, cost: Cost, known: int) -> Cost:
+    """The cost of a model; of what is beyond the limit on run time, one of more than is ``known``: nobody wants it."""
+    if cost.need > known or work.is_kept_by(model):
+        return cost
+    return replace(cost, need=known + 1)
 
 
 def _confirmed(model: Model, found: TakenApart, profile: KernelProfile, options: Options) -> TakenApart:

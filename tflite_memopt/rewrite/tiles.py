@@ -29,16 +29,16 @@ from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
 from .fan_out import fan_out
 from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search_tiles
-from .stage import allowed, pinned, too_slow
+from .stage import allowed, pinned, within
 from .table import SPLITS
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
 _LEAST_WORK = 2000
 """Operators of all models that are made at once: with fewer, processes take longer than they save."""
-_COSTS = 40
-"""Costs that one search may ask for."""
-_WORK = 0.02
+_WORK = 6000
+"""Operators of the models whose costs one search may ask for."""
+_ORDER_WORK = 0.02
 """Part of its limit that the search for one order may use: equal tiles have very many orders that cost the same."""
 
 
@@ -81,11 +81,10 @@ def find_tiles(
     labels = {label(operator) for operator in model.main.operators}
 
     def cost(each: Model) -> Cost:
-        found = _cost_around(focus, labels, each, profile, options)
-        return found if work.is_kept_by(each) else too_slow(found, below)
+        return within(work, each, _cost_around(focus, labels, each, profile, options), below)
 
     if key not in known.found:
-        limit = SiteLimit(_COSTS if names else 0, options.seconds_left, below, options.jobs)
+        limit = SiteLimit(_WORK if names else 0, options.seconds_left, below, options.jobs)
         known.found[key] = search_tiles(replace(start, names=names), cost, limit)
     found = known.found[key]
     # Whoever asks may change the order of what it gets.
@@ -152,7 +151,7 @@ def _alive_at_peak(model: Model, profile: KernelProfile, options: Options) -> se
 def _needs(model: Model, profile: KernelProfile, options: Options) -> dict[Operator, int]:
     """What is alive at each operator, in bytes, in the best order, which is that of the operators here."""
     problem = schedule_problem(model.main, memory_layout(model, profile))
-    limit = options.search_limit(_WORK)
+    limit = options.search_limit(_ORDER_WORK)
     order = solve_schedule(problem, options.scheduler, limit).order
     needs = memory_graph(problem).needs_along(order)
     return {model.main.operators[at]: need for at, need in zip(order, needs, strict=True)}
