@@ -11,7 +11,6 @@ from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options
 from tflite_memopt.cascade.heads_apart import heads_apart
 from tflite_memopt.cascade.orders import promising_orders
-from tflite_memopt.cascade.receptive_field import row_by_row
 from tflite_memopt.cascade.region import regions_above
 from tflite_memopt.cascade.striped_region import StripedRegion, apply_stripes
 from tflite_memopt.cascade.upright import upright
@@ -25,6 +24,7 @@ from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.operators.table import row_by_row
 from tflite_memopt.plan.bounds import max_breadth
 
 F32, I8 = DType.FLOAT32, DType.INT8

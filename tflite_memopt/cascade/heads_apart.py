@@ -28,7 +28,7 @@ from ..ir.constants import integers, values
 from ..ir.editor import Editor
 from ..ir.making import Array
 from ..ir.model import Graph, Model, Operator, Tensor
-from .receptive_field import ELEMENTWISE
+from ..operators.table import kind_of
 from .turning import shape_is_said
 
 _SWAPPED = (0, 2, 1, 3)
@@ -103,7 +103,7 @@ def _chain(first: Operator) -> Iterator[Operator]:
         if reader.name == _PRODUCT:
             yield reader
             return
-        is_alike = reader.name in ELEMENTWISE and len(reader.outputs) == 1 and reader.outputs[0].shape == shape
+        is_alike = kind_of(reader).is_elementwise and len(reader.outputs) == 1 and reader.outputs[0].shape == shape
         if not is_alike or any(each is None or not each.is_constant or each.elements > 1 for each in others):
             return
         yield reader
@@ -162,7 +162,7 @@ def _steps_to(graph: Graph, queries: Tensor, reader: Operator, kept: Collection[
         steps = (made, *steps)
         if source is None or made.name == "RESHAPE":
             return steps if source is not None and shape_is_said(made) else ()
-        if made.name not in ELEMENTWISE or source.shape != at.shape:
+        if not kind_of(made).is_elementwise or source.shape != at.shape:
             break
         if any(each is None or _spread(each, *at.shape[2:]) is None for each in made.inputs[1:]):
             break

@@ -15,17 +15,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.builder import SAME, VALID
-from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import stem
 from ..ir.origin import piece_of
 from ..ir.quantization import quantized_alike
-from .receptive_field import RowByRow, Rows
+from ..operators.rows import Rows
+from ..operators.table import kind_of
+from ..operators.told import PaddingsOperand, ShapeOperand, Told
 from .region import Region
 from .stripes import Job, Stripe
 
@@ -266,14 +265,12 @@ class StripeWriter:
             assert inputs[0] is not None
             return inputs[0]
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
-        if operator.name in ("PAD", "PADV2"):
-            self._pad(operator, inputs, computed, job)
-        elif way.is_window and job.padding is not None:
+        if way.is_window and job.padding is not None:
             inputs[0] = self._padded(inputs[0], job.padding, f"{name}/padded")
             fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
             self._edit.twin(operator, inputs, (computed,), **fields)
         else:
-            write_twin(self._edit, operator, way, inputs, computed)
+            write_twin(self._edit, operator, inputs, computed, job.padding)
         if self._tells_after:
             self._tell(unread)
         wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
@@ -291,16 +288,6 @@ class StripeWriter:
             return self._input_rows(tensor, rows)
         return rows_of(self._edit, *self.held[tensor], rows, f"{stem(tensor)}/{suffix}/read")
 
-    def _pad(self, operator: Operator, inputs: list[Tensor | None], computed: Tensor, job: Job) -> None:
-        """PAD itself: the rows above and below only where the stripe is at the edge."""
-        amounts = integers(inputs[1])
-        assert amounts is not None
-        assert job.padding is not None
-        amounts[2:4] = job.padding[:2]
-        paddings = amounts.reshape(4, 2).astype(np.int32)
-        inputs[1] = self._edit.constant(f"{computed.name}/paddings", paddings)
-        self._edit.twin(operator, inputs, (computed,))
-
     def _padded(self, tensor: Tensor | None, padding: tuple[int, int, int, int], name: str) -> Tensor:
         assert tensor is not None
         if not any(padding):
@@ -308,31 +295,39 @@ class StripeWriter:
         above, below, left, right = padding
         _, height, width, depth = tensor.shape
         shape = (1, height + above + below, width + left + right, depth)
-        amounts = np.asarray([[0, 0], [above, below], [left, right], [0, 0]], np.int32)
         padded = self._edit.activation(name, shape, tensor)
-        self._edit.operator("PAD", (tensor, self._edit.constant(f"{name}/paddings", amounts)), (padded,), "PadOptions")
+        self._edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), padded)
         return padded
 
 
 def write_twin(
-    edit: Editor, operator: Operator, way: RowByRow, inputs: Sequence[Tensor | None], output: Tensor
+    edit: Editor,
+    operator: Operator,
+    inputs: Sequence[Tensor | None],
+    output: Tensor,
+    padding: tuple[int, int, int, int] | None = None,
 ) -> None:
-    """The operator with another number of rows, of which it is told where it wants to be."""
-    given, told = list(inputs), {}
-    if way.shape is not None:
-        said = np.asarray(way.shape.of(output.shape), np.int32)
-        given[way.shape.slot] = edit.constant(f"{output.name}/shape", said)
-        told = {"newShape": said} if way.passes_on else {}
-    edit.twin(operator, given, (output,), **told)
+    """The operator with another number of rows, of which it is told where it wants to be.
+
+    ``padding``: what a PAD puts around these rows, (above, below, left, right); None: what it says.
+    """
+    resized, told = kind_of(operator).resized, Told()
+    if isinstance(resized, ShapeOperand):
+        told = resized.told(edit, output)
+    elif resized is not None and padding is not None:
+        told = resized.told(edit, operator, output, padding[:2])
+    edit.twin(operator, told.given(inputs), (output,), **told.fields)
 
 
 def _adds_nothing(operator: Operator, job: Job) -> bool:
     """Whether it is a PAD of rows alone, and this stripe is at no edge: its rows are those that it reads."""
-    amounts = integers(operator.inputs[1]) if operator.name == "PAD" else None
-    source, output = operator.inputs[0], operator.outputs[0]
-    if amounts is None or source is None or job.padding is None or any(job.padding[:2]) or job.wanted != job.computed:
+    kind, source, output = kind_of(operator), operator.inputs[0], operator.outputs[0]
+    if not isinstance(kind.resized, PaddingsOperand) or kind.beyond != "zero point":
         return False
-    return not (amounts[:2].any() or amounts[4:].any()) and quantized_alike(source.quantization, output.quantization)
+    is_at_edge = job.padding is None or any(job.padding[:2]) or job.wanted != job.computed
+    if is_at_edge or source is None or kind.resized.of(operator, 0, 0).any():
+        return False
+    return quantized_alike(source.quantization, output.quantization)
 
 
 def _last_reads(region: Region, stripe: Stripe) -> dict[Operator, list[Tensor]]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.model import Graph, Operator, Tensor
-from .receptive_field import RowByRow, row_by_row
+from ..operators.rows import RowByRow
+from ..operators.table import row_by_row
 
 _CUT = frozenset({DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32})
 """Types that TFLM both slices and concatenates (slice.cc, concatenation.cc)."""

@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..ir.model import Operator, Tensor
+from ..operators.rows import Axis, RowByRow, Rows
+from ..operators.table import kind_of
 from .cut_table import Ends, even_ends
-from .receptive_field import POOLS, Axis, RowByRow, Rows
 from .region import Region
 
 Halo = Literal["recompute", "rolling"]
@@ -134,10 +135,10 @@ def _job(operator: Operator, way: RowByRow, rows: Rows, edges: Edges) -> Job:
     if not way.is_window:
         above, below = axis.padding_of(rows)
         padding = (above, below, way.columns.before, way.columns.after)
-        return Job(rows, rows, axis.reads(rows), padding if operator.name in ("PAD", "PADV2") else None)
+        return Job(rows, rows, axis.reads(rows), padding if kind_of(operator).is_pad else None)
     if not _has_padding(axis, way.columns):
         return Job(rows, rows, axis.reads(rows), (0, 0, 0, 0))
-    if edges == "pad" and operator.name not in POOLS:
+    if edges == "pad" and kind_of(operator).beyond != "not counted":
         above, below = axis.padding_of(rows)
         return Job(rows, rows, axis.reads(rows), (above, below, way.columns.before, way.columns.after))
     return _trimmed(axis, rows)

@@ -23,13 +23,13 @@ from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.origin import Origin
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import RESHAPES
+from ..operators.along_h import laid_along_h
+from ..operators.table import kind_of
 from .heads_apart import heads_apart
 from .turning import (
-    COMPUTING,
     can_turn,
     is_sequence,
     shape_is_said,
-    standing,
     stays,
     turn_operands,
     write_reshape,
@@ -46,7 +46,7 @@ def upright(model: Model, kept: Collection[str] = ()) -> Model | None:
     copied = copy_model(model)
     heads_apart(copied, kept)
     found = _sequences(copied.main, kept)
-    if not any(operator.name in COMPUTING for operator in found.turning):
+    if not any(_is_worth_it(operator) for operator in found.turning):
         return None
     _Turn(copied, found, kept).run()
     drop_dead_tensors(copied)
@@ -80,7 +80,7 @@ def _passed_on(graph: Graph, tensors: Collection[Tensor], kept: Collection[str])
         is_inner = output not in graph.outputs and output.name not in kept
         if source is None or not (source in tensors or source in found) or not is_sequence(output):
             continue
-        if is_inner and standing(source.shape) == standing(output.shape):
+        if is_inner and laid_along_h(source.shape) == laid_along_h(output.shape):
             found.update([output] if all(shape_is_said(use.operator) for use in output.uses) else [])
     return frozenset(found)
 
@@ -106,10 +106,10 @@ class _Turn:
             turn_operands(self._edit, operator)
         filters = {tensor: None for each in self._found.turning if (tensor := _filter_of(each)) is not None}
         for tensor in filters:
-            tensor.shape = standing(tensor.shape)
+            tensor.shape = laid_along_h(tensor.shape)
         for tensor, stands in self._stands.items():
             if stands is tensor:
-                tensor.shape = standing(tensor.shape)
+                tensor.shape = laid_along_h(tensor.shape)
                 tensor.extras = {name: value for name, value in tensor.extras.items() if name != _SIGNATURE}
             else:
                 self._at_the_border(tensor, stands)
@@ -126,7 +126,7 @@ class _Turn:
 
     def _twin(self, tensor: Tensor) -> Tensor:
         """The standing form beside one that stays; it holds the same values."""
-        shape = standing(tensor.shape)
+        shape = laid_along_h(tensor.shape)
         origin = tensor.origin or Origin(tensor.name, (0,) * len(shape))
         return self._edit.activation(f"{tensor.name}/standing", shape, tensor, origin=origin)
 
@@ -168,4 +168,10 @@ def _turned(operator: Operator) -> list[Tensor]:
 
 
 def _filter_of(operator: Operator) -> Tensor | None:
-    return operator.inputs[1] if operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D") else None
+    found = kind_of(operator).along_h
+    return None if found is None or found.filters is None else operator.inputs[found.filters]
+
+
+def _is_worth_it(operator: Operator) -> bool:
+    found = kind_of(operator).along_h
+    return found is not None and found.is_worth_it

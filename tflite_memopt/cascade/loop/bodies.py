@@ -9,8 +9,8 @@ import numpy as np
 
 from ...ir.making import Array
 from ...ir.model import Model, Operator, Tensor
+from ...operators.rows import Rows
 from ..lower import Held, StripeWriter, rows_of, write_twin
-from ..receptive_field import Rows
 from ..region import Region, region_of
 from ..stripes import Stripe
 from .clamped import Clamped
@@ -33,7 +33,7 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
             cuts[tensor, starts, count] = turn.cut(tensor, starts, count, name)
         return cuts[tensor, starts, count]
 
-    for operator, way in zip(region.operators, region.ways, strict=True):
+    for operator in region.operators:
         inputs = [None if tensor is None else have[tensor] for tensor in operator.inputs]
         for slot, tensor in enumerate(inputs):
             read = turns.reads.get((operator, slot))
@@ -41,7 +41,7 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
                 inputs[slot] = part(tensor, read.count, read.starts, "turn")
         output, makes = operator.outputs[0], turns.makes[operator]
         made = turn.rows_like(output, makes.of, "turn")
-        write_twin(turn.edit, operator, way, inputs, made)
+        write_twin(turn.edit, operator, inputs, made)
         have[output] = made if makes.is_whole else turn.cut(made, makes.starts, makes.count, "counted")
         turn.note(have[output], output, turns.holds[output])
     return turn.finish(have[region.exit], turns.writes, ())
@@ -191,8 +191,7 @@ class _RollingBody:
         edit, (_, height, width, depth) = self._turn.edit, rows.shape
         shape = (1, height + above + below, width + sum(sides), depth)
         padded = edit.activation(f"{last_part(rows)}/padded", shape, rows)
-        amounts = np.asarray([[0, 0], [above, below], sides, [0, 0]], np.int32)
-        edit.operator("PAD", (rows, edit.constant(f"{padded.name}/paddings", amounts)), (padded,), "PadOptions")
+        edit.pad(rows, ((0, 0), (above, below), sides, (0, 0)), padded)
         return padded
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:

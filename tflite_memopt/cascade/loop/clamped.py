@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.model import Operator, Tensor
-from ..receptive_field import Axis
+from ...operators.rows import Axis
 from ..region import Region
 
 Starts = tuple[int, ...]

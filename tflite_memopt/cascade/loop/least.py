@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ...analysis.macs import operator_macs
 from ...graph.alignment import aligned
 from ...ir.model import Operator, Tensor
+from ...operators.rows import Rows
 from ..lower import row_bytes
-from ..receptive_field import Rows
 from ..region import Region
 from .clamped import Clamped
 from .lower import Turns

@@ -20,8 +20,8 @@ from ...ir.editor import Editor
 from ...ir.model import Graph, Model, Tensor
 from ...ir.names import stem
 from ...ir.origin import piece_of
+from ...operators.rows import Rows
 from ..lower import Held, StripeWriter, rows_of
-from ..receptive_field import Rows
 from ..region import Region
 from ..stripes import Edges, Halo
 from .bodies import clamped_body, rolling_body, zero_rows

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.model import Operator, Tensor
-from ..receptive_field import POOLS, RowByRow, Rows
+from ...operators.rows import RowByRow, Rows
+from ...operators.table import kind_of
 from ..region import Region
 from ..stripes import Job, Stripe, Window
 
@@ -109,7 +110,7 @@ def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
     above = {
         operator.outputs[0]: job.computed.start - job.read.start
         for operator, job in turn.jobs.items()
-        if operator.name == "PAD"
+        if kind_of(operator).is_pad
     }
     ends = ((tensor, window.needed.end - above.get(tensor, 0)) for tensor, window in turn.windows.items())
     ahead = max((-(-end // (rows * strides[tensor])) for tensor, end in ends), default=1)
@@ -176,7 +177,7 @@ def _sides_of_reads(region: Region, turn: Stripe) -> dict[Read, Sides]:
     found: dict[Read, set[Sides]] = {}
     for operator, read in _input_reads(region, turn):
         padding = turn.jobs[operator].padding
-        is_window = padding is not None and operator.name != "PAD"
+        is_window = padding is not None and not kind_of(operator).is_pad
         found.setdefault(read, set()).add(padding[2:] if is_window and padding is not None else (0, 0))
     return {read: next(iter(sides)) for read, sides in found.items() if len(sides) == 1 and any(next(iter(sides)))}
 
@@ -231,7 +232,7 @@ def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mappin
         if _has_other_padding(operator, way):
             return f"'{output.name}' is padded by something else than the zero point"
         read = Rows(made.start * axis.stride - axis.before, (made.end - 1) * axis.stride - axis.before + axis.reach)
-        is_padded = way.is_window or operator.name == "PAD"
+        is_padded = way.is_window or kind_of(operator).is_pad
         sides = (0, 0) if operator.inputs[0] in wide else (way.columns.before, way.columns.after)
         job = Job(made, made, read, (0, 0, *sides) if is_padded else None)
         jobs[operator] = job.padding_columns_itself() if way.is_window else job
@@ -245,7 +246,7 @@ def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mappin
 def _has_other_padding(operator: Operator, way: RowByRow) -> bool:
     """Whether what lies outside the image does not count, or has a value of its own."""
     sides = (way.rows.before, way.rows.after, way.columns.before, way.columns.after)
-    return any(sides) and (operator.name in POOLS or operator.name == "PADV2")
+    return any(sides) and kind_of(operator).beyond != "zero point"
 
 
 def _padded(region: Region) -> set[Tensor]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...ir.model import Operator, Tensor
-from ..receptive_field import RowByRow, Rows
+from ...operators.rows import RowByRow, Rows
+from ...operators.table import kind_of
 from ..region import Region
 from ..stripes import Edges, Halo, Job, Stripe, stripes_of
 
@@ -89,7 +90,7 @@ def _peeled_from(region: Region, start: int, rows: int, halo: Halo, edges: Edges
 
 
 def _as_one_row(operator: Operator, job: Job) -> Job:
-    return job if operator.name == "PAD" else job.padding_columns_itself()
+    return job if kind_of(operator).is_pad else job.padding_columns_itself()
 
 
 def _moved(rows: Rows, by: int) -> Rows:
