@@ -194,7 +194,7 @@ class _Laying:
         """The form along H beside one that stays; it holds the same values."""
         shape = laid_along_h(tensor.shape)
         origin = tensor.origin or Origin(tensor.name, (0,) * len(shape))
-        return self._edit.activation(f"{tensor.name}/standing", shape, tensor, origin=origin)
+        return self._edit.activation(f"{tensor.name}/along_h", shape, tensor, origin=origin)
 
     def _at_the_border(self, tensor: Tensor, twin: Tensor) -> None:
         """Operators over sequences take the twin; one RESHAPE makes it of the tensor, or the tensor of it."""

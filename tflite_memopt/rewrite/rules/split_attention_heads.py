@@ -134,11 +134,11 @@ def _joined_queries(edit: Editor, found: Attention) -> Tensor:
     source = found.before[0].inputs[0] if found.before else found.queries
     assert source is not None
     _, length, heads, depth = found.queries.shape
-    x = edit.activation(f"{source.name}/lying", (1, 1, length, heads * depth), source)
+    x = edit.activation(f"{source.name}/side_by_side", (1, 1, length, heads * depth), source)
     edit.reshape(source, x)
     for operator in found.before[1:]:
         others = [_flat(edit, each, heads, depth) for each in operator.inputs[1:]]
-        y = edit.activation(f"{operator.outputs[0].name}/lying", x.shape, operator.outputs[0])
+        y = edit.activation(f"{operator.outputs[0].name}/side_by_side", x.shape, operator.outputs[0])
         edit.twin(operator, (x, *others), (y,))
         x = y
     return x
