@@ -33,6 +33,9 @@ MAX_CONCATENATION_INPUTS = 10
 Held = tuple[Tensor, Rows]
 """A tensor, and which rows of the whole it has."""
 _NOTHING_HELD: Mapping[Tensor, Held] = {}
+_NOTHING_KEPT: Mapping[Tensor, Rows] = {}
+_ALL = (-1,) * 4
+"""Sizes of a slice that takes all that is left: one constant for all that a loop keeps, whatever its shape."""
 
 
 def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe]) -> None:
@@ -42,14 +45,12 @@ def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe])
     for operator in region.operators:
         edit.remove(operator)
     slices = InputSlices(edit, region, stripes)
-    keeper = _Keeper(edit)
-    writer = StripeWriter(edit, region, slices.rows_of, done=keeper.keep)
+    writer = StripeWriter(edit, region, slices.rows_of)
     parts = []
-    for number, stripe in enumerate(stripes):
-        suffix = f"stripe{number + 1}of{len(stripes)}"
-        slices.suffix = suffix
-        keeper.prepare(writer, stripes[number + 1] if number + 1 < len(stripes) else None, suffix)
-        parts.append(writer.write(stripe, suffix))
+    for number, stripe in enumerate(stripes, 1):
+        slices.suffix = f"stripe{number}of{len(stripes)}"
+        keep = stripes[number].kept() if number < len(stripes) else {}
+        parts.append(writer.write(stripe, slices.suffix, keep))
     join(edit, parts, region.exit)
     _remove_unread(graph, region)
 
@@ -59,27 +60,6 @@ def _remove_unread(graph: Graph, region: Region) -> None:
     touched = {tensor for op in region.operators for tensor in (*op.present_inputs(), *op.outputs)}
     interface = {*graph.inputs, *graph.outputs}
     graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and t not in interface)
-
-
-class _Keeper:
-    """Cuts the rows that the next stripe keeps as soon as nothing else is read of a tensor: the others die there."""
-
-    def __init__(self, edit: Editor) -> None:
-        self._edit = edit
-        self._writer: StripeWriter | None = None
-        self._next: Stripe | None = None
-        self._suffix = ""
-
-    def prepare(self, writer: StripeWriter, following: Stripe | None, suffix: str) -> None:
-        """Before a stripe is written: the one that follows it."""
-        self._writer, self._next, self._suffix = writer, following, suffix
-
-    def keep(self, tensor: Tensor, held: Held) -> None:
-        """The tensor's last reader of this stripe is about to run."""
-        kept = Rows(0, 0) if self._next is None or tensor not in self._next.windows else self._next.windows[tensor].kept
-        if kept.count and self._writer is not None:
-            name = f"{stem(tensor)}/{self._suffix}/kept"
-            self._writer.held[tensor] = rows_of(self._edit, *held, kept, name), kept
 
 
 def rows_of(
@@ -108,13 +88,13 @@ def join(edit: Editor, parts: list[Tensor], whole: Tensor) -> None:
     """Concatenate along H, in groups where there are more parts than TFLM takes."""
     while len(parts) > MAX_CONCATENATION_INPUTS:
         parts = [_group(edit, parts[first:end], whole) for first, end in groups_of(len(parts))]
-    edit.operator("CONCATENATION", parts, (whole,), "ConcatenationOptions", axis=1)
+    edit.join(parts, whole, 1)
 
 
 def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
     rows = Rows(0, sum(part.shape[1] for part in parts))
     joined = _activation(edit, f"{stem(whole)}/rows", parts[0], rows)
-    edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+    edit.join(parts, joined, 1)
     return joined
 
 
@@ -199,9 +179,9 @@ class StripeWriter:
     """Writes the operators of stripes, one stripe after the other.
 
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
-    the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs,
-    or, with ``tells_after``, after that. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
-    With ``tells_after`` a PAD that pads nothing is left out, too: stripes one after the other are predicted with it.
+    the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
+    ``is_turn``: what is kept is cut out after the last operator that reads it, so that it may be written over it; and
+    a PAD that pads nothing is left out, too: stripes one after the other are predicted with it.
     """
 
     def __init__(
@@ -210,23 +190,29 @@ class StripeWriter:
         region: Region,
         input_rows: Callable[[Tensor, Rows], Tensor],
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
-        done: Callable[[Tensor, Held], None] = lambda _, __: None,
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
-        tells_after: bool = False,
+        is_turn: bool = False,
     ) -> None:
-        self._edit, self._region, self._input_rows, self._done = edit, region, input_rows, done
+        self._edit, self._region, self._input_rows = edit, region, input_rows
         self._join = join or self._window
-        self._tells_after = tells_after
+        self._is_turn = is_turn
+        self._keep: Mapping[Tensor, Rows] = {}
+        self._suffix = ""
         self.held: dict[Tensor, Held] = dict(held)
 
-    def write(self, stripe: Stripe, suffix: str) -> Tensor:
-        """Write the operators of one stripe; returns its rows of the exit."""
+    def write(self, stripe: Stripe, suffix: str, keep: Mapping[Tensor, Rows] = _NOTHING_KEPT) -> Tensor:
+        """Write the operators of one stripe; returns its rows of the exit.
+
+        Rows to ``keep`` of a tensor are cut out as soon as nothing else is read of it, since the others die there;
+        ``held`` has them then.
+        """
         previous, self.held = self.held, {}
+        self._suffix, self._keep = suffix, keep
         unread = _last_reads(self._region, stripe)
         made: Tensor | None = None
         for operator in self._region.operators:
             output, job = operator.outputs[0], stripe.jobs.get(operator)
-            made = None if job is None else self._run(operator, job, suffix, unread.get(operator, ()))
+            made = None if job is None else self._run(operator, job, unread.get(operator, ()))
             window = stripe.windows.get(output)
             if window is not None and window.needed.count:
                 parts = [] if made is None else [made]
@@ -235,8 +221,8 @@ class StripeWriter:
                     name = f"{stem(output)}/{suffix}/kept"
                     parts.insert(0, rows_of(self._edit, whole, rows, window.kept, name))
                 self.held[output] = self._join(output, window.needed, parts, suffix)
-            if output in unread.get(operator, ()) and output in self.held:
-                self._done(output, self.held[output])
+            if output in unread.get(operator, ()):
+                self._cut_kept([output])
         assert made is not None
         return made
 
@@ -244,60 +230,65 @@ class StripeWriter:
         if len(parts) == 1:
             return parts[0], rows
         joined = _activation(self._edit, f"{stem(like)}/{suffix}/window", like, rows)
-        self._edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+        self._edit.join(parts, joined, 1)
         return joined, rows
 
-    def _run(self, operator: Operator, job: Job, suffix: str, unread: Iterable[Tensor]) -> Tensor:
+    def _run(self, operator: Operator, job: Job, unread: Iterable[Tensor]) -> Tensor:
         way = self._region.ways[self._region.operators.index(operator)]
-        name = f"{stem(operator.outputs[0])}/{suffix}"
+        name = f"{stem(operator.outputs[0])}/{self._suffix}"
         inputs = list(operator.inputs)
         found: dict[Tensor, Tensor] = {}
         for slot in way.sliced:
             tensor = operator.inputs[slot]
             assert tensor is not None
             if tensor not in found:
-                found[tensor] = self._read(tensor, job.read, suffix)
+                found[tensor] = self._read(tensor, job.read)
             inputs[slot] = found[tensor]
-        if not self._tells_after:
-            self._tell(unread)
-        if self._tells_after and _adds_nothing(operator, job):
-            self._tell(unread)
+        if not self._is_turn:
+            self._cut_kept(unread)
+        elif _adds_nothing(operator, job):
+            self._cut_kept(unread)
             assert inputs[0] is not None
             return inputs[0]
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
         if way.is_window and job.padding is not None:
-            inputs[0] = self._padded(inputs[0], job.padding, f"{name}/padded")
+            assert inputs[0] is not None
+            inputs[0] = padded(self._edit, inputs[0], job.padding, f"{name}/padded")
             fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
             self._edit.twin(operator, inputs, (computed,), **fields)
         else:
             write_twin(self._edit, operator, inputs, computed, job.padding)
-        if self._tells_after:
-            self._tell(unread)
+        if self._is_turn:
+            self._cut_kept(unread)
         wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
         computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows
         wanted.origin = piece_of(operator.outputs[0], 1, job.wanted.start)
         return wanted
 
-    def _tell(self, unread: Iterable[Tensor]) -> None:
+    def _cut_kept(self, unread: Iterable[Tensor]) -> None:
+        """Cut the rows to keep out of tensors of which nothing else is read."""
         for tensor in unread:
-            if tensor in self.held:
-                self._done(tensor, self.held[tensor])
+            if tensor in self.held and tensor in self._keep:
+                (whole, present), rows = self.held[tensor], self._keep[tensor]
+                size = _ALL if self._is_turn and rows.end == present.end else None
+                name = f"{stem(tensor)}/{self._suffix}/kept"
+                self.held[tensor] = rows_of(self._edit, whole, present, rows, name, size), rows
 
-    def _read(self, tensor: Tensor, rows: Rows, suffix: str) -> Tensor:
+    def _read(self, tensor: Tensor, rows: Rows) -> Tensor:
         if tensor in self._region.inputs:
             return self._input_rows(tensor, rows)
-        return rows_of(self._edit, *self.held[tensor], rows, f"{stem(tensor)}/{suffix}/read")
+        return rows_of(self._edit, *self.held[tensor], rows, f"{stem(tensor)}/{self._suffix}/read")
 
-    def _padded(self, tensor: Tensor | None, padding: tuple[int, int, int, int], name: str) -> Tensor:
-        assert tensor is not None
-        if not any(padding):
-            return tensor
-        above, below, left, right = padding
-        _, height, width, depth = tensor.shape
-        shape = (1, height + above + below, width + left + right, depth)
-        padded = self._edit.activation(name, shape, tensor)
-        self._edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), padded)
-        return padded
+
+def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str) -> Tensor:
+    """The tensor with rows and columns of the zero point around it: (above, below, left, right)."""
+    if not any(padding):
+        return tensor
+    above, below, left, right = padding
+    _, height, width, depth = tensor.shape
+    made = edit.activation(name, (1, height + above + below, width + left + right, depth), tensor)
+    edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), made)
+    return made
 
 
 def write_twin(

@@ -73,6 +73,10 @@ class Stripe:
     jobs: Mapping[Operator, Job]
     windows: Mapping[Tensor, Window]
 
+    def kept(self) -> dict[Tensor, Rows]:
+        """The rows that it gets from the stripe before it, of every tensor that has such rows."""
+        return {tensor: window.kept for tensor, window in self.windows.items() if window.kept.count}
+
 
 def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -> tuple[Stripe, ...] | str:
     """The work of each stripe, for output rows ``cuts`` in order; or the reason why it cannot be done."""

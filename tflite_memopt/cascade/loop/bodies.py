@@ -10,16 +10,13 @@ import numpy as np
 from ...ir.making import Array
 from ...ir.model import Model, Operator, Tensor
 from ...operators.rows import Rows
-from ..lower import Held, StripeWriter, rows_of, write_twin
+from ..lower import Held, StripeWriter, padded, write_twin
 from ..region import Region, region_of
 from ..stripes import Stripe
 from .clamped import Clamped
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
-from .turn_graph import NHWC, LoopSubgraphs, TurnGraph, last_part
-
-_ALL = (-1,) * NHWC
-"""Sizes of a slice that takes all that is left: one constant for all that is kept, whatever its shape."""
+from .turn_graph import LoopSubgraphs, TurnGraph, last_part
 
 
 def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
@@ -72,35 +69,29 @@ class _RollingBody:
         self._reads = {(self._twins[x], rows): starts for (x, rows), starts in turns.reads.items()}
         self._read_wide = {(self._twins[x], rows): sides for (x, rows), sides in read_wide.items()}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
-        self._kept_next: dict[Tensor, Tensor] = {}
 
     def write(self) -> LoopSubgraphs:
         """The whole body."""
         turn = self._turn
-        kept = {self._twins[tensor]: rows for tensor, rows in self._turns.kept().items()}
-        given = {tensor: self._rows_like(tensor, rows.count, "kept") for tensor, rows in kept.items()}
-        held: dict[Tensor, Held] = {tensor: (k, kept[tensor]) for tensor, k in given.items()}
+        given = {
+            tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
+        }
         # What the next turn keeps may be written over the rows that it is cut from once nobody reads them any more.
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join, tells_after=True)
-        made = writer.write(self._stripe, "turn")
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, is_turn=True)
+        made = writer.write(self._stripe, "turn", {tensor: self._last_rows(tensor) for tensor in given})
         early = -self._turns.first_turn
         # What the first turns write is no rows yet, and is overwritten.
         ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
         turn.note(made, self._original[self._region.exit], (*ahead, *self._turns.writes[early:]))
-        done = turn.finish(made, self._turns.writes, [(given[tensor], self._kept_next[tensor]) for tensor in kept])
+        kept = [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
+        done = turn.finish(made, self._turns.writes, kept)
         turn.graph.remove_tensors([operator.outputs[0] for operator in self._region.operators])
         return done
 
-    def _keep(self, tensor: Tensor, held: Held) -> None:
-        """The rows of a tensor that the next turn needs, as soon as this one has read it."""
-        window = self._stripe.windows.get(tensor)
-        if window is not None and window.kept.count:
-            whole, rows = held
-            end = window.needed.end
-            last = Rows(end - window.kept.count, end)
-            name = f"{last_part(tensor)}/turn/kept"
-            size = _ALL if last.end == rows.end else None
-            self._kept_next[tensor] = rows_of(self._turn.edit, whole, rows, last, name, size)
+    def _last_rows(self, tensor: Tensor) -> Rows:
+        """The rows of a tensor that the next turn needs."""
+        window = self._stripe.windows[tensor]
+        return Rows(window.needed.end - window.kept.count, window.needed.end)
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every turn reads elsewhere, cut out where they are needed first."""
@@ -119,12 +110,12 @@ class _RollingBody:
         inside = tuple(max(0, min(start, height - count)) for start in starts)
         rows = self._turn.cut(tensor, inside, count, "turn")
         if inside == starts:
-            return self._padded(rows, 0, 0, sides)
+            return self._padded(rows, (0, 0, *sides))
         above = min(count, max(0, -min(starts)))
         below = min(count, max(0, max(starts) + count - height))
-        padded = self._between_zeros(tensor, rows, above, below, sides)
+        around = self._between_zeros(tensor, rows, above, below, sides)
         moved = tuple(min(max(above + s - i, 0), above + below) for s, i in zip(starts, inside, strict=True))
-        return self._turn.cut(padded, moved, count, "rows")
+        return self._turn.cut(around, moved, count, "rows")
 
     def _join(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         """Kept and new rows; where some of the new ones are no rows, the zero point is in their place."""
@@ -134,7 +125,7 @@ class _RollingBody:
         held = sum(part.shape[1] for part in kept)
         if starts is not None and set(starts) <= {held, held + new.shape[1]}:
             new, starts = self._rows_or_none(new, tuple(start > held for start in starts)), None
-        new = self._padded(new, 0, 0, sides)
+        new = self._padded(new, (0, 0, *sides))
         if starts is None:
             return self._joined(like, (*kept, new), f"{suffix}/window"), rows
         return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
@@ -154,7 +145,7 @@ class _RollingBody:
     def _between_zeros(self, like: Tensor, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
         """Rows with the zero point around them. PAD is for columns; for rows alone, joining costs less time."""
         if any(sides):
-            return self._padded(rows, above, below, sides)
+            return self._padded(rows, (above, below, *sides))
         before, after = ([self._zeros(like, count)] if count else [] for count in (above, below))
         return self._joined(like, [*before, rows, *after], f"{last_part(rows)}/padded")
 
@@ -174,7 +165,7 @@ class _RollingBody:
         if len(parts) == 1:
             return parts[0]
         joined = self._rows_like(like, sum(part.shape[1] for part in parts), name)
-        self._turn.edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+        self._turn.edit.join(parts, joined, 1)
         return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
@@ -184,15 +175,8 @@ class _RollingBody:
             starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
             self._turn.note(made, self._original[like], starts)
 
-    def _padded(self, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
-        """Rows and columns of the zero point around what is there."""
-        if not above + below + sum(sides):
-            return rows
-        edit, (_, height, width, depth) = self._turn.edit, rows.shape
-        shape = (1, height + above + below, width + sum(sides), depth)
-        padded = edit.activation(f"{last_part(rows)}/padded", shape, rows)
-        edit.pad(rows, ((0, 0), (above, below), sides, (0, 0)), padded)
-        return padded
+    def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
+        return padded(self._turn.edit, rows, padding, f"{last_part(rows)}/padded")
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """A new activation of so many rows, with the columns of padding that all readers want."""

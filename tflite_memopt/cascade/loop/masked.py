@@ -54,10 +54,6 @@ class Masked:
     steps: Mapping[Tensor, int]
     first_turn: int
 
-    def kept(self) -> dict[Tensor, Rows]:
-        """The rows that a turn gets from the one before, of every tensor that has such rows."""
-        return {tensor: window.kept for tensor, window in self.turn.windows.items() if window.kept.count}
-
 
 def masked(region: Region, rows: int) -> Masked | str:
     """Turns of so many rows; or why there are none."""

@@ -40,10 +40,6 @@ class Peeled:
     steps: Mapping[Tensor, int]
     first_turn: int = 0
 
-    def kept(self) -> dict[Tensor, Rows]:
-        """The rows that the first turn gets from the stripe before it, of every tensor that has such rows."""
-        return {tensor: window.kept for tensor, window in self.turn.windows.items() if window.kept.count}
-
 
 def peeled(region: Region, rows: int, halo: Halo, edges: Edges) -> Peeled | str:
     """Turns of so many rows between a first and a last stripe that are as small as can be; or why there are none."""

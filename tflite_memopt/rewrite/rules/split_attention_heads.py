@@ -122,7 +122,7 @@ def _rewrite(found: Attention, edit: Editor) -> None:
     after, whole = found.behind[-1].outputs[0], parts[0]
     if len(parts) > 1:
         whole = edit.activation(f"{after.name}/heads", (1, 1, length, heads * width), after)
-        edit.operator("CONCATENATION", parts, (whole,), "ConcatenationOptions", axis=3)
+        edit.join(parts, whole, 3)
     edit.reshape(whole, after)
 
 
