@@ -11,7 +11,7 @@ every stripe. Exactness: exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..operators.rows import Rows
 from ..operators.table import kind_of
 from ..operators.told import PaddingsOperand, ShapeOperand, Told
 from .region import Region
-from .stripes import Job, Stripe
+from .stripes import Job, Stripe, input_reads
 
 MAX_CONCATENATION_INPUTS = 10
 """TFLM's limit (concatenation.cc, kMaxInputNum)."""
@@ -116,7 +116,7 @@ class InputSlices:
         self._edit = edit
         self.suffix = ""
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
-        reads = [list(input_reads(region, stripe)) for stripe in stripes]
+        reads = [[(tensor, rows) for _, tensor, rows in input_reads(region, stripe)] for stripe in stripes]
         late = _late_inputs(region, stripes[-1], dict.fromkeys(read for each in reads for read in each))
         for number, each in enumerate(reads):
             self.suffix = f"stripe{number + 1}of{len(stripes)}"
@@ -130,16 +130,6 @@ class InputSlices:
 
     def _cut(self, tensor: Tensor, rows: Rows) -> Tensor:
         return rows_of(self._edit, tensor, Rows(0, tensor.shape[1]), rows, f"{stem(tensor)}/{self.suffix}")
-
-
-def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Tensor, Rows]]:
-    """The region's inputs with the rows of them that a stripe reads, in order."""
-    for operator, way in zip(region.operators, region.ways, strict=True):
-        job = stripe.jobs.get(operator)
-        for slot in way.sliced if job else ():
-            tensor = operator.inputs[slot]
-            if job is not None and tensor is not None and tensor in region.inputs:
-                yield tensor, job.read
 
 
 def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Rows]]) -> set[Tensor]:
@@ -156,8 +146,8 @@ def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Row
 
 def bytes_at_end(region: Region, last: Stripe) -> int:
     """Bytes alive when the last stripe ends: the whole output, and the inner rows that its last operator reads."""
-    operator, way = region.operators[-1], region.ways[-1]
-    inner = {t for slot in way.sliced if (t := operator.inputs[slot]) is not None and t not in region.inputs}
+    operator, way = region.steps[-1]
+    inner = {tensor for tensor in way.images(operator) if tensor not in region.inputs}
     rows = last.jobs[operator].read.count
     return aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
 

@@ -30,6 +30,11 @@ class Region:
     inputs: tuple[Tensor, ...]
 
     @property
+    def steps(self) -> tuple[tuple[Operator, RowByRow], ...]:
+        """Each operator with its way."""
+        return tuple(zip(self.operators, self.ways, strict=True))
+
+    @property
     def exit(self) -> Tensor:
         """The tensor that the stripes make up."""
         return self.operators[-1].outputs[0]

@@ -16,7 +16,7 @@ outermost output rows are wrong and cut off; pools always take this one, since t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -107,7 +107,7 @@ def _stripe(region: Region, rows: Rows, held: Mapping[Tensor, Rows], edges: Edge
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}
     outside = set(region.inputs)
-    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+    for operator, way in reversed(region.steps):
         output = operator.outputs[0]
         before = held.get(output, Rows(0, 0))
         window = _window(needs.get(output, Rows(before.end, before.end)), before)
@@ -118,11 +118,18 @@ def _stripe(region: Region, rows: Rows, held: Mapping[Tensor, Rows], edges: Edge
         if not job.read.count:
             return f"a stripe of '{output.name}' would be padding only"
         jobs[operator] = job
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor is not None and tensor not in outside:
+        for tensor in way.images(operator):
+            if tensor not in outside:
                 needs[tensor] = job.read if tensor not in needs else needs[tensor].hull(job.read)
     return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
+
+
+def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Operator, Tensor, Rows]]:
+    """The operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
+    for operator, way in region.steps:
+        if operator in stripe.jobs:
+            rows = stripe.jobs[operator].read
+            yield from ((operator, tensor, rows) for tensor in way.images(operator) if tensor in region.inputs)
 
 
 def _window(needed: Rows, before: Rows) -> Window:

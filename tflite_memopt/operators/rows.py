@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.model import Tensor
+from ..ir.model import Operator, Tensor
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,10 @@ class RowByRow:
     sliced: tuple[int, ...]
     is_window: bool
     passes_on: bool = False
+
+    def images(self, operator: Operator) -> list[Tensor]:
+        """The inputs of which the operator reads rows, by slot."""
+        return [tensor for slot in self.sliced if (tensor := operator.inputs[slot]) is not None]
 
 
 def is_image(tensor: Tensor) -> bool:

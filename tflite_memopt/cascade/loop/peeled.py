@@ -16,7 +16,7 @@ from ...ir.model import Operator, Tensor
 from ...operators.rows import RowByRow, Rows
 from ...operators.table import kind_of
 from ..region import Region
-from ..stripes import Edges, Halo, Job, Stripe, stripes_of
+from ..stripes import Edges, Halo, Job, Stripe, input_reads, stripes_of
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _alike(region: Region, one: Stripe, other: Stripe) -> bool:
 def _shape(region: Region, stripe: Stripe) -> tuple[object, ...]:
     """What a stripe does, with all rows counted from where the rows of their tensor start."""
     found: list[object] = []
-    for operator, way in zip(region.operators, region.ways, strict=True):
+    for operator, way in region.steps:
         job = stripe.jobs.get(operator)
         if job is not None:
             skipped = job.wanted.start - job.computed.start
@@ -119,20 +119,12 @@ def _shape(region: Region, stripe: Stripe) -> tuple[object, ...]:
 
 
 def _starts_of_windows(operator: Operator, way: RowByRow, stripe: Stripe) -> Iterable[int]:
-    for slot in way.sliced:
-        tensor = operator.inputs[slot]
-        if tensor is not None and tensor in stripe.windows:
-            yield stripe.windows[tensor].needed.start
+    return (stripe.windows[t].needed.start for t in way.images(operator) if t in stripe.windows)
 
 
 def _reads(region: Region, stripe: Stripe) -> Iterable[tuple[Tensor, Rows]]:
     """The region's inputs with the rows of them that the stripe's jobs read, in order."""
-    for operator, way in zip(region.operators, region.ways, strict=True):
-        job = stripe.jobs.get(operator)
-        for slot in way.sliced if job else ():
-            tensor = operator.inputs[slot]
-            if job is not None and tensor is not None and tensor in region.inputs:
-                yield tensor, job.read
+    return ((tensor, rows) for _, tensor, rows in input_reads(region, stripe))
 
 
 def _has_one_step_each(region: Region, one: Stripe, other: Stripe) -> bool:
