@@ -48,7 +48,7 @@ def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
         if isinstance(way, str):
             return f"{operator.name} '{operator.outputs[0].name if operator.outputs else ''}': {way}"
         ways.append(way)
-    inside = {operator.outputs[0] for operator in operators}
+    inside = dict.fromkeys(operator.outputs[0] for operator in operators)
     inputs: dict[Tensor, None] = {}
     for operator, way in zip(operators, ways, strict=True):
         for slot, tensor in enumerate(operator.inputs):
@@ -149,7 +149,7 @@ def _has_zero(tensor: Tensor) -> bool:
 
 
 def _reason_against_reshapes(
-    operators: Sequence[Operator], ways: Sequence[RowByRow], inside: set[Tensor]
+    operators: Sequence[Operator], ways: Sequence[RowByRow], inside: Collection[Tensor]
 ) -> str | None:
     """A reshape stands between two operators of a region: at an end of it, the region may as well do without."""
     for operator, way in zip(operators, ways, strict=True):
@@ -159,7 +159,7 @@ def _reason_against_reshapes(
     return None
 
 
-def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: set[Tensor]) -> str | None:
+def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: Collection[Tensor]) -> str | None:
     """Why the last operator's output is not the only one that is read outside, and outside only."""
     chosen, last = set(operators), operators[-1].outputs[0]
     for tensor in inside:
