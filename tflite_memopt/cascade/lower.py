@@ -19,7 +19,7 @@ from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.builder import SAME, VALID
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
-from ..ir.names import stem
+from ..ir.names import last_part, stem
 from ..ir.origin import piece_of
 from ..ir.quantization import quantized_alike
 from ..operators.rows import Rows
@@ -170,8 +170,9 @@ class StripeWriter:
 
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
     the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
-    ``is_turn``: what is kept is cut out after the last operator that reads it, so that it may be written over it; and
-    a PAD that pads nothing is left out, too: stripes one after the other are predicted with it.
+    ``turn``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There what is
+    kept is cut out after the last operator that reads it, so that it may be written over it; and a PAD that pads
+    nothing is left out: stripes one after the other are predicted with it.
     """
 
     def __init__(
@@ -181,11 +182,12 @@ class StripeWriter:
         input_rows: Callable[[Tensor, Rows], Tensor],
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
-        is_turn: bool = False,
+        turn: Mapping[Tensor, Tensor] | None = None,
     ) -> None:
         self._edit, self._region, self._input_rows = edit, region, input_rows
         self._join = join or self._window
-        self._is_turn = is_turn
+        self._is_turn, self._whole = turn is not None, turn or {}
+        self._name = stem if turn is None else last_part
         self._keep: Mapping[Tensor, Rows] = {}
         self._suffix = ""
         self.held: dict[Tensor, Held] = dict(held)
@@ -208,7 +210,7 @@ class StripeWriter:
                 parts = [] if made is None else [made]
                 if window.kept.count:
                     whole, rows = previous[output]
-                    name = f"{stem(output)}/{suffix}/kept"
+                    name = f"{self._name(output)}/{suffix}/kept"
                     parts.insert(0, rows_of(self._edit, whole, rows, window.kept, name))
                 self.held[output] = self._join(output, window.needed, parts, suffix)
             if output in unread.get(operator, ()):
@@ -219,14 +221,14 @@ class StripeWriter:
     def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         if len(parts) == 1:
             return parts[0], rows
-        joined = _activation(self._edit, f"{stem(like)}/{suffix}/window", like, rows)
+        joined = _activation(self._edit, f"{self._name(like)}/{suffix}/window", like, rows)
         self._edit.join(parts, joined, 1)
         return joined, rows
 
     def _run(self, operator: Operator, job: Job, unread: Iterable[Tensor]) -> Tensor:
         way = self._region.ways[self._region.operators.index(operator)]
-        name = f"{stem(operator.outputs[0])}/{self._suffix}"
-        inputs = list(operator.inputs)
+        name = f"{self._name(operator.outputs[0])}/{self._suffix}"
+        inputs = [None if tensor is None else self._whole.get(tensor, tensor) for tensor in operator.inputs]
         found: dict[Tensor, Tensor] = {}
         for slot in way.sliced:
             tensor = operator.inputs[slot]
@@ -261,13 +263,13 @@ class StripeWriter:
             if tensor in self.held and tensor in self._keep:
                 (whole, present), rows = self.held[tensor], self._keep[tensor]
                 size = _ALL if self._is_turn and rows.end == present.end else None
-                name = f"{stem(tensor)}/{self._suffix}/kept"
+                name = f"{self._name(tensor)}/{self._suffix}/kept"
                 self.held[tensor] = rows_of(self._edit, whole, present, rows, name, size), rows
 
     def _read(self, tensor: Tensor, rows: Rows) -> Tensor:
         if tensor in self._region.inputs:
             return self._input_rows(tensor, rows)
-        return rows_of(self._edit, *self.held[tensor], rows, f"{stem(tensor)}/{self._suffix}/read")
+        return rows_of(self._edit, *self.held[tensor], rows, f"{self._name(tensor)}/{self._suffix}/read")
 
 
 def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str) -> Tensor:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ...ir.making import Array
-from ...ir.model import Model, Operator, Tensor
+from ...ir.model import Model, Tensor
+from ...ir.names import last_part
 from ...operators.rows import Rows
 from ..lower import Held, StripeWriter, padded, write_twin
-from ..region import Region, region_of
-from ..stripes import Stripe
+from ..region import Region
 from .clamped import Clamped
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
-from .turn_graph import LoopSubgraphs, TurnGraph, last_part
+from .turn_graph import LoopSubgraphs, TurnGraph
 
 
 def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
@@ -50,24 +49,14 @@ def rolling_body(model: Model, region: Region, turns: Peeled | Masked) -> LoopSu
 
 
 class _RollingBody:
-    """Writes the operators of an interior stripe by way of a copy of the region inside the body."""
+    """Writes the operators of an interior stripe into the body."""
 
     def __init__(self, model: Model, region: Region, turns: Peeled | Masked) -> None:
-        self._turns = turns
+        self._region, self._turns, self._stripe = region, turns, turns.turn
         self._turn = TurnGraph(model, region, len(turns.writes))
-        self._twins, self._region = _copied_region(self._turn, region)
-        operators = dict(zip(region.operators, self._region.operators, strict=True))
-        self._stripe = Stripe(
-            {operators[operator]: job for operator, job in turns.turn.jobs.items()},
-            {self._twins[tensor]: window for tensor, window in turns.turn.windows.items()},
-        )
-        masks = turns.masks if isinstance(turns, Masked) else {}
-        wide, read_wide = (turns.wide, turns.read_wide) if isinstance(turns, Masked) else ({}, {})
-        self._wide = {self._twins[tensor]: sides for tensor, sides in wide.items()}
-        self._masks = {self._twins[tensor]: starts for tensor, starts in masks.items()}
-        self._original = {twin: tensor for tensor, twin in self._twins.items()}
-        self._reads = {(self._twins[x], rows): starts for (x, rows), starts in turns.reads.items()}
-        self._read_wide = {(self._twins[x], rows): sides for (x, rows), sides in read_wide.items()}
+        self._masks = turns.masks if isinstance(turns, Masked) else {}
+        self._wide = turns.wide if isinstance(turns, Masked) else {}
+        self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
 
     def write(self) -> LoopSubgraphs:
@@ -77,16 +66,14 @@ class _RollingBody:
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
         # What the next turn keeps may be written over the rows that it is cut from once nobody reads them any more.
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, is_turn=True)
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
         made = writer.write(self._stripe, "turn", {tensor: self._last_rows(tensor) for tensor in given})
         early = -self._turns.first_turn
         # What the first turns write is no rows yet, and is overwritten.
         ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
-        turn.note(made, self._original[self._region.exit], (*ahead, *self._turns.writes[early:]))
+        turn.note(made, self._region.exit, (*ahead, *self._turns.writes[early:]))
         kept = [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
-        done = turn.finish(made, self._turns.writes, kept)
-        turn.graph.remove_tensors([operator.outputs[0] for operator in self._region.operators])
-        return done
+        return turn.finish(made, self._turns.writes, kept)
 
     def _last_rows(self, tensor: Tensor) -> Rows:
         """The rows of a tensor that the next turn needs."""
@@ -97,7 +84,8 @@ class _RollingBody:
         """Rows of an input that every turn reads elsewhere, cut out where they are needed first."""
         if (tensor, rows) not in self._slices:
             sides = self._read_wide.get((tensor, rows), (0, 0))
-            self._slices[tensor, rows] = self._rows_or_zero(tensor, self._reads[tensor, rows], rows.count, sides)
+            starts, twin = self._turns.reads[tensor, rows], self._turn.twins[tensor]
+            self._slices[tensor, rows] = self._rows_or_zero(twin, starts, rows.count, sides)
         return self._slices[tensor, rows]
 
     def _rows_or_zero(self, tensor: Tensor, starts: Starts, count: int, sides: Sides) -> Tensor:
@@ -169,11 +157,11 @@ class _RollingBody:
         return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
-        new, step = self._stripe.windows[like].made, self._turns.steps[self._original[like]]
+        new, step = self._stripe.windows[like].made, self._turns.steps[like]
         if new.count:
             first = self._turns.first_turn
             starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
-            self._turn.note(made, self._original[like], starts)
+            self._turn.note(made, like, starts)
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
         return padded(self._turn.edit, rows, padding, f"{last_part(rows)}/padded")
@@ -194,21 +182,3 @@ def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
     quantization = like.quantization
     zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
     return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)
-
-
-def _copied_region(turn: TurnGraph, region: Region) -> tuple[dict[Tensor, Tensor], Region]:
-    """The region over tensors of the body, without its operators being in there; weights share the buffers."""
-    twins = dict(turn.twins)
-    for operator in region.operators:
-        twins[operator.outputs[0]] = turn.graph.add_tensor(
-            replace(operator.outputs[0], name=last_part(operator.outputs[0]))
-        )
-    copies: list[Operator] = []
-    for operator in region.operators:
-        inputs = tuple(None if tensor is None else twins[tensor] for tensor in operator.inputs)
-        copies.append(turn.graph.add_operator(replace(operator, inputs=inputs, outputs=(twins[operator.outputs[0]],))))
-    inside = region_of(turn.graph, copies)
-    assert isinstance(inside, Region)
-    for operator in copies:
-        turn.graph.remove_operator(operator)
-    return twins, inside
