@@ -22,7 +22,7 @@ from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import last_part, stem
 from ..ir.origin import piece_of
 from ..ir.quantization import quantized_alike
-from ..operators.rows import Rows
+from ..operators.rows import RowByRow, Rows
 from ..operators.table import kind_of
 from ..operators.told import PaddingsOperand, ShapeOperand, Told
 from .region import Region
@@ -202,9 +202,9 @@ class StripeWriter:
         self._suffix, self._keep = suffix, keep
         unread = _last_reads(self._region, stripe)
         made: Tensor | None = None
-        for operator in self._region.operators:
+        for operator, way in self._region.steps:
             output, job = operator.outputs[0], stripe.jobs.get(operator)
-            made = None if job is None else self._run(operator, job, unread.get(operator, ()))
+            made = None if job is None else self._run(operator, way, job, unread.get(operator, ()))
             window = stripe.windows.get(output)
             if window is not None and window.needed.count:
                 parts = [] if made is None else [made]
@@ -225,8 +225,7 @@ class StripeWriter:
         self._edit.join(parts, joined, 1)
         return joined, rows
 
-    def _run(self, operator: Operator, job: Job, unread: Iterable[Tensor]) -> Tensor:
-        way = self._region.ways[self._region.operators.index(operator)]
+    def _run(self, operator: Operator, way: RowByRow, job: Job, unread: Iterable[Tensor]) -> Tensor:
         name = f"{self._name(operator.outputs[0])}/{self._suffix}"
         inputs = [None if tensor is None else self._whole.get(tensor, tensor) for tensor in operator.inputs]
         found: dict[Tensor, Tensor] = {}
