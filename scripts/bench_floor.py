@@ -9,7 +9,6 @@ import click
 from markdown_table import row, table
 
 from tflite_memopt.analysis.bounds import io_lower_bound
-from tflite_memopt.cascade.upright import upright
 from tflite_memopt.equivalence.proof import infer_shapes
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
@@ -23,6 +22,7 @@ from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.dense_pixels import DENSE_PIXELS
+from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 from tflite_memopt.rewrite.stage import rewrite
 from tflite_memopt.rewrite.table import AFTER_STRIPES
 from tflite_memopt.schedule.bounds import head_lower_bound
@@ -88,8 +88,9 @@ def _least_beside_head(model: Model, profile: KernelProfile) -> ArenaBesideHead:
 
 
 def _whole_forms(model: Model) -> Iterator[Model]:
-    """The model without stripes, lying and standing, without and with the rules that come after stripes."""
-    for form in filter(None, (model, upright(model))):
+    """The model without stripes, as it is and with sequences along H, without and with the rules after stripes."""
+    along_h = sequences_along_h(model)
+    for form in (model, *(() if along_h is None else (along_h.model,))):
         yield form
         ruled = copy_model(form)
         Driver(ruled).apply_everywhere([rule for group in AFTER_STRIPES for rule in group])

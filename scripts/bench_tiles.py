@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from tflite_memopt.cascade.search import cascade
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
+from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 from tflite_memopt.rewrite.stage import rewrite
 from tflite_memopt.shaping import Stages
 
@@ -41,7 +43,8 @@ def tiles(models: tuple[Path, ...], output: Path | None) -> None:
 def _measured(name: str, data: bytes, kernels: str) -> str:
     click.echo(f"{name}, {kernels}", err=True)
     options = Options(kernels=kernels)
-    without, found = (optimize(data, options, stages=each) for each in (Stages(rewrite, cascade), None))
+    stripes_alone = Stages(rewrite, partial(cascade, other_form=sequences_along_h))
+    without, found = (optimize(data, options, stages=each) for each in (stripes_alone, None))
     before, after = found.report.before, found.report.after
     heads = before.arena_bytes, without.report.after.arena_bytes, after.arena_bytes
     totals = before.required_for_target, without.report.after.required_for_target, after.required_for_target

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
     ("errors", "field_types", "graph", "version"),
     ("ir", "plan", "schedule"),
-    ("analysis", "io", "kernels"),
+    ("analysis", "io", "kernels", "operators"),
     ("options",),
     ("memory", "equivalence"),
     ("cascade", "firmware", "report", "rewrite"),

@@ -42,6 +42,7 @@ from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
 from .report.warnings import of_cleared
+from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
 from .shaping import Answers, Progress, Setting, Shaped, Stages, StripedModel, best_within, stripe
 
@@ -95,7 +96,7 @@ def optimize(
         original = facts_of(model, name, data, profile)
 
     loops, interruption = KnownLoops(), Interruption(options.keep_best, progress)
-    stages = stages or Stages(rewrite, partial(cascade, known=loops), True)
+    stages = stages or Stages(rewrite, partial(cascade, known=loops, other_form=sequences_along_h), True)
     answers = Answers() if known is None else known
     run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, loops)
     with looking_beside(data, options) if _may_look_beside(options) else nullcontext() as look:

@@ -32,6 +32,7 @@ from .options import Options
 from .report.interruption import Interruption
 from .report.stage_clock import StageClock
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
+from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.tile_search import TileSearch, TilesFound
 
 Progress = Callable[[str], None]
@@ -289,6 +290,7 @@ def _tile_search(run: Setting, options: Options, before: Mapping[str, LibraryNee
     most_macs = int(model_macs(run.original()) * (1 + options.max_extra_macs))
 
     def in_stripes(model: Model, below: int) -> Changed:
-        return cascade(model, run.profile, _left(run, model, options), run.progress, below, run.loops)
+        left = _left(run, model, options)
+        return cascade(model, run.profile, left, run.progress, below, run.loops, sequences_along_h)
 
     return TileSearch(run.profile, in_stripes, options, before, most_macs, run.work_limit(options), run.progress)

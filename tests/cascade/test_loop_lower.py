@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from tests.cascade.test_lower import assert_equal
 from tflite_memopt.cascade.loop.lower import lower_loop, turns_of
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
+from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
@@ -57,3 +60,18 @@ def test_any_region_as_a_loop_computes_the_same(
     region = found[0] if longest else found[seed % len(found)]
     looped = [as_loop(model, region, rows, form) for form in LOOP_MODES]
     assert_equal(model, *(each for each in looped if isinstance(each, Model)))
+
+
+@pytest.mark.parametrize("form", LOOP_MODES)
+def test_a_value_of_its_own_around_channels_alone(form: LoopMode) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 8, 4, 2)), b.tensor("y", (1, 8, 4, 3))
+    amounts = b.constant("amounts", np.asarray([[0, 0], [0, 0], [0, 0], [0, 1]], np.int32))
+    value = b.constant("value", np.asarray([3], np.int8), x.quantization)
+    b.operator("PADV2", (x, amounts, value), (y,), "PadV2Options")
+    model = b.finish(b.conv(y, 4, kernel=3))
+    region = region_of(model.main, model.main.operators)
+    assert isinstance(region, Region)
+    looped = as_loop(model, region, 2, form)
+    assert isinstance(looped, Model)
+    assert_equal(model, looped)

@@ -17,7 +17,6 @@ from tflite_memopt.analysis.placeholders import mark_placeholders
 from tflite_memopt.cascade.loop.least import least_head, loop_macs
 from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
 from tflite_memopt.cascade.may_share import MayShare
-from tflite_memopt.cascade.receptive_field import Rows
 from tflite_memopt.cascade.region import Region
 from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
 from tflite_memopt.exploring import explore
@@ -28,6 +27,7 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.making import add_buffer
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.operators.rows import Rows
 from tflite_memopt.options import Options
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")

@@ -17,7 +17,6 @@ from tflite_memopt.cascade.cut_table import CutTable, Ends, even_ends
 from tflite_memopt.cascade.forecast import Forecast, forecasts
 from tflite_memopt.cascade.least_needs import least_needs
 from tflite_memopt.cascade.predict import Aim, OptionFinder
-from tflite_memopt.cascade.receptive_field import RowByRow, row_by_row
 from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.cascade.selection import BaseNeed, SelectionLimits
 from tflite_memopt.cascade.striped_region import MODES, Mode, StripedRegion, apply_stripes
@@ -35,6 +34,8 @@ from tflite_memopt.kernels.requests.table import requests_in
 from tflite_memopt.memory.cost import Footprint, footprint
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.work import model_work
+from tflite_memopt.operators.rows import RowByRow
+from tflite_memopt.operators.table import row_by_row
 from tflite_memopt.plan.methods import solve
 
 PROFILES = ("portable", "reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve", "esp-nn", "esp-nn-s3")

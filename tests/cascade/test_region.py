@@ -127,3 +127,12 @@ def test_constants_are_no_inputs() -> None:
     found = region(b, 0)
     assert isinstance(found, Region)
     assert found.inputs == (x,)
+
+
+def test_of_several_tensors_that_are_read_outside_the_first_is_named() -> None:
+    b = ModelBuilder()
+    inner = [b.input("x", (1, 8, 8, 4))]
+    for number in range(20):
+        inner.append(b.conv(inner[-1], 4, seed=number))
+    b.finish(*inner[1:])
+    assert region(b, 0) == f"'{inner[1].name}' is read outside the region as well"

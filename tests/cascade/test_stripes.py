@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import random_network, regions
 from tflite_memopt.analysis.macs import operator_macs
-from tflite_memopt.cascade.receptive_field import RowByRow, Rows
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.striped_region import MODES
 from tflite_memopt.cascade.stripes import Job, Stripe, Window, even_cuts, stripes_of
 from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
+from tflite_memopt.operators.rows import RowByRow, Rows
 
 NOTHING = Window(Rows(0, 0), Rows(0, 0), Rows(0, 0))
 

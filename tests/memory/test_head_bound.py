@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import TYPES, random_network
 from tflite_memopt.cascade.cut_table import even_ends
-from tflite_memopt.cascade.receptive_field import row_by_row
 from tflite_memopt.cascade.region import start_of_region
 from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
 from tflite_memopt.errors import InfeasibleError
@@ -19,6 +18,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.operators.table import row_by_row
 from tflite_memopt.plan.methods import solve as solve_plan
 from tflite_memopt.schedule.bounds import head_lower_bound, schedule_lower_bound
 from tflite_memopt.schedule.memory_graph import MemoryGraph, memory_graph

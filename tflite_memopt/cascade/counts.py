@@ -13,6 +13,8 @@ from ..analysis.macs import operator_macs
 from ..ir.constants import integers
 from ..ir.model import Operator, Tensor
 from ..memory.work import copied_work, prices_of
+from ..operators.table import kind_of
+from ..operators.told import ShapeOperand
 from .cut_table import CutTable, Flags, Integers
 from .held_rows import HeldRows
 from .live import LiveBytes
@@ -78,8 +80,9 @@ class Counter:
         """The next operator upwards; ``figures``: of its twins."""
         operator, sums = rows.operator, self.cuts.sums
         self.removed.append(operator)
-        if rows.way.shape is not None:
-            self._said.add(operator.inputs[rows.way.shape.slot])
+        resized = kind_of(operator).resized
+        if isinstance(resized, ShapeOperand):
+            self._said.add(operator.inputs[resized.slot])
         self.runs = self.runs + sums(rows.has_job)
         params, buffers, requests = map(sums, (figures.params, figures.buffers, figures.requests))
         self.params, self.buffers, self.requests = (
@@ -112,7 +115,7 @@ class Counter:
 
     def _paddings(self, rows: OperatorRows) -> None:
         self.pads = self.pads + self.cuts.sums(rows.pads)
-        amounts = integers(rows.operator.inputs[1]) if rows.operator.name in ("PAD", "PADV2") else None
+        amounts = integers(rows.operator.inputs[1]) if kind_of(rows.operator).is_pad else None
         present, depth = (rows.pads, 0) if amounts is None else (rows.has_job, int(amounts[6] * 32 + amounts[7]))
         if rows.pads.any():
             _, _, columns, depth_of_source = rows.sources[0].shape
@@ -128,8 +131,8 @@ class Counter:
 
     def _shapes(self, rows: OperatorRows) -> None:
         """The constant that says a stripe's shape; a whole shape is the same constant as that of a slice."""
-        said, output = rows.way.shape, rows.operator.outputs[0]
-        if said is None or not rows.has_job.any():
+        said, output = kind_of(rows.operator).resized, rows.operator.outputs[0]
+        if not isinstance(said, ShapeOperand) or not rows.has_job.any():
             return
         if (said.first, said.end) == (0, 4):
             self._code(rows.has_job, rows.computed.count + (_SIZE + self.twins.shape_number(output.shape[2:]) * _ROWS))
@@ -188,7 +191,7 @@ class Counter:
     def _unread_constants(self) -> int:
         """Paddings of PAD operators, and shapes, that nothing reads any more."""
         gone = set(self.removed)
-        read = {op.inputs[1] for op in self.removed if op.name in ("PAD", "PADV2")} | self._said
+        read = {op.inputs[1] for op in self.removed if kind_of(op).is_pad} | self._said
         return sum(t is not None and all(use.operator in gone for use in t.uses) for t in read)
 
     def _of_input(self, reads: OuterReads) -> Counter:

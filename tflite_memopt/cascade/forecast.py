@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..ir.model import Operator, Tensor
+from ..operators.rows import RowByRow
 from .counts import Additions, Counter
 from .cut_table import CutTable, Flags, Integers
 from .joins import join_needs
 from .live import LiveBytes
 from .lower import row_bytes
-from .receptive_field import RowByRow
 from .stripes import Edges, Halo
 from .sweep import Sweep
 from .twins import Twins

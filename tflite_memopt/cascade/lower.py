@@ -11,29 +11,31 @@ every stripe. Exactness: exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.builder import SAME, VALID
-from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
-from ..ir.names import stem
+from ..ir.names import last_part, stem
 from ..ir.origin import piece_of
 from ..ir.quantization import quantized_alike
-from .receptive_field import RowByRow, Rows
+from ..operators.rows import RowByRow, Rows
+from ..operators.table import kind_of
+from ..operators.told import PaddingsOperand, ShapeOperand, Told
 from .region import Region
-from .stripes import Job, Stripe
+from .stripes import Job, Stripe, input_reads
 
 MAX_CONCATENATION_INPUTS = 10
 """TFLM's limit (concatenation.cc, kMaxInputNum)."""
 Held = tuple[Tensor, Rows]
 """A tensor, and which rows of the whole it has."""
 _NOTHING_HELD: Mapping[Tensor, Held] = {}
+_NOTHING_KEPT: Mapping[Tensor, Rows] = {}
+_ALL = (-1,) * 4
+"""Sizes of a slice that takes all that is left: one constant for all that a loop keeps, whatever its shape."""
 
 
 def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe]) -> None:
@@ -43,14 +45,12 @@ def lower(model: Model, graph: Graph, region: Region, stripes: Sequence[Stripe])
     for operator in region.operators:
         edit.remove(operator)
     slices = InputSlices(edit, region, stripes)
-    keeper = _Keeper(edit)
-    writer = StripeWriter(edit, region, slices.rows_of, done=keeper.keep)
+    writer = StripeWriter(edit, region, slices.rows_of)
     parts = []
-    for number, stripe in enumerate(stripes):
-        suffix = f"stripe{number + 1}of{len(stripes)}"
-        slices.suffix = suffix
-        keeper.prepare(writer, stripes[number + 1] if number + 1 < len(stripes) else None, suffix)
-        parts.append(writer.write(stripe, suffix))
+    for number, stripe in enumerate(stripes, 1):
+        slices.suffix = f"stripe{number}of{len(stripes)}"
+        keep = stripes[number].kept() if number < len(stripes) else {}
+        parts.append(writer.write(stripe, slices.suffix, keep))
     join(edit, parts, region.exit)
     _remove_unread(graph, region)
 
@@ -60,27 +60,6 @@ def _remove_unread(graph: Graph, region: Region) -> None:
     touched = {tensor for op in region.operators for tensor in (*op.present_inputs(), *op.outputs)}
     interface = {*graph.inputs, *graph.outputs}
     graph.remove_tensors(t for t in touched if t.producer is None and not t.uses and t not in interface)
-
-
-class _Keeper:
-    """Cuts the rows that the next stripe keeps as soon as nothing else is read of a tensor: the others die there."""
-
-    def __init__(self, edit: Editor) -> None:
-        self._edit = edit
-        self._writer: StripeWriter | None = None
-        self._next: Stripe | None = None
-        self._suffix = ""
-
-    def prepare(self, writer: StripeWriter, following: Stripe | None, suffix: str) -> None:
-        """Before a stripe is written: the one that follows it."""
-        self._writer, self._next, self._suffix = writer, following, suffix
-
-    def keep(self, tensor: Tensor, held: Held) -> None:
-        """The tensor's last reader of this stripe is about to run."""
-        kept = Rows(0, 0) if self._next is None or tensor not in self._next.windows else self._next.windows[tensor].kept
-        if kept.count and self._writer is not None:
-            name = f"{stem(tensor)}/{self._suffix}/kept"
-            self._writer.held[tensor] = rows_of(self._edit, *held, kept, name), kept
 
 
 def rows_of(
@@ -109,13 +88,13 @@ def join(edit: Editor, parts: list[Tensor], whole: Tensor) -> None:
     """Concatenate along H, in groups where there are more parts than TFLM takes."""
     while len(parts) > MAX_CONCATENATION_INPUTS:
         parts = [_group(edit, parts[first:end], whole) for first, end in groups_of(len(parts))]
-    edit.operator("CONCATENATION", parts, (whole,), "ConcatenationOptions", axis=1)
+    edit.join(parts, whole, 1)
 
 
 def _group(edit: Editor, parts: list[Tensor], whole: Tensor) -> Tensor:
     rows = Rows(0, sum(part.shape[1] for part in parts))
     joined = _activation(edit, f"{stem(whole)}/rows", parts[0], rows)
-    edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+    edit.join(parts, joined, 1)
     return joined
 
 
@@ -137,7 +116,7 @@ class InputSlices:
         self._edit = edit
         self.suffix = ""
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
-        reads = [list(input_reads(region, stripe)) for stripe in stripes]
+        reads = [[(tensor, rows) for _, tensor, rows in input_reads(region, stripe)] for stripe in stripes]
         late = _late_inputs(region, stripes[-1], dict.fromkeys(read for each in reads for read in each))
         for number, each in enumerate(reads):
             self.suffix = f"stripe{number + 1}of{len(stripes)}"
@@ -151,16 +130,6 @@ class InputSlices:
 
     def _cut(self, tensor: Tensor, rows: Rows) -> Tensor:
         return rows_of(self._edit, tensor, Rows(0, tensor.shape[1]), rows, f"{stem(tensor)}/{self.suffix}")
-
-
-def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Tensor, Rows]]:
-    """The region's inputs with the rows of them that a stripe reads, in order."""
-    for operator, way in zip(region.operators, region.ways, strict=True):
-        job = stripe.jobs.get(operator)
-        for slot in way.sliced if job else ():
-            tensor = operator.inputs[slot]
-            if job is not None and tensor is not None and tensor in region.inputs:
-                yield tensor, job.read
 
 
 def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Rows]]) -> set[Tensor]:
@@ -177,8 +146,8 @@ def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Row
 
 def bytes_at_end(region: Region, last: Stripe) -> int:
     """Bytes alive when the last stripe ends: the whole output, and the inner rows that its last operator reads."""
-    operator, way = region.operators[-1], region.ways[-1]
-    inner = {t for slot in way.sliced if (t := operator.inputs[slot]) is not None and t not in region.inputs}
+    operator, way = region.steps[-1]
+    inner = {tensor for tensor in way.images(operator) if tensor not in region.inputs}
     rows = last.jobs[operator].read.count
     return aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
 
@@ -200,9 +169,10 @@ class StripeWriter:
     """Writes the operators of stripes, one stripe after the other.
 
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
-    the stripe before has, and where. ``done`` is told of a tensor inside before the last operator that reads it runs,
-    or, with ``tells_after``, after that. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
-    With ``tells_after`` a PAD that pads nothing is left out, too: stripes one after the other are predicted with it.
+    the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
+    ``turn``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There what is
+    kept is cut out after the last operator that reads it, so that it may be written over it; and a PAD that pads
+    nothing is left out: stripes one after the other are predicted with it.
     """
 
     def __init__(
@@ -211,128 +181,135 @@ class StripeWriter:
         region: Region,
         input_rows: Callable[[Tensor, Rows], Tensor],
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
-        done: Callable[[Tensor, Held], None] = lambda _, __: None,
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
-        tells_after: bool = False,
+        turn: Mapping[Tensor, Tensor] | None = None,
     ) -> None:
-        self._edit, self._region, self._input_rows, self._done = edit, region, input_rows, done
+        self._edit, self._region, self._input_rows = edit, region, input_rows
         self._join = join or self._window
-        self._tells_after = tells_after
+        self._is_turn, self._whole = turn is not None, turn or {}
+        self._name = stem if turn is None else last_part
+        self._keep: Mapping[Tensor, Rows] = {}
+        self._suffix = ""
         self.held: dict[Tensor, Held] = dict(held)
 
-    def write(self, stripe: Stripe, suffix: str) -> Tensor:
-        """Write the operators of one stripe; returns its rows of the exit."""
+    def write(self, stripe: Stripe, suffix: str, keep: Mapping[Tensor, Rows] = _NOTHING_KEPT) -> Tensor:
+        """Write the operators of one stripe; returns its rows of the exit.
+
+        Rows to ``keep`` of a tensor are cut out as soon as nothing else is read of it, since the others die there;
+        ``held`` has them then.
+        """
         previous, self.held = self.held, {}
+        self._suffix, self._keep = suffix, keep
         unread = _last_reads(self._region, stripe)
         made: Tensor | None = None
-        for operator in self._region.operators:
+        for operator, way in self._region.steps:
             output, job = operator.outputs[0], stripe.jobs.get(operator)
-            made = None if job is None else self._run(operator, job, suffix, unread.get(operator, ()))
+            made = None if job is None else self._run(operator, way, job, unread.get(operator, ()))
             window = stripe.windows.get(output)
             if window is not None and window.needed.count:
                 parts = [] if made is None else [made]
                 if window.kept.count:
                     whole, rows = previous[output]
-                    name = f"{stem(output)}/{suffix}/kept"
+                    name = f"{self._name(output)}/{suffix}/kept"
                     parts.insert(0, rows_of(self._edit, whole, rows, window.kept, name))
                 self.held[output] = self._join(output, window.needed, parts, suffix)
-            if output in unread.get(operator, ()) and output in self.held:
-                self._done(output, self.held[output])
+            if output in unread.get(operator, ()):
+                self._cut_kept([output])
         assert made is not None
         return made
 
     def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         if len(parts) == 1:
             return parts[0], rows
-        joined = _activation(self._edit, f"{stem(like)}/{suffix}/window", like, rows)
-        self._edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+        joined = _activation(self._edit, f"{self._name(like)}/{suffix}/window", like, rows)
+        self._edit.join(parts, joined, 1)
         return joined, rows
 
-    def _run(self, operator: Operator, job: Job, suffix: str, unread: Iterable[Tensor]) -> Tensor:
-        way = self._region.ways[self._region.operators.index(operator)]
-        name = f"{stem(operator.outputs[0])}/{suffix}"
-        inputs = list(operator.inputs)
+    def _run(self, operator: Operator, way: RowByRow, job: Job, unread: Iterable[Tensor]) -> Tensor:
+        name = f"{self._name(operator.outputs[0])}/{self._suffix}"
+        inputs = [None if tensor is None else self._whole.get(tensor, tensor) for tensor in operator.inputs]
         found: dict[Tensor, Tensor] = {}
         for slot in way.sliced:
             tensor = operator.inputs[slot]
             assert tensor is not None
             if tensor not in found:
-                found[tensor] = self._read(tensor, job.read, suffix)
+                found[tensor] = self._read(tensor, job.read)
             inputs[slot] = found[tensor]
-        if not self._tells_after:
-            self._tell(unread)
-        if self._tells_after and _adds_nothing(operator, job):
-            self._tell(unread)
+        if not self._is_turn:
+            self._cut_kept(unread)
+        elif _adds_nothing(operator, job):
+            self._cut_kept(unread)
             assert inputs[0] is not None
             return inputs[0]
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
-        if operator.name in ("PAD", "PADV2"):
-            self._pad(operator, inputs, computed, job)
-        elif way.is_window and job.padding is not None:
-            inputs[0] = self._padded(inputs[0], job.padding, f"{name}/padded")
+        if way.is_window and job.padding is not None:
+            assert inputs[0] is not None
+            inputs[0] = padded(self._edit, inputs[0], job.padding, f"{name}/padded")
             fields = {"padding": SAME, "strideH": job.step} if job.step else {"padding": VALID}
             self._edit.twin(operator, inputs, (computed,), **fields)
         else:
-            write_twin(self._edit, operator, way, inputs, computed)
-        if self._tells_after:
-            self._tell(unread)
+            write_twin(self._edit, operator, inputs, computed, job.padding)
+        if self._is_turn:
+            self._cut_kept(unread)
         wanted = rows_of(self._edit, computed, job.computed, job.wanted, f"{name}/trimmed")
         computed.origin = None  # rows beyond the wanted ones saw padding where the original has rows
         wanted.origin = piece_of(operator.outputs[0], 1, job.wanted.start)
         return wanted
 
-    def _tell(self, unread: Iterable[Tensor]) -> None:
+    def _cut_kept(self, unread: Iterable[Tensor]) -> None:
+        """Cut the rows to keep out of tensors of which nothing else is read."""
         for tensor in unread:
-            if tensor in self.held:
-                self._done(tensor, self.held[tensor])
+            if tensor in self.held and tensor in self._keep:
+                (whole, present), rows = self.held[tensor], self._keep[tensor]
+                size = _ALL if self._is_turn and rows.end == present.end else None
+                name = f"{self._name(tensor)}/{self._suffix}/kept"
+                self.held[tensor] = rows_of(self._edit, whole, present, rows, name, size), rows
 
-    def _read(self, tensor: Tensor, rows: Rows, suffix: str) -> Tensor:
+    def _read(self, tensor: Tensor, rows: Rows) -> Tensor:
         if tensor in self._region.inputs:
             return self._input_rows(tensor, rows)
-        return rows_of(self._edit, *self.held[tensor], rows, f"{stem(tensor)}/{suffix}/read")
+        return rows_of(self._edit, *self.held[tensor], rows, f"{self._name(tensor)}/{self._suffix}/read")
 
-    def _pad(self, operator: Operator, inputs: list[Tensor | None], computed: Tensor, job: Job) -> None:
-        """PAD itself: the rows above and below only where the stripe is at the edge."""
-        amounts = integers(inputs[1])
-        assert amounts is not None
-        assert job.padding is not None
-        amounts[2:4] = job.padding[:2]
-        paddings = amounts.reshape(4, 2).astype(np.int32)
-        inputs[1] = self._edit.constant(f"{computed.name}/paddings", paddings)
-        self._edit.twin(operator, inputs, (computed,))
 
-    def _padded(self, tensor: Tensor | None, padding: tuple[int, int, int, int], name: str) -> Tensor:
-        assert tensor is not None
-        if not any(padding):
-            return tensor
-        above, below, left, right = padding
-        _, height, width, depth = tensor.shape
-        shape = (1, height + above + below, width + left + right, depth)
-        amounts = np.asarray([[0, 0], [above, below], [left, right], [0, 0]], np.int32)
-        padded = self._edit.activation(name, shape, tensor)
-        self._edit.operator("PAD", (tensor, self._edit.constant(f"{name}/paddings", amounts)), (padded,), "PadOptions")
-        return padded
+def padded(edit: Editor, tensor: Tensor, padding: tuple[int, int, int, int], name: str) -> Tensor:
+    """The tensor with rows and columns of the zero point around it: (above, below, left, right)."""
+    if not any(padding):
+        return tensor
+    above, below, left, right = padding
+    _, height, width, depth = tensor.shape
+    made = edit.activation(name, (1, height + above + below, width + left + right, depth), tensor)
+    edit.pad(tensor, ((0, 0), (above, below), (left, right), (0, 0)), made)
+    return made
 
 
 def write_twin(
-    edit: Editor, operator: Operator, way: RowByRow, inputs: Sequence[Tensor | None], output: Tensor
+    edit: Editor,
+    operator: Operator,
+    inputs: Sequence[Tensor | None],
+    output: Tensor,
+    padding: tuple[int, int, int, int] | None = None,
 ) -> None:
-    """The operator with another number of rows, of which it is told where it wants to be."""
-    given, told = list(inputs), {}
-    if way.shape is not None:
-        said = np.asarray(way.shape.of(output.shape), np.int32)
-        given[way.shape.slot] = edit.constant(f"{output.name}/shape", said)
-        told = {"newShape": said} if way.passes_on else {}
-    edit.twin(operator, given, (output,), **told)
+    """The operator with another number of rows, of which it is told where it wants to be.
+
+    ``padding``: what a PAD puts around these rows, (above, below, left, right); None: what it says.
+    """
+    resized, told = kind_of(operator).resized, Told()
+    if isinstance(resized, ShapeOperand):
+        told = resized.told(edit, output)
+    elif resized is not None and padding is not None:
+        told = resized.told(edit, operator, output, padding[:2])
+    edit.twin(operator, told.given(inputs), (output,), **told.fields)
 
 
 def _adds_nothing(operator: Operator, job: Job) -> bool:
     """Whether it is a PAD of rows alone, and this stripe is at no edge: its rows are those that it reads."""
-    amounts = integers(operator.inputs[1]) if operator.name == "PAD" else None
-    source, output = operator.inputs[0], operator.outputs[0]
-    if amounts is None or source is None or job.padding is None or any(job.padding[:2]) or job.wanted != job.computed:
+    kind, source, output = kind_of(operator), operator.inputs[0], operator.outputs[0]
+    if not isinstance(kind.resized, PaddingsOperand) or kind.beyond != "zero point":
         return False
-    return not (amounts[:2].any() or amounts[4:].any()) and quantized_alike(source.quantization, output.quantization)
+    is_at_edge = job.padding is None or any(job.padding[:2]) or job.wanted != job.computed
+    if is_at_edge or source is None or kind.resized.of(operator, 0, 0).any():
+        return False
+    return quantized_alike(source.quantization, output.quantization)
 
 
 def _last_reads(region: Region, stripe: Stripe) -> dict[Operator, list[Tensor]]:

@@ -19,10 +19,10 @@ from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
+from ..operators.table import row_by_row
 from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve
 from ..schedule.problem import Reuse, ScheduleProblem, Step
-from .receptive_field import row_by_row
 from .region import regions_above
 
 MOST_ORDERS = 3

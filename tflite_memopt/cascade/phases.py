@@ -20,8 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.builder import VALID
-from ..ir.constants import integers
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.editor import Editor
@@ -29,31 +27,16 @@ from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import stem
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost, cost_of
+from ..operators.table import kind_of
 from ..options import Options
 from .loop.lower import unread_constants, write_while
-from .loop.turn_graph import NHWC, LoopSubgraphs, TurnGraph
+from .loop.turn_graph import LoopSubgraphs, TurnGraph
 from .region import Region, region_of
 from .streamed import is_within
 from .striped_region import loop_forms
 
 _COLUMNS = 2
 """The axis of NHWC that says which phase."""
-_ELEMENTWISE = frozenset(
-    {
-        "ADD",
-        "HARD_SWISH",
-        "LEAKY_RELU",
-        "LOGISTIC",
-        "MAXIMUM",
-        "MINIMUM",
-        "MUL",
-        "QUANTIZE",
-        "RELU",
-        "RELU6",
-        "SUB",
-        "TANH",
-    }
-)
 _SHORTEST = 3
 """Operators of a region that is worth a loop: a PAD, a convolution and a sum at least."""
 
@@ -127,41 +110,13 @@ def _has_phases(operator: Operator, phases: int) -> bool:
     source = operator.inputs[0]
     if source is None or source.is_constant or not _is_sequence(source, phases):
         return False
-    if operator.name == "PAD":
-        return _pads_whole_phases(operator, phases)
-    if operator.name == "CONV_2D":
-        return _is_dilated(operator, phases)
-    present = operator.present_inputs()
-    return operator.name in _ELEMENTWISE and all(_is_alike(each, operator.outputs[0]) for each in present)
-
-
-def _pads_whole_phases(operator: Operator, phases: int) -> bool:
-    amounts = integers(operator.inputs[1])
-    if amounts is None or amounts.size != 2 * NHWC:
-        return False
-    return not (amounts[:2].any() or amounts[4:].any() or (amounts % phases).any())
-
-
-def _is_dilated(operator: Operator, phases: int) -> bool:
-    filters = operator.inputs[1]
-    if filters is None or len(filters.shape) != 4 or filters.shape[2] != 1:
-        return False
-    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
-        return False
-    if operator.option("strideH", 1) != 1 or operator.option("strideW", 1) != 1:
-        return False
-    is_dilated = operator.option("padding", 0) == VALID and operator.option("dilationHFactor", 1) % phases == 0
-    return filters.shape[1] == 1 or is_dilated
+    by_phase = kind_of(operator).by_phase
+    return by_phase is not None and by_phase.can(operator, phases)
 
 
 def _is_sequence(tensor: Tensor, phases: int) -> bool:
     shape = tensor.shape
     return len(shape) == 4 and shape[0] == shape[2] == 1 and shape[1] > phases and shape[1] % phases == 0
-
-
-def _is_alike(tensor: Tensor, output: Tensor) -> bool:
-    """Whether it has a value for each of the output, or is a constant of channels."""
-    return tensor.shape == output.shape or (tensor.is_constant and tensor.elements in (1, *tensor.shape[-1:]))
 
 
 def lower_phases(model: Model, region: Region, phases: int) -> None:
@@ -192,16 +147,11 @@ def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSub
     for operator in region.operators:
         output = operator.outputs[0]
         inputs = [None if each is None else have.get(each) or turn.twins[each] for each in operator.inputs]
-        fields = {}
-        if operator.name == "PAD":
-            amounts = integers(operator.inputs[1])
-            assert amounts is not None
-            paddings = (amounts // phases).astype(np.int32).reshape(-1, 2)
-            inputs[1] = edit.constant(f"{stem(output)}/paddings", paddings)
-        if operator.name == "CONV_2D":
-            fields = {"dilationHFactor": max(1, int(operator.option("dilationHFactor", 1)) // phases)}
+        by_phase = kind_of(operator).by_phase
+        assert by_phase is not None
+        told = by_phase.told(edit, operator, phases)
         have[output] = edit.activation(stem(output), _column(output, phases), output)
-        edit.twin(operator, inputs, (have[output],), **fields)
+        edit.twin(operator, told.given(inputs), (have[output],), **told.fields)
     return turn.finish(have[region.exit], tuple(range(phases)), ())
 
 

@@ -15,6 +15,8 @@ from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
+from ..operators.rows import RowByRow
+from ..operators.table import row_by_row
 from ..schedule.problem import ScheduleProblem
 from .arena_terms import arena_terms
 from .cut_table import CutTable, Integers, ways_to_cut
@@ -23,7 +25,6 @@ from .known_loops import Counted, Key, KnownLoops
 from .least_needs import least_needs
 from .loop_options import LoopOptions
 from .lower import row_bytes
-from .receptive_field import RowByRow, row_by_row
 from .region import start_of_region
 from .select import least_heads
 from .selection import BaseNeed, Option, SelectionLimits

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.model import Graph, Operator, Tensor
-from .receptive_field import RowByRow, row_by_row
+from ..operators.rows import RowByRow
+from ..operators.table import row_by_row
 
 _CUT = frozenset({DType.BOOL, DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32})
 """Types that TFLM both slices and concatenates (slice.cc, concatenation.cc)."""
@@ -29,6 +30,11 @@ class Region:
     inputs: tuple[Tensor, ...]
 
     @property
+    def steps(self) -> tuple[tuple[Operator, RowByRow], ...]:
+        """Each operator with its way."""
+        return tuple(zip(self.operators, self.ways, strict=True))
+
+    @property
     def exit(self) -> Tensor:
         """The tensor that the stripes make up."""
         return self.operators[-1].outputs[0]
@@ -42,7 +48,7 @@ def region_of(graph: Graph, operators: Sequence[Operator]) -> Region | str:
         if isinstance(way, str):
             return f"{operator.name} '{operator.outputs[0].name if operator.outputs else ''}': {way}"
         ways.append(way)
-    inside = {operator.outputs[0] for operator in operators}
+    inside = dict.fromkeys(operator.outputs[0] for operator in operators)
     inputs: dict[Tensor, None] = {}
     for operator, way in zip(operators, ways, strict=True):
         for slot, tensor in enumerate(operator.inputs):
@@ -143,7 +149,7 @@ def _has_zero(tensor: Tensor) -> bool:
 
 
 def _reason_against_reshapes(
-    operators: Sequence[Operator], ways: Sequence[RowByRow], inside: set[Tensor]
+    operators: Sequence[Operator], ways: Sequence[RowByRow], inside: Collection[Tensor]
 ) -> str | None:
     """A reshape stands between two operators of a region: at an end of it, the region may as well do without."""
     for operator, way in zip(operators, ways, strict=True):
@@ -153,7 +159,7 @@ def _reason_against_reshapes(
     return None
 
 
-def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: set[Tensor]) -> str | None:
+def _reason_against_exit(graph: Graph, operators: Sequence[Operator], inside: Collection[Tensor]) -> str | None:
     """Why the last operator's output is not the only one that is read outside, and outside only."""
     chosen, last = set(operators), operators[-1].outputs[0]
     for tensor in inside:

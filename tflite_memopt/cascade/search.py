@@ -6,7 +6,7 @@ emergency stop, and the report says so when it struck.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from ..analysis.bounds import io_lower_bound
@@ -30,14 +30,14 @@ from .region import region_of
 from .stop import EmergencyStop
 from .streamed import streamed
 from .striped_region import StripedRegion
-from .upright import upright
 
 _RULE = "cascade"
-_UPRIGHT = "upright"
 _AS_IS = "as_is"
 _SAID = 10
 """Selections that were not taken, of which the report says why."""
 Progress = Callable[[str], None]
+OtherForm = Callable[[Model, Collection[str]], Changed | None]
+"""Another form of a model that computes the same, and what is said of it; tensors with these names keep their shape."""
 
 
 def cascade(
@@ -47,18 +47,20 @@ def cascade(
     progress: Progress,
     below: int | None = None,
     known: KnownLoops | None = None,
+    other_form: OtherForm = lambda _, __: None,
 ) -> Changed:
     """Run regions stripe by stripe where that lowers the objective, or as little as meets the budget.
 
     ``below``: bytes of the objective; stripes that need as much or more are not looked for. ``known``: what searches
-    before this one have found of loops. ``model`` itself is returned where nothing is gained; it may be left in another
-    order. Raises InterruptedSearch at Ctrl-C.
+    before this one have found of loops. ``other_form``: in which stripes are looked for, too. ``model`` itself is
+    returned where nothing is gained; it may be left in another order. Raises InterruptedSearch at Ctrl-C.
     """
     if not options.cascade or not model.main.operators:
         return Changed(model, (), ())
     if has_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
-    cascading = _Cascading(model, profile, options, progress, below, KnownLoops() if known is None else known)
+    loops = KnownLoops() if known is None else known
+    cascading = _Cascading(model, profile, options, progress, below, loops, other_form)
     try:
         return cascading.run()
     except KeyboardInterrupt as stopped:
@@ -74,6 +76,7 @@ class _Cascading:
         progress: Progress,
         below: int | None,
         known: KnownLoops,
+        other_form: OtherForm,
     ) -> None:
         self._known = known
         self._profile, self._options, self._progress, self._below = profile, options, progress, below
@@ -81,7 +84,8 @@ class _Cascading:
         # Regions are intervals of steps: first of the order that the model would have without stripes.
         self._given, self._given_cost = model, self._ordered(model)
         self._unstriped = self._given_cost
-        self._standing = upright(model, [name for name, _ in options.pins])
+        self._other = other_form(model, [name for name, _ in options.pins])
+        self._standing = None if self._other is None else self._other.model
         if self._standing is not None:
             cost = self._ordered(self._standing)
             if cost <= self._unstriped:  # it can be cut in more ways, so that the other form is not looked at
@@ -227,9 +231,9 @@ class _Cascading:
     def _uncut(self, refused: tuple[Refusal, ...]) -> Changed:
         """The model without stripes, its sequences standing where that alone costs less: it leaves reshapes out."""
         model, saved = self._own.model, self._given_cost.need - self._unstriped.need
-        if model is self._given or self._unstriped == self._given_cost:
+        if self._other is None or model is self._given or self._unstriped == self._given_cost:
             return Changed(self._given, (), refused)
-        return Changed(model, (standing_use(model, saved),), refused)
+        return Changed(model, tuple(replace(use, saved_bytes=saved) for use in self._other.uses), refused)
 
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
@@ -277,13 +281,6 @@ class _Cascading:
         alone = region_of(model.main, [operator])
         reason = alone if isinstance(alone, str) else "no region with it needs less in stripes, within the limits"
         return Refusal(_RULE, label(operator), reason)
-
-
-def standing_use(model: Model, saved: int = 0) -> RewriteUse:
-    """What is said of a model whose sequences stand: the operators that make them."""
-    shapes = ((operator, operator.outputs[0].shape) for operator in model.main.operators if operator.outputs)
-    made = [operator for operator, shape in shapes if len(shape) == 4 and shape[:3:2] == (1, 1) and shape[1] > 1]
-    return RewriteUse(_UPRIGHT, tuple(map(label, made)), "exact", saved)
 
 
 def use_of(model: Model, each: StripedRegion, saved: int = 0) -> RewriteUse:

@@ -25,11 +25,11 @@ from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost, cost_of
 from ..memory.usage import operator_count
 from ..memory.work import WorkLimit, instructions, model_work
+from ..operators.table import row_by_row
 from ..options import Options
 from .loop.lower import turns_of
 from .loop.masked import Masked
 from .predict import LONGEST
-from .receptive_field import row_by_row
 from .region import region_of, start_of_region
 from .rounds import limits_at
 from .striped_region import StripedRegion, apply_stripes, loop_forms

@@ -16,13 +16,14 @@ outermost output rows are wrong and cut off; pools always take this one, since t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..ir.model import Operator, Tensor
+from ..operators.rows import Axis, RowByRow, Rows
+from ..operators.table import kind_of
 from .cut_table import Ends, even_ends
-from .receptive_field import POOLS, Axis, RowByRow, Rows
 from .region import Region
 
 Halo = Literal["recompute", "rolling"]
@@ -72,6 +73,10 @@ class Stripe:
     jobs: Mapping[Operator, Job]
     windows: Mapping[Tensor, Window]
 
+    def kept(self) -> dict[Tensor, Rows]:
+        """The rows that it gets from the stripe before it, of every tensor that has such rows."""
+        return {tensor: window.kept for tensor, window in self.windows.items() if window.kept.count}
+
 
 def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -> tuple[Stripe, ...] | str:
     """The work of each stripe, for output rows ``cuts`` in order; or the reason why it cannot be done."""
@@ -102,7 +107,7 @@ def _stripe(region: Region, rows: Rows, held: Mapping[Tensor, Rows], edges: Edge
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}
     outside = set(region.inputs)
-    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+    for operator, way in reversed(region.steps):
         output = operator.outputs[0]
         before = held.get(output, Rows(0, 0))
         window = _window(needs.get(output, Rows(before.end, before.end)), before)
@@ -113,11 +118,18 @@ def _stripe(region: Region, rows: Rows, held: Mapping[Tensor, Rows], edges: Edge
         if not job.read.count:
             return f"a stripe of '{output.name}' would be padding only"
         jobs[operator] = job
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor is not None and tensor not in outside:
+        for tensor in way.images(operator):
+            if tensor not in outside:
                 needs[tensor] = job.read if tensor not in needs else needs[tensor].hull(job.read)
     return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
+
+
+def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Operator, Tensor, Rows]]:
+    """The operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
+    for operator, way in region.steps:
+        if operator in stripe.jobs:
+            rows = stripe.jobs[operator].read
+            yield from ((operator, tensor, rows) for tensor in way.images(operator) if tensor in region.inputs)
 
 
 def _window(needed: Rows, before: Rows) -> Window:
@@ -134,10 +146,10 @@ def _job(operator: Operator, way: RowByRow, rows: Rows, edges: Edges) -> Job:
     if not way.is_window:
         above, below = axis.padding_of(rows)
         padding = (above, below, way.columns.before, way.columns.after)
-        return Job(rows, rows, axis.reads(rows), padding if operator.name in ("PAD", "PADV2") else None)
+        return Job(rows, rows, axis.reads(rows), padding if kind_of(operator).is_pad else None)
     if not _has_padding(axis, way.columns):
         return Job(rows, rows, axis.reads(rows), (0, 0, 0, 0))
-    if edges == "pad" and operator.name not in POOLS:
+    if edges == "pad" and kind_of(operator).beyond != "not counted":
         above, below = axis.padding_of(rows)
         return Job(rows, rows, axis.reads(rows), (above, below, way.columns.before, way.columns.after))
     return _trimmed(axis, rows)

@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from ..ir.model import Operator, Tensor
+from ..operators.rows import Axis, RowByRow
+from ..operators.table import kind_of
 from .cut_table import CutTable, Flags, Integers
-from .receptive_field import POOLS, Axis, RowByRow
 from .stripes import Edges, Halo
 
 
@@ -121,9 +122,9 @@ class Sweep:
         zero = np.zeros_like(made.start)
         above = below = zero
         left = right = 0
-        computed, is_pad = made, operator.name in ("PAD", "PADV2")
+        computed, is_pad = made, kind_of(operator).is_pad
         has_padding = way.is_window and any((axis.before, axis.after, columns.before, columns.after))
-        is_trimmed = has_padding and (self.edges == "trim" or operator.name in POOLS)
+        is_trimmed = has_padding and (self.edges == "trim" or kind_of(operator).beyond == "not counted")
         is_valid = way.is_window and not is_trimmed
         if axis.factor > 1:
             computed, read = _enlarged(axis, made)

@@ -20,9 +20,10 @@ from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32
 from ..memory.relations import saved_bytes
 from ..memory.work import operator_work
+from ..operators.table import kind_of, row_by_row
+from ..operators.told import ShapeOperand
 from .arena_terms import params_bytes
 from .cut_table import Flags, Integers
-from .receptive_field import row_by_row
 from .sweep import OperatorRows
 
 _NO_DATA = Buffer()
@@ -131,7 +132,7 @@ class Twins:
         read, computed, has_job = rows.read.count, rows.computed.count, rows.has_job
         keys = ((read * 65536 + computed) * 256 + rows.above) * 256 + rows.below
         _, first, places = np.unique(np.where(has_job, keys, -1), return_index=True, return_inverse=True)
-        is_pad = rows.operator.name in ("PAD", "PADV2")
+        is_pad = kind_of(rows.operator).is_pad
         found, padded = [], []
         for at in first:
             around = (int(rows.above[at]), int(rows.below[at]), rows.left, rows.right)
@@ -192,12 +193,12 @@ def _image(like: Tensor, rows: int) -> Tensor:
 
 def _twin(operator: Operator, read: int, computed: int, padding: tuple[int, int, int, int] | None) -> Operator:
     output, options, inputs = operator.outputs[0], operator.options, list(operator.inputs)
-    is_pad = operator.name in ("PAD", "PADV2")
+    kind = kind_of(operator)
     seen: dict[int, Tensor] = {}
     for slot, tensor in enumerate(inputs):
         if tensor is not None and not tensor.is_constant and len(tensor.shape) == 4 and tensor.shape[1] > 1:
             inputs[slot] = seen.setdefault(id(tensor), _image(tensor, read))
-    if padding is not None and is_pad:
+    if padding is not None and kind.is_pad:
         amounts = integers(inputs[1])
         assert amounts is not None
         amounts[2:4] = padding[:2]
@@ -209,9 +210,8 @@ def _twin(operator: Operator, read: int, computed: int, padding: tuple[int, int,
         assert options is not None
         options = replace(options, fields={**options.fields, "padding": VALID})
     made = _image(output, computed)
-    way = row_by_row(operator)
-    if not isinstance(way, str) and way.shape is not None:
-        inputs[way.shape.slot] = _constant("shape", np.asarray(way.shape.of(made.shape)))
+    if isinstance(kind.resized, ShapeOperand) and not isinstance(row_by_row(operator), str):
+        inputs[kind.resized.slot] = _constant("shape", np.asarray(kind.resized.of(made.shape)))
     return replace(operator, inputs=tuple(inputs), outputs=(made,), options=options)
 
 

@@ -113,9 +113,10 @@ def _fits(link: Link, whole: Tensor, piece: Tensor) -> bool:
 
 
 def _as_cut(whole: tuple[int, ...], piece: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a whole when pieces of it are cut: a sequence whose pieces have one column was stood up.
+    """The shape of a whole when pieces of it are cut: a sequence whose pieces have one column was laid
+    along H.
 
-    Its bytes keep their order (``cascade/turning.py``).
+    Its bytes keep their order (``rewrite/sequences_along_h.py``).
     """
     ones, length = whole[:-2], whole[-2:-1]
     is_sequence = len(whole) in (2, 3, 4) and set(ones) <= {1} and length > (1,)

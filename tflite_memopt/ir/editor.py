@@ -90,6 +90,15 @@ class Editor(GraphWriter):
         said = [self.constant(f"{output.name}/{name}", np.asarray(at, np.int32)) for name, at in limits.items()]
         return self.operator("SLICE", (source, *said), (output,), "SliceOptions")
 
+    def join(self, parts: Sequence[Tensor], output: Tensor, axis: int) -> Operator:
+        """CONCATENATION: ``output`` is ``parts`` one after the other along an axis."""
+        return self.operator("CONCATENATION", parts, (output,), "ConcatenationOptions", axis=axis)
+
+    def pad(self, source: Tensor, amounts: Sequence[Sequence[int]], output: Tensor) -> Operator:
+        """PAD: ``output`` is ``source`` with so many elements of the zero point before and behind it in each axis."""
+        paddings = self.constant(f"{output.name}/paddings", np.asarray(amounts, np.int32))
+        return self.operator("PAD", (source, paddings), (output,), "PadOptions")
+
     def twin(
         self, operator: Operator, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], **fields: Any
     ) -> Operator:

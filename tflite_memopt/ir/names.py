@@ -13,3 +13,8 @@ def label(operator: Operator) -> str:
 def stem(tensor: Tensor) -> str:
     """A short name to build others from: the first, where the converter has joined several by ``;``."""
     return tensor.name.partition(";")[0]
+
+
+def last_part(tensor: Tensor) -> str:
+    """The short name without what stands before its last ``/``: for names of a subgraph, which are its own."""
+    return stem(tensor).rsplit("/", 1)[-1]

@@ -24,6 +24,7 @@ from ..memory.libraries import LibraryNeed, needs_by_library
 from ..memory.reading import read_planned
 from ..memory.usage import memory_use
 from ..options import Options, without_one_step_after_another
+from ..rewrite.sequences_along_h import sequences_along_h
 from .bound import FamilyNeed, least_need
 from .description import GraphSketch, model_of, sketch_from, sketch_of
 from .facts import FactTable
@@ -188,7 +189,7 @@ def _attempt(
     model: Model, options: Options, before: Mapping[str, LibraryNeed], profile: KernelProfile
 ) -> MemoryUse | None:
     """None where some library would need more, and there is something left to leave out."""
-    striped = cascade(model, profile, options, lambda _: None).model
+    striped = cascade(model, profile, options, lambda _: None, other_form=sequences_along_h).model
     arrangement = arrange(striped, profile, options)
     found = arranged_for_every_library(striped, arrangement, before, profile, options)
     if found is not None:

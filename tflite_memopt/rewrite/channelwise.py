@@ -180,7 +180,7 @@ def run_on_parts(split: ChannelSplit, edit: Editor) -> None:
         shape, origin = (*output.shape[:-1], count), piece_of(output, -1, start)
         made.append(edit.activation(f"{output.name}/part{part.index}", shape, output, origin=origin))
         edit.twin(reader.operator, [operand[part.index] for operand in operands], made[-1:], **split.fields)
-    edit.operator("CONCATENATION", made, (output,), "ConcatenationOptions", axis=len(output.shape) - 1)
+    edit.join(made, output, len(output.shape) - 1)
 
 
 def _reason_against_joining(output: Tensor) -> str | None:

@@ -1,11 +1,17 @@
-"""Writes a reshape of the kind that was there: what the rules about dilated convolutions share."""
+"""Reads reshapes, and writes one of the kind that was there: what several rules share."""
 
 from __future__ import annotations
 
 from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
-from ..kernels.relations.shapes import operands
+from ..kernels.relations.shapes import RESHAPES, operands
+
+
+def shape_is_said(operator: Operator) -> bool:
+    """Whether it is a reshape to a shape that is known."""
+    given = list(operator.present_inputs())
+    return operator.name in RESHAPES and all(tensor.is_constant for tensor in given[1:]) and len(given) > 0
 
 
 def write_reshape(edit: Editor, like: Operator, x: Tensor, y: Tensor) -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ...ir.making import Array
-from ...ir.model import Model, Operator, Tensor
-from ..lower import Held, StripeWriter, rows_of, write_twin
-from ..receptive_field import Rows
-from ..region import Region, region_of
-from ..stripes import Stripe
+from ...ir.model import Model, Tensor
+from ...ir.names import last_part
+from ...operators.rows import Rows
+from ..lower import Held, StripeWriter, padded, write_twin
+from ..region import Region
 from .clamped import Clamped
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
-from .turn_graph import NHWC, LoopSubgraphs, TurnGraph, last_part
-
-_ALL = (-1,) * NHWC
-"""Sizes of a slice that takes all that is left: one constant for all that is kept, whatever its shape."""
+from .turn_graph import LoopSubgraphs, TurnGraph
 
 
 def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
@@ -33,7 +29,7 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
             cuts[tensor, starts, count] = turn.cut(tensor, starts, count, name)
         return cuts[tensor, starts, count]
 
-    for operator, way in zip(region.operators, region.ways, strict=True):
+    for operator in region.operators:
         inputs = [None if tensor is None else have[tensor] for tensor in operator.inputs]
         for slot, tensor in enumerate(inputs):
             read = turns.reads.get((operator, slot))
@@ -41,7 +37,7 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
                 inputs[slot] = part(tensor, read.count, read.starts, "turn")
         output, makes = operator.outputs[0], turns.makes[operator]
         made = turn.rows_like(output, makes.of, "turn")
-        write_twin(turn.edit, operator, way, inputs, made)
+        write_twin(turn.edit, operator, inputs, made)
         have[output] = made if makes.is_whole else turn.cut(made, makes.starts, makes.count, "counted")
         turn.note(have[output], output, turns.holds[output])
     return turn.finish(have[region.exit], turns.writes, ())
@@ -53,60 +49,43 @@ def rolling_body(model: Model, region: Region, turns: Peeled | Masked) -> LoopSu
 
 
 class _RollingBody:
-    """Writes the operators of an interior stripe by way of a copy of the region inside the body."""
+    """Writes the operators of an interior stripe into the body."""
 
     def __init__(self, model: Model, region: Region, turns: Peeled | Masked) -> None:
-        self._turns = turns
+        self._region, self._turns, self._stripe = region, turns, turns.turn
         self._turn = TurnGraph(model, region, len(turns.writes))
-        self._twins, self._region = _copied_region(self._turn, region)
-        operators = dict(zip(region.operators, self._region.operators, strict=True))
-        self._stripe = Stripe(
-            {operators[operator]: job for operator, job in turns.turn.jobs.items()},
-            {self._twins[tensor]: window for tensor, window in turns.turn.windows.items()},
-        )
-        masks = turns.masks if isinstance(turns, Masked) else {}
-        wide, read_wide = (turns.wide, turns.read_wide) if isinstance(turns, Masked) else ({}, {})
-        self._wide = {self._twins[tensor]: sides for tensor, sides in wide.items()}
-        self._masks = {self._twins[tensor]: starts for tensor, starts in masks.items()}
-        self._original = {twin: tensor for tensor, twin in self._twins.items()}
-        self._reads = {(self._twins[x], rows): starts for (x, rows), starts in turns.reads.items()}
-        self._read_wide = {(self._twins[x], rows): sides for (x, rows), sides in read_wide.items()}
+        self._masks = turns.masks if isinstance(turns, Masked) else {}
+        self._wide = turns.wide if isinstance(turns, Masked) else {}
+        self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
-        self._kept_next: dict[Tensor, Tensor] = {}
 
     def write(self) -> LoopSubgraphs:
         """The whole body."""
         turn = self._turn
-        kept = {self._twins[tensor]: rows for tensor, rows in self._turns.kept().items()}
-        given = {tensor: self._rows_like(tensor, rows.count, "kept") for tensor, rows in kept.items()}
-        held: dict[Tensor, Held] = {tensor: (k, kept[tensor]) for tensor, k in given.items()}
+        given = {
+            tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
+        }
         # What the next turn keeps may be written over the rows that it is cut from once nobody reads them any more.
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, held, self._keep, self._join, tells_after=True)
-        made = writer.write(self._stripe, "turn")
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
+        made = writer.write(self._stripe, "turn", {tensor: self._last_rows(tensor) for tensor in given})
         early = -self._turns.first_turn
         # What the first turns write is no rows yet, and is overwritten.
         ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
-        turn.note(made, self._original[self._region.exit], (*ahead, *self._turns.writes[early:]))
-        done = turn.finish(made, self._turns.writes, [(given[tensor], self._kept_next[tensor]) for tensor in kept])
-        turn.graph.remove_tensors([operator.outputs[0] for operator in self._region.operators])
-        return done
+        turn.note(made, self._region.exit, (*ahead, *self._turns.writes[early:]))
+        kept = [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
+        return turn.finish(made, self._turns.writes, kept)
 
-    def _keep(self, tensor: Tensor, held: Held) -> None:
-        """The rows of a tensor that the next turn needs, as soon as this one has read it."""
-        window = self._stripe.windows.get(tensor)
-        if window is not None and window.kept.count:
-            whole, rows = held
-            end = window.needed.end
-            last = Rows(end - window.kept.count, end)
-            name = f"{last_part(tensor)}/turn/kept"
-            size = _ALL if last.end == rows.end else None
-            self._kept_next[tensor] = rows_of(self._turn.edit, whole, rows, last, name, size)
+    def _last_rows(self, tensor: Tensor) -> Rows:
+        """The rows of a tensor that the next turn needs."""
+        window = self._stripe.windows[tensor]
+        return Rows(window.needed.end - window.kept.count, window.needed.end)
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every turn reads elsewhere, cut out where they are needed first."""
         if (tensor, rows) not in self._slices:
             sides = self._read_wide.get((tensor, rows), (0, 0))
-            self._slices[tensor, rows] = self._rows_or_zero(tensor, self._reads[tensor, rows], rows.count, sides)
+            starts, twin = self._turns.reads[tensor, rows], self._turn.twins[tensor]
+            self._slices[tensor, rows] = self._rows_or_zero(twin, starts, rows.count, sides)
         return self._slices[tensor, rows]
 
     def _rows_or_zero(self, tensor: Tensor, starts: Starts, count: int, sides: Sides) -> Tensor:
@@ -119,12 +98,12 @@ class _RollingBody:
         inside = tuple(max(0, min(start, height - count)) for start in starts)
         rows = self._turn.cut(tensor, inside, count, "turn")
         if inside == starts:
-            return self._padded(rows, 0, 0, sides)
+            return self._padded(rows, (0, 0, *sides))
         above = min(count, max(0, -min(starts)))
         below = min(count, max(0, max(starts) + count - height))
-        padded = self._between_zeros(tensor, rows, above, below, sides)
+        around = self._between_zeros(tensor, rows, above, below, sides)
         moved = tuple(min(max(above + s - i, 0), above + below) for s, i in zip(starts, inside, strict=True))
-        return self._turn.cut(padded, moved, count, "rows")
+        return self._turn.cut(around, moved, count, "rows")
 
     def _join(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:
         """Kept and new rows; where some of the new ones are no rows, the zero point is in their place."""
@@ -134,7 +113,7 @@ class _RollingBody:
         held = sum(part.shape[1] for part in kept)
         if starts is not None and set(starts) <= {held, held + new.shape[1]}:
             new, starts = self._rows_or_none(new, tuple(start > held for start in starts)), None
-        new = self._padded(new, 0, 0, sides)
+        new = self._padded(new, (0, 0, *sides))
         if starts is None:
             return self._joined(like, (*kept, new), f"{suffix}/window"), rows
         return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
@@ -154,7 +133,7 @@ class _RollingBody:
     def _between_zeros(self, like: Tensor, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
         """Rows with the zero point around them. PAD is for columns; for rows alone, joining costs less time."""
         if any(sides):
-            return self._padded(rows, above, below, sides)
+            return self._padded(rows, (above, below, *sides))
         before, after = ([self._zeros(like, count)] if count else [] for count in (above, below))
         return self._joined(like, [*before, rows, *after], f"{last_part(rows)}/padded")
 
@@ -174,26 +153,18 @@ class _RollingBody:
         if len(parts) == 1:
             return parts[0]
         joined = self._rows_like(like, sum(part.shape[1] for part in parts), name)
-        self._turn.edit.operator("CONCATENATION", parts, (joined,), "ConcatenationOptions", axis=1)
+        self._turn.edit.join(parts, joined, 1)
         return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
-        new, step = self._stripe.windows[like].made, self._turns.steps[self._original[like]]
+        new, step = self._stripe.windows[like].made, self._turns.steps[like]
         if new.count:
             first = self._turns.first_turn
             starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
-            self._turn.note(made, self._original[like], starts)
+            self._turn.note(made, like, starts)
 
-    def _padded(self, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
-        """Rows and columns of the zero point around what is there."""
-        if not above + below + sum(sides):
-            return rows
-        edit, (_, height, width, depth) = self._turn.edit, rows.shape
-        shape = (1, height + above + below, width + sum(sides), depth)
-        padded = edit.activation(f"{last_part(rows)}/padded", shape, rows)
-        amounts = np.asarray([[0, 0], [above, below], sides, [0, 0]], np.int32)
-        edit.operator("PAD", (rows, edit.constant(f"{padded.name}/paddings", amounts)), (padded,), "PadOptions")
-        return padded
+    def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
+        return padded(self._turn.edit, rows, padding, f"{last_part(rows)}/padded")
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """A new activation of so many rows, with the columns of padding that all readers want."""
@@ -211,21 +182,3 @@ def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
     quantization = like.quantization
     zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
     return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)
-
-
-def _copied_region(turn: TurnGraph, region: Region) -> tuple[dict[Tensor, Tensor], Region]:
-    """The region over tensors of the body, without its operators being in there; weights share the buffers."""
-    twins = dict(turn.twins)
-    for operator in region.operators:
-        twins[operator.outputs[0]] = turn.graph.add_tensor(
-            replace(operator.outputs[0], name=last_part(operator.outputs[0]))
-        )
-    copies: list[Operator] = []
-    for operator in region.operators:
-        inputs = tuple(None if tensor is None else twins[tensor] for tensor in operator.inputs)
-        copies.append(turn.graph.add_operator(replace(operator, inputs=inputs, outputs=(twins[operator.outputs[0]],))))
-    inside = region_of(turn.graph, copies)
-    assert isinstance(inside, Region)
-    for operator in copies:
-        turn.graph.remove_operator(operator)
-    return twins, inside

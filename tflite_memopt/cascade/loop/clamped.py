@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.model import Operator, Tensor
-from ..receptive_field import Axis
+from ...operators.rows import Axis
 from ..region import Region
 
 Starts = tuple[int, ...]
@@ -74,7 +74,7 @@ def clamped(region: Region, rows: int) -> Clamped | str:
     held: dict[Tensor, _TurnRows] = {}
     inputs: dict[tuple[Operator, int], tuple[Tensor, _TurnRows]] = {}
     makes: dict[Operator, Part] = {}
-    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+    for operator, way in reversed(region.steps):
         output = operator.outputs[0]
         held[output] = wanted = _hull(asked[output], output.shape[1])
         made = _computed(way.rows, wanted)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ...analysis.macs import operator_macs
 from ...graph.alignment import aligned
 from ...ir.model import Operator, Tensor
+from ...operators.rows import Rows
 from ..lower import row_bytes
-from ..receptive_field import Rows
 from ..region import Region
 from .clamped import Clamped
 from .lower import Turns
@@ -33,7 +33,7 @@ def least_head(region: Region, turns: Turns, shares: Shares, lives_on: Collectio
 
     ``lives_on``: inputs that are read after the loop.
     """
-    kept = {} if isinstance(turns, Clamped) else turns.kept()
+    kept = {} if isinstance(turns, Clamped) else turns.turn.kept()
     held = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in kept.items())
     working = 0
     for operator, read, made in _work(region, turns):

@@ -20,8 +20,8 @@ from ...ir.editor import Editor
 from ...ir.model import Graph, Model, Tensor
 from ...ir.names import stem
 from ...ir.origin import piece_of
-from ..lower import Held, StripeWriter, rows_of
-from ..receptive_field import Rows
+from ...operators.rows import Rows
+from ..lower import StripeWriter, rows_of
 from ..region import Region
 from ..stripes import Edges, Halo
 from .bodies import clamped_body, rolling_body, zero_rows
@@ -75,7 +75,7 @@ def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraph
     """WHILE alone; what is kept starts as padding."""
     kept: dict[Tensor, Tensor] = {}
     if isinstance(turns, Masked):
-        for tensor, rows in turns.kept().items():
+        for tensor, rows in turns.turn.kept().items():
             zeros = zero_rows(tensor, rows.count, turns.wide.get(tensor, (0, 0)))
             kept[tensor] = edit.constant(f"{stem(tensor)}/zero", zeros, tensor.quantization)
     write_while(edit, subgraphs, _unset(edit, region), region.exit, kept)
@@ -86,9 +86,9 @@ def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSu
     exit_, result = region.exit, _unset(edit, region)
     kept: dict[Tensor, Tensor] = {}
     if turns.first is not None:
-        keeper = _RowsForLoop(edit, turns.kept(), "first")
-        made = StripeWriter(edit, region, _Slices(edit, "first").rows_of, done=keeper.keep).write(turns.first, "first")
-        kept = {tensor: keeper.kept[tensor] for tensor in turns.kept()}
+        writer = StripeWriter(edit, region, _Slices(edit, "first").rows_of)
+        made = writer.write(turns.first, "first", turns.turn.kept())
+        kept = {tensor: writer.held[tensor][0] for tensor in turns.turn.kept()}
         result = _put(edit, result, made, 0, edit.activation(f"{stem(exit_)}/first_rows", exit_.shape, exit_))
     if turns.last is None:
         write_while(edit, subgraphs, result, exit_, kept)
@@ -116,20 +116,6 @@ class _Slices:
             source, all_rows = self._sources.get(tensor, tensor), Rows(0, tensor.shape[1])
             self._cuts[tensor, rows] = rows_of(self._edit, source, all_rows, rows, f"{stem(tensor)}/{self._suffix}")
         return self._cuts[tensor, rows]
-
-
-class _RowsForLoop:
-    """Cuts the rows that the loop keeps as soon as nothing else is read of a tensor in the first stripe."""
-
-    def __init__(self, edit: Editor, wanted: Mapping[Tensor, Rows], suffix: str) -> None:
-        self._edit, self._wanted, self._suffix = edit, wanted, suffix
-        self.kept: dict[Tensor, Tensor] = {}
-
-    def keep(self, tensor: Tensor, held: Held) -> None:
-        """The tensor's last reader is about to run."""
-        if tensor in self._wanted:
-            name = f"{stem(tensor)}/{self._suffix}/kept"
-            self.kept[tensor] = rows_of(self._edit, *held, self._wanted[tensor], name)
 
 
 def _unset(edit: Editor, region: Region) -> Tensor:

@@ -14,13 +14,15 @@ below the image: new rows that are no rows are overwritten by it, and what is ke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ...ir.model import Operator, Tensor
-from ..receptive_field import POOLS, RowByRow, Rows
+from ...operators.rows import RowByRow, Rows
+from ...operators.table import kind_of
 from ..region import Region
-from ..stripes import Job, Stripe, Window
+from ..stripes import Job, Stripe, Window, input_reads
 
 Starts = tuple[int, ...]
 """A row for each turn."""
@@ -28,6 +30,8 @@ Read = tuple[Tensor, Rows]
 """An input of a region, and rows that an operator reads of it in the turn that writes the exit's first rows."""
 Sides = tuple[int, int]
 """Columns of padding, left and right."""
+Wanted = TypeVar("Wanted", Tensor, Read)
+"""What columns of padding are wanted of."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,6 @@ class Masked:
     read_wide: Mapping[Read, Sides]
     steps: Mapping[Tensor, int]
     first_turn: int
-
-    def kept(self) -> dict[Tensor, Rows]:
-        """The rows that a turn gets from the one before, of every tensor that has such rows."""
-        return {tensor: window.kept for tensor, window in self.turn.windows.items() if window.kept.count}
 
 
 def masked(region: Region, rows: int) -> Masked | str:
@@ -109,7 +109,7 @@ def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
     above = {
         operator.outputs[0]: job.computed.start - job.read.start
         for operator, job in turn.jobs.items()
-        if operator.name == "PAD"
+        if kind_of(operator).is_pad
     }
     ends = ((tensor, window.needed.end - above.get(tensor, 0)) for tensor, window in turn.windows.items())
     ahead = max((-(-end // (rows * strides[tensor])) for tensor, end in ends), default=1)
@@ -118,13 +118,12 @@ def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
 
 def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
     """A tensor of fewer rows than a turn reads of an input, or makes; None when there is none."""
-    for operator, way in zip(region.operators, region.ways, strict=True):
+    for operator, way in region.steps:
         job = turn.jobs[operator]
         if job.computed.count > operator.outputs[0].shape[1]:
             return operator.outputs[0]
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor is not None and tensor in region.inputs and job.read.count > tensor.shape[1]:
+        for tensor in way.images(operator):
+            if tensor in region.inputs and job.read.count > tensor.shape[1]:
                 return tensor
     return None
 
@@ -132,11 +131,10 @@ def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
 def strides_of(region: Region) -> dict[Tensor, int] | str:
     """For every tensor with rows: how many of its rows one row of the exit stands for."""
     strides = {region.exit: 1}
-    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+    for operator, way in reversed(region.steps):
         stride = strides[operator.outputs[0]] * way.rows.stride
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor is not None and strides.setdefault(tensor, stride) != stride:
+        for tensor in way.images(operator):
+            if strides.setdefault(tensor, stride) != stride:
                 return f"'{tensor.name}' is read at two strides"
     return strides
 
@@ -147,8 +145,8 @@ def _reads(region: Region, turn: Stripe, strides: Mapping[Tensor, int], firsts: 
     Where a turn makes no row of a tensor, it does not matter what is read for it: rows of the image are the cheapest.
     """
     readers: dict[Read, list[Operator]] = {}
-    for operator, read in _input_reads(region, turn):
-        readers.setdefault(read, []).append(operator)
+    for operator, tensor, rows in input_reads(region, turn):
+        readers.setdefault((tensor, rows), []).append(operator)
 
     def start(read: Read, first: int) -> int:
         (x, rows), at = read, read[1].start + first * strides[read[0]]
@@ -162,23 +160,14 @@ def _reads(region: Region, turn: Stripe, strides: Mapping[Tensor, int], firsts: 
     return {read: tuple(start(read, first) for first in firsts) for read in readers}
 
 
-def _input_reads(region: Region, turn: Stripe) -> Iterator[tuple[Operator, Read]]:
-    """The operators that read an input of the region, and what of it."""
-    for operator, way in zip(region.operators, region.ways, strict=True):
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor is not None and tensor in region.inputs:
-                yield operator, (tensor, turn.jobs[operator].read)
-
-
 def _sides_of_reads(region: Region, turn: Stripe) -> dict[Read, Sides]:
     """The columns of padding that all who read the same rows of an input want."""
     found: dict[Read, set[Sides]] = {}
-    for operator, read in _input_reads(region, turn):
+    for operator, tensor, rows in input_reads(region, turn):
         padding = turn.jobs[operator].padding
-        is_window = padding is not None and operator.name != "PAD"
-        found.setdefault(read, set()).add(padding[2:] if is_window and padding is not None else (0, 0))
-    return {read: next(iter(sides)) for read, sides in found.items() if len(sides) == 1 and any(next(iter(sides)))}
+        is_window = padding is not None and not kind_of(operator).is_pad
+        found.setdefault((tensor, rows), set()).add(padding[2:] if is_window and padding is not None else (0, 0))
+    return _in_common(found)
 
 
 def _beside(operator: Operator, job: Job, read_wide: Mapping[Read, Sides]) -> Job:
@@ -193,13 +182,17 @@ def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides
     A window that makes one row in a turn pads columns by itself.
     """
     found: dict[Tensor, set[Sides]] = {operator.outputs[0]: set() for operator in region.operators}
-    for operator, way in zip(region.operators, region.ways, strict=True):
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor in found and tensor is not None:
+    for operator, way in region.steps:
+        for tensor in way.images(operator):
+            if tensor in found:
                 is_wanted = way.is_window and rows_made[operator.outputs[0]] > 1
                 found[tensor].add((way.columns.before, way.columns.after) if is_wanted else (0, 0))
-    return {tensor: next(iter(sides)) for tensor, sides in found.items() if len(sides) == 1 and any(next(iter(sides)))}
+    return _in_common(found)
+
+
+def _in_common(found: Mapping[Wanted, Collection[Sides]]) -> dict[Wanted, Sides]:
+    """The columns of padding on which all readers agree, where there are any."""
+    return {of: sides for of, every in found.items() for sides in every if len(every) == 1 and any(sides)}
 
 
 def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
@@ -221,7 +214,7 @@ def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mappin
     needed = {region.exit: Rows(0, rows)}
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}
-    for operator, way in reversed(list(zip(region.operators, region.ways, strict=True))):
+    for operator, way in reversed(region.steps):
         output, axis = operator.outputs[0], way.rows
         end = needed[output].end
         made = Rows(end - rows * strides[output], end)
@@ -231,30 +224,25 @@ def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mappin
         if _has_other_padding(operator, way):
             return f"'{output.name}' is padded by something else than the zero point"
         read = Rows(made.start * axis.stride - axis.before, (made.end - 1) * axis.stride - axis.before + axis.reach)
-        is_padded = way.is_window or operator.name == "PAD"
+        is_padded = way.is_window or kind_of(operator).is_pad
         sides = (0, 0) if operator.inputs[0] in wide else (way.columns.before, way.columns.after)
         job = Job(made, made, read, (0, 0, *sides) if is_padded else None)
         jobs[operator] = job.padding_columns_itself() if way.is_window else job
-        for slot in way.sliced:
-            tensor = operator.inputs[slot]
-            if tensor is not None:
-                needed[tensor] = read if tensor not in needed else needed[tensor].hull(read)
+        for tensor in way.images(operator):
+            needed[tensor] = read if tensor not in needed else needed[tensor].hull(read)
     return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
 
 
 def _has_other_padding(operator: Operator, way: RowByRow) -> bool:
     """Whether what lies outside the image does not count, or has a value of its own."""
     sides = (way.rows.before, way.rows.after, way.columns.before, way.columns.after)
-    return any(sides) and (operator.name in POOLS or operator.name == "PADV2")
+    return any(sides) and kind_of(operator).beyond != "zero point"
 
 
 def _padded(region: Region) -> set[Tensor]:
     """Tensors that some operator reads with padding above or below."""
     return {
-        tensor
-        for operator, way in zip(region.operators, region.ways, strict=True)
-        for slot in way.sliced
-        if (way.rows.before or way.rows.after) and (tensor := operator.inputs[slot]) is not None
+        tensor for operator, way in region.steps for tensor in way.images(operator) if way.rows.before or way.rows.after
     }
 
 

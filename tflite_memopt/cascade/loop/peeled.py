@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...ir.model import Operator, Tensor
-from ..receptive_field import RowByRow, Rows
+from ...operators.rows import RowByRow, Rows
+from ...operators.table import kind_of
 from ..region import Region
-from ..stripes import Edges, Halo, Job, Stripe, stripes_of
+from ..stripes import Edges, Halo, Job, Stripe, input_reads, stripes_of
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,6 @@ class Peeled:
     kept_after: Mapping[Tensor, Rows]
     steps: Mapping[Tensor, int]
     first_turn: int = 0
-
-    def kept(self) -> dict[Tensor, Rows]:
-        """The rows that the first turn gets from the stripe before it, of every tensor that has such rows."""
-        return {tensor: window.kept for tensor, window in self.turn.windows.items() if window.kept.count}
 
 
 def peeled(region: Region, rows: int, halo: Halo, edges: Edges) -> Peeled | str:
@@ -89,7 +86,7 @@ def _peeled_from(region: Region, start: int, rows: int, halo: Halo, edges: Edges
 
 
 def _as_one_row(operator: Operator, job: Job) -> Job:
-    return job if operator.name == "PAD" else job.padding_columns_itself()
+    return job if kind_of(operator).is_pad else job.padding_columns_itself()
 
 
 def _moved(rows: Rows, by: int) -> Rows:
@@ -110,7 +107,7 @@ def _alike(region: Region, one: Stripe, other: Stripe) -> bool:
 def _shape(region: Region, stripe: Stripe) -> tuple[object, ...]:
     """What a stripe does, with all rows counted from where the rows of their tensor start."""
     found: list[object] = []
-    for operator, way in zip(region.operators, region.ways, strict=True):
+    for operator, way in region.steps:
         job = stripe.jobs.get(operator)
         if job is not None:
             skipped = job.wanted.start - job.computed.start
@@ -122,20 +119,12 @@ def _shape(region: Region, stripe: Stripe) -> tuple[object, ...]:
 
 
 def _starts_of_windows(operator: Operator, way: RowByRow, stripe: Stripe) -> Iterable[int]:
-    for slot in way.sliced:
-        tensor = operator.inputs[slot]
-        if tensor is not None and tensor in stripe.windows:
-            yield stripe.windows[tensor].needed.start
+    return (stripe.windows[t].needed.start for t in way.images(operator) if t in stripe.windows)
 
 
 def _reads(region: Region, stripe: Stripe) -> Iterable[tuple[Tensor, Rows]]:
     """The region's inputs with the rows of them that the stripe's jobs read, in order."""
-    for operator, way in zip(region.operators, region.ways, strict=True):
-        job = stripe.jobs.get(operator)
-        for slot in way.sliced if job else ():
-            tensor = operator.inputs[slot]
-            if job is not None and tensor is not None and tensor in region.inputs:
-                yield tensor, job.read
+    return ((tensor, rows) for _, tensor, rows in input_reads(region, stripe))
 
 
 def _has_one_step_each(region: Region, one: Stripe, other: Stripe) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Graph, Model, Tensor
-from ...ir.names import stem
+from ...ir.names import last_part, stem
 from ...ir.origin import origin_of, rows_in_turns
 from ..region import Region
 
@@ -132,11 +132,6 @@ class TurnGraph:
         edit.operator("SLICE", (table, twins[0], one), (more,), "SliceOptions")
         graph.inputs, graph.outputs = tuple(twins), (more,)
         return graph
-
-
-def last_part(tensor: Tensor) -> str:
-    """A short name: subgraphs have names of their own, and every byte of a name is in the file."""
-    return stem(tensor).rsplit("/", 1)[-1]
 
 
 def _read_from_outside(region: Region) -> tuple[Tensor, ...]:

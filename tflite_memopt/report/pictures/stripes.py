@@ -1,7 +1,7 @@
 """Rows of the chart of what runs in parts: the parts of each tensor of the original, where they lie in it, and when.
 
 rows            [1, 24, 6, 24]  of  [1, 96, 6, 24]      stripes
-positions       [1, 16, 1, 16]  of  [1, 1, 4000, 16]    stripes of a sequence, which stands upright for them
+positions       [1, 16, 1, 16]  of  [1, 1, 4000, 16]    stripes of a sequence, laid along H for them
 channels        [1, 24, 6, 24]  of  [1, 24, 6, 192]     tiles
 """
 
@@ -18,7 +18,7 @@ _MOVES = frozenset({"SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "PAD", "PADV2"
 """Operators that compute nothing: they cut a part out, or put parts together."""
 _IMAGE = 4
 _ROWS = 1
-_UPRIGHT_WIDTH = 2
+_WIDTH = 2
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _parts(before: ArenaMap, after: ArenaMap) -> Iterator[tuple[PlacedTensor, Pl
 def _cut(part: PlacedTensor, whole: PlacedTensor) -> _Cut | None:
     """None where the part is no part, or one of another kind than those of this file's picture."""
     at, rank = part.origin_start, len(whole.shape)
-    if len(part.shape) == _IMAGE and _is_upright(part, whole):
+    if len(part.shape) == _IMAGE and _is_along_h(part, whole):
         return _in_turns("positions", part, part.shape[_ROWS], whole.shape[rank - 2])
     if len(part.shape) != rank or not rank:
         return None
@@ -67,11 +67,11 @@ def _cut(part: PlacedTensor, whole: PlacedTensor) -> _Cut | None:
     return None
 
 
-def _is_upright(part: PlacedTensor, whole: PlacedTensor) -> bool:
+def _is_along_h(part: PlacedTensor, whole: PlacedTensor) -> bool:
     """Whether the part has some positions of a sequence, one below the other, which lie in a row in the whole."""
     *outer, length, channels = whole.shape
-    is_row = len(whole.shape) > _UPRIGHT_WIDTH and all(size == 1 for size in outer)
-    return is_row and part.shape[_UPRIGHT_WIDTH:] == (1, channels) and part.shape[_ROWS] < length
+    is_row = len(whole.shape) > _WIDTH and all(size == 1 for size in outer)
+    return is_row and part.shape[_WIDTH:] == (1, channels) and part.shape[_ROWS] < length
 
 
 def _in_turns(what: str, part: PlacedTensor, count: int, size: int) -> _Cut:

@@ -74,4 +74,4 @@ def channel_tiles(count: int) -> Rule[ChannelTiles]:
 def _rewrite(found: ChannelTiles, edit: Editor) -> None:
     output = found.whole.output
     tiles = found.whole.write(found.channels, edit)
-    edit.operator("CONCATENATION", tiles, (output,), "ConcatenationOptions", axis=len(output.shape) - 1)
+    edit.join(tiles, output, len(output.shape) - 1)

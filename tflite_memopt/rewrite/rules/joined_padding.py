@@ -76,7 +76,7 @@ def _rewrite(found: RowsOfPadding, edit: Editor) -> None:
     source, (output,) = found.source, found.pad.outputs
     parts = [_rows(found, edit, "above", found.before), source, _rows(found, edit, "below", found.after)]
     present = [part for part in parts if part is not None]
-    edit.operator("CONCATENATION", present, (output,), "ConcatenationOptions", axis=found.axis)
+    edit.join(present, output, found.axis)
 
 
 def _rows(found: RowsOfPadding, edit: Editor, where: str, count: int) -> Tensor | None:

@@ -130,7 +130,7 @@ def _padded(edit: Editor, found: Dilated, x: Tensor) -> Tensor:
     y = edit.activation(
         f"{found.source.name}/padded", [size + sum(pair) for size, pair in zip(x.shape, amounts, strict=True)], x
     )
-    edit.operator("PAD", (x, edit.constant(f"{y.name}/paddings", np.asarray(amounts, np.int32))), (y,), "PadOptions")
+    edit.pad(x, amounts, y)
     return y
 
 

@@ -1,4 +1,4 @@
-"""The heads of an attention apart: the same values, and stripes along the queries."""
+"""The heads of an attention split: the same values, and stripes along the queries."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from tests.cascade.test_lower import assert_equal
+from tests.rewrite.test_sequences_along_h import along_h
 from tflite_memopt import Options
-from tflite_memopt.cascade.heads_apart import heads_apart
 from tflite_memopt.cascade.orders import promising_orders
-from tflite_memopt.cascade.receptive_field import row_by_row
 from tflite_memopt.cascade.region import regions_above
 from tflite_memopt.cascade.striped_region import StripedRegion, apply_stripes
-from tflite_memopt.cascade.upright import upright
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.check import check_model
@@ -25,7 +23,11 @@ from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout
+from tflite_memopt.operators.table import row_by_row
 from tflite_memopt.plan.bounds import max_breadth
+from tflite_memopt.rewrite.driver import Driver
+from tflite_memopt.rewrite.rules.split_attention_heads import SPLIT_ATTENTION_HEADS
+from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 
 F32, I8 = DType.FLOAT32, DType.INT8
 
@@ -91,28 +93,32 @@ class Attention:
         return z
 
 
-def apart(model: Model, *kept: str) -> Model:
-    copied = copy_model(model)
-    heads_apart(copied, kept)
-    check_model(copied)
-    return copied
+def split(model: Model, *kept: str) -> Model:
+    driver = Driver(copy_model(model), pinned=kept)
+    driver.apply_everywhere((SPLIT_ATTENTION_HEADS,))
+    return driver.model
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [F32, I8])
-def test_the_same_values_lying_and_standing(heads: int, dtype: DType) -> None:
+def test_the_same_values_lying_and_along_h(heads: int, dtype: DType) -> None:
     net = Attention(6, heads, dtype)
     model = net.b.finish(net.block(net.block(net.x)))
-    lying, stood = apart(model), upright(model)
-    assert stood is not None
-    check_model(stood)
-    for each, place in ((lying, 2), (stood, 1)):
+    lying, laid = split(model), along_h(model)
+    for each, place in ((lying, 2), (laid, 1)):
         names = [operator.name for operator in each.main.operators]
         products = [operator.outputs[0].shape for operator in each.main.operators if operator.name == "BATCH_MATMUL"]
         assert len(products) == 4 * heads
         assert all(shape[place] == 6 and shape[0] * shape[3 - place] == 1 for shape in products)
         assert names.count("TRANSPOSE") == 4  # of keys and of values
-    assert_equal(model, lying, stood)
+    assert_equal(model, lying, laid)
+
+
+def test_both_rewrites_are_said() -> None:
+    net = Attention(6, 2)
+    found = sequences_along_h(net.b.finish(net.block(net.x)))
+    assert found is not None
+    assert [use.rule for use in found.uses] == ["split_attention_heads + sequences_along_h"]
 
 
 def with_regions_in_a_row(model: Model) -> list[tuple[int, int]]:
@@ -134,26 +140,24 @@ def with_regions_in_a_row(model: Model) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("dtype", [F32, I8])
 def test_stripes_run_along_the_queries_of_every_block(dtype: DType) -> None:
     net = Attention(48, 2, dtype)
-    stood = upright(net.b.finish(net.block(net.block(net.x))))
-    assert stood is not None
-    striped = copy_model(stood)
+    laid = along_h(net.b.finish(net.block(net.block(net.x))))
+    striped = copy_model(laid)
     regions = with_regions_in_a_row(striped)
     names = [operator.name for operator in striped.main.operators]
     assert [names[a:b].count("BATCH_MATMUL") for a, b in regions] == [4, 4]
     apply_stripes(striped, [StripedRegion(a, b, (6, 12, 24, 36, 48), "recompute", "pad") for a, b in regions])
     check_model(striped)
-    assert_equal(stood, striped)
-    before, after = (memory_layout(each, PORTABLE).problem for each in (stood, striped))
+    assert_equal(laid, striped)
+    before, after = (memory_layout(each, PORTABLE).problem for each in (laid, striped))
     assert max_breadth(after) < max_breadth(before) // 2
 
 
 def test_blocks_that_repeat_are_regions_together() -> None:
     """The scores of a head bind, in two blocks alike: no order is better before both are regions."""
     net = Attention(24, 2)
-    stood = upright(net.b.finish(net.block(net.block(net.x))))
-    assert stood is not None
-    stood.main.reorder(arrange(stood, PORTABLE, Options()).placement.order)
-    assert promising_orders(stood, PORTABLE, SearchLimit(10.0))
+    laid = along_h(net.b.finish(net.block(net.block(net.x))))
+    laid.main.reorder(arrange(laid, PORTABLE, Options()).placement.order)
+    assert promising_orders(laid, PORTABLE, SearchLimit(10.0))
 
 
 def changed(change: Callable[[Attention, Model], None]) -> Model:
@@ -179,16 +183,14 @@ def _turned_otherwise(_: Attention, model: Model) -> None:
 @pytest.mark.parametrize("change", [_returned, _turned_otherwise])
 def test_other_attentions_stay_whole(change: Callable[[Attention, Model], None]) -> None:
     model = changed(change)
-    copied = copy_model(model)
-    heads_apart(copied)
-    assert dump_model(copied) == dump_model(model)
+    assert dump_model(split(model)) == dump_model(model)
 
 
 def test_pinned_scores_and_a_mask_stay_whole() -> None:
     net = Attention(6, 2)
     model = net.b.finish(net.block(net.x))
     scores = next(op.outputs[0].name for op in model.main.operators if op.name == "BATCH_MATMUL")
-    assert dump_model(apart(model, scores)) == dump_model(model)
+    assert dump_model(split(model, scores)) == dump_model(model)
     masked = Attention(6, 2)
     model = masked.b.finish(masked.block(masked.x, scaled_by=(6, 6)))
-    assert dump_model(apart(model)) == dump_model(model)
+    assert dump_model(split(model)) == dump_model(model)

@@ -1,4 +1,4 @@
-r"""The heads of an attention apart, so that the queries of each are one sequence: stripes can run along it.
+r"""The heads of an attention are split, so that the queries of each are one sequence: stripes can run along it.
 
     q (1, L, H, d) -- TRANSPOSE (1, H, L, d) --+
                           keys  (1, H, S, d) --+- BATCH_MATMUL (1, H, L, S) -- MUL, SOFTMAX --+
@@ -19,24 +19,26 @@ before they are taken apart. Exact: every number is computed of the same numbers
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.constants import integers, values
-from ..ir.editor import Editor
-from ..ir.making import Array
-from ..ir.model import Graph, Model, Operator, Tensor
-from .receptive_field import ELEMENTWISE
-from .turning import shape_is_said
+from ...ir.constants import integers, values
+from ...ir.editor import Editor
+from ...ir.making import Array
+from ...ir.model import Operator, Tensor
+from ...operators.table import kind_of
+from ..pattern import Match, Pattern
+from ..reshaping import shape_is_said
+from ..rule import Rule
 
-_SWAPPED = (0, 2, 1, 3)
+_HEADS_FIRST = (0, 2, 1, 3)
 _PRODUCT = "BATCH_MATMUL"
 
 
 @dataclass(frozen=True)
-class _Attention:
+class Attention:
     """``queries`` of (1, L, H, d), turned by ``turn``; the ``chain`` from the scores to the second product.
 
     ``before``: a reshape to heads and what is done to the queries since; nothing where there is no reshape.
@@ -57,57 +59,47 @@ class _Attention:
 
     @property
     def gone(self) -> tuple[Operator, ...]:
-        """What is written anew."""
-        return (*self.before, self.turn, *self.chain, *self.behind)
+        """What is written anew, beside the second product."""
+        return (*self.before, self.turn, *self.chain[:-1], *self.behind)
 
 
-def heads_apart(model: Model, kept: Collection[str] = ()) -> None:
-    """Take the heads of all attentions of the main graph apart, in place. Tensors named in ``kept`` stay."""
-    graph = model.main
-    for operator in list(graph.operators):
-        found = _attention(graph, operator, kept)
-        if found is not None:
-            _write(model, graph, found)
-
-
-def _attention(graph: Graph, first: Operator, kept: Collection[str]) -> _Attention | None:
-    """The attention whose scores are written by ``first``."""
-    if first.name != _PRODUCT or first.option("adjX", False) or len(first.inputs) != 2:
+def _check(match: Match) -> Attention | None:
+    """The attention whose second product is the anchor. Nothing is said of other products."""
+    chain = _chain_to(match.anchor)
+    if not chain or any(each.option("adjX", False) for each in (chain[0], chain[-1])) or len(chain[0].inputs) != 2:
         return None
-    turned, keys = first.inputs
-    turn = None if turned is None else turned.producer
-    chain = tuple(_chain(first))
-    back = _only_reader(chain[-1].outputs[0]) if len(chain) > 1 else None
-    if turn is None or keys is None or back is None or chain[-1].name != _PRODUCT or chain[-1].option("adjX", False):
+    turned, keys = chain[0].inputs
+    turn, back = None if turned is None else turned.producer, _only_reader(chain[-1].outputs[0])
+    if turn is None or keys is None or back is None or not (_swaps(turn) and _swaps(back)):
         return None
     queries, matrix = turn.inputs[0], chain[-1].inputs[1]
-    if queries is None or matrix is None or not (_swaps(turn) and _swaps(back)):
+    if queries is None or matrix is None:
         return None
     then = _only_reader(back.outputs[0])
-    behind = (back,) if then is None or not _is_free_reshape(graph, then, kept) else (back, then)
-    found = _Attention(queries, _steps_to(graph, queries, turn, kept), turn, chain, (keys, matrix), behind)
-    scores = first.outputs[0].shape
+    behind = (back,) if then is None or not _is_free_reshape(match, then) else (back, then)
+    found = Attention(queries, _steps_to(match, queries, turn), turn, chain, (keys, matrix), behind)
+    scores = chain[0].outputs[0].shape
     is_plain = len(scores) == 4 and scores[0] == 1 and all(len(each.shape) == 4 for each in found.matrices)
     if not is_plain or any(each.shape[:2] != scores[:2] or each.is_constant for each in found.matrices):
         return None
-    is_free = all(_is_free(graph, each.outputs[0], kept) for each in (turn, *chain))
+    is_free = all(_is_free(match, each.outputs[0]) for each in (turn, *chain))
     return found if is_free and len({each.dtype for each in (queries, *found.matrices)}) == 1 else None
 
 
-def _chain(first: Operator) -> Iterator[Operator]:
-    """From the first product on: what is done to single elements or to rows of scores, and the second product."""
-    yield first
-    shape, last = first.outputs[0].shape, first
-    while (reader := _only_reader(last.outputs[0])) is not None and reader.inputs[0] is last.outputs[0]:
-        others = reader.inputs[1:]
-        if reader.name == _PRODUCT:
-            yield reader
-            return
-        is_alike = reader.name in ELEMENTWISE and len(reader.outputs) == 1 and reader.outputs[0].shape == shape
+def _chain_to(last: Operator) -> tuple[Operator, ...]:
+    """From the first product to the second: what is done to single elements or to rows of scores in between."""
+    chain: tuple[Operator, ...] = (last,)
+    while (scores := chain[0].inputs[0]) is not None and scores.producer is not None and len(scores.uses) == 1:
+        made = scores.producer
+        if made.name == _PRODUCT:
+            return (made, *chain)
+        source = made.inputs[0]
+        is_alike = kind_of(made).is_elementwise and source is not None and source.shape == scores.shape
+        others = made.inputs[1:]
         if not is_alike or any(each is None or not each.is_constant or each.elements > 1 for each in others):
-            return
-        yield reader
-        last = reader
+            break
+        chain = (made, *chain)
+    return ()
 
 
 def _only_reader(tensor: Tensor) -> Operator | None:
@@ -117,11 +109,10 @@ def _only_reader(tensor: Tensor) -> Operator | None:
 def _swaps(operator: Operator) -> bool:
     """Whether it is a TRANSPOSE that lets heads and rows change places."""
     order = integers(operator.inputs[1]) if operator.name == "TRANSPOSE" else None
-    return order is not None and tuple(order.tolist()) == _SWAPPED
+    return order is not None and tuple(order.tolist()) == _HEADS_FIRST
 
 
-def _write(model: Model, graph: Graph, found: _Attention) -> None:
-    edit = Editor(model, graph, graph.operators.index(found.chain[-1]) + 1)
+def _rewrite(found: Attention, edit: Editor) -> None:
     for operator in found.gone:
         edit.remove(operator)
     matrices = [[_matrix(edit, found, each, at) for each in found.matrices] for at in range(found.heads)]
@@ -131,11 +122,11 @@ def _write(model: Model, graph: Graph, found: _Attention) -> None:
     after, whole = found.behind[-1].outputs[0], parts[0]
     if len(parts) > 1:
         whole = edit.activation(f"{after.name}/heads", (1, 1, length, heads * width), after)
-        edit.operator("CONCATENATION", parts, (whole,), "ConcatenationOptions", axis=3)
+        edit.join(parts, whole, 3)
     edit.reshape(whole, after)
 
 
-def _joined_queries(edit: Editor, found: _Attention) -> Tensor:
+def _joined_queries(edit: Editor, found: Attention) -> Tensor:
     """The queries with their heads as channels, (1, 1, L, H * d).
 
     Where they come of that shape, and nothing but constants was added since, that is done in this shape.
@@ -143,26 +134,26 @@ def _joined_queries(edit: Editor, found: _Attention) -> Tensor:
     source = found.before[0].inputs[0] if found.before else found.queries
     assert source is not None
     _, length, heads, depth = found.queries.shape
-    x = edit.activation(f"{source.name}/lying", (1, 1, length, heads * depth), source)
+    x = edit.activation(f"{source.name}/side_by_side", (1, 1, length, heads * depth), source)
     edit.reshape(source, x)
     for operator in found.before[1:]:
         others = [_flat(edit, each, heads, depth) for each in operator.inputs[1:]]
-        y = edit.activation(f"{operator.outputs[0].name}/lying", x.shape, operator.outputs[0])
+        y = edit.activation(f"{operator.outputs[0].name}/side_by_side", x.shape, operator.outputs[0])
         edit.twin(operator, (x, *others), (y,))
         x = y
     return x
 
 
-def _steps_to(graph: Graph, queries: Tensor, reader: Operator, kept: Collection[str]) -> tuple[Operator, ...]:
+def _steps_to(match: Match, queries: Tensor, reader: Operator) -> tuple[Operator, ...]:
     """A reshape to heads, and the operators between it and the queries; none where there is another one."""
     steps: tuple[Operator, ...] = ()
     at = queries
-    while at.producer is not None and _is_free(graph, at, kept) and at.uses[0].operator is (*steps, reader)[0]:
+    while at.producer is not None and _is_free(match, at) and at.uses[0].operator is (*steps, reader)[0]:
         made, source = at.producer, at.producer.inputs[0]
         steps = (made, *steps)
         if source is None or made.name == "RESHAPE":
             return steps if source is not None and shape_is_said(made) else ()
-        if made.name not in ELEMENTWISE or source.shape != at.shape:
+        if not kind_of(made).is_elementwise or source.shape != at.shape:
             break
         if any(each is None or _spread(each, *at.shape[2:]) is None for each in made.inputs[1:]):
             break
@@ -170,16 +161,14 @@ def _steps_to(graph: Graph, queries: Tensor, reader: Operator, kept: Collection[
     return ()
 
 
-def _is_free(graph: Graph, tensor: Tensor, kept: Collection[str]) -> bool:
+def _is_free(match: Match, tensor: Tensor) -> bool:
     """Whether one operator alone reads it, and nobody else wants it."""
-    return len(tensor.uses) == 1 and tensor.name not in kept and tensor not in graph.outputs
+    return len(tensor.uses) == 1 and not match.must_stay(tensor)
 
 
-def _is_free_reshape(graph: Graph, operator: Operator, kept: Collection[str]) -> bool:
+def _is_free_reshape(match: Match, operator: Operator) -> bool:
     source = operator.inputs[0]
-    return (
-        operator.name == "RESHAPE" and shape_is_said(operator) and source is not None and _is_free(graph, source, kept)
-    )
+    return operator.name == "RESHAPE" and shape_is_said(operator) and source is not None and _is_free(match, source)
 
 
 def _spread(constant: Tensor, heads: int, depth: int) -> Array | None:
@@ -199,11 +188,11 @@ def _flat(edit: Editor, constant: Tensor | None, heads: int, depth: int) -> Tens
     return edit.constant(f"{constant.name}/flat", spread.reshape(heads * depth), constant.quantization)
 
 
-def _matrix(edit: Editor, found: _Attention, whole: Tensor, at: int) -> Tensor:
+def _matrix(edit: Editor, found: Attention, whole: Tensor, at: int) -> Tensor:
     return _slice(edit, whole, (0, at, 0, 0), (1, 1, *whole.shape[2:]), _name(found, at))
 
 
-def _head(edit: Editor, found: _Attention, queries: Tensor, at: int, matrices: Sequence[Tensor]) -> Tensor:
+def _head(edit: Editor, found: Attention, queries: Tensor, at: int, matrices: Sequence[Tensor]) -> Tensor:
     """What one head makes: (1, 1, L, e)."""
     _, length, _, depth = found.queries.shape
     x = _slice(edit, queries, (0, 0, 0, at * depth), (1, 1, length, depth), _name(found, at))
@@ -216,7 +205,7 @@ def _head(edit: Editor, found: _Attention, queries: Tensor, at: int, matrices: S
     return x
 
 
-def _name(found: _Attention, at: int) -> str:
+def _name(found: Attention, at: int) -> str:
     return f"head{at + 1}of{found.heads}"
 
 
@@ -226,3 +215,6 @@ def _slice(edit: Editor, x: Tensor, begin: Sequence[int], size: Sequence[int], n
     cut = edit.activation(f"{x.name}/{name}", size, x)
     edit.slice(x, begin, size, cut)
     return cut
+
+
+SPLIT_ATTENTION_HEADS = Rule("split_attention_heads", Pattern("product", (_PRODUCT,)), _check, _rewrite)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cascade.networks import Network
-from tflite_memopt.cascade.receptive_field import WAYS, Axis, RowByRow, Rows, row_by_row
 from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
@@ -20,6 +19,8 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Operator, OperatorOptions, Tensor
+from tflite_memopt.operators.rows import Axis, RowByRow, Rows
+from tflite_memopt.operators.table import OPERATORS, OperatorKind, row_by_row
 
 
 def touched_rows(model: Model, slot: int) -> list[set[int]]:
@@ -92,13 +93,17 @@ def test_reads_of_several_rows_are_those_of_each(size: int, reach: int, stride: 
     assert (below > 0) <= (reads.end == size)
 
 
-def test_the_documentation_names_each_operator_once() -> None:
+def test_the_documentation_says_what_the_table_says() -> None:
     text = (Path(__file__).parents[2] / "docs" / "cascading.md").read_text()
-    rows = (
-        text.partition("| operators | rows of the input for row r | limits |")[2].partition("\n\n")[0].splitlines()[2:]
-    )
-    names = [name for row in rows for name in row.split("|")[1].strip().split(", ")]
-    assert sorted(names) == sorted(WAYS)
+    rows = text.partition("| operators | rows of the input for row r |")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    names = [(name, sequences) for found, _, _, sequences in cells for name in found.split(", ")]
+    assert sorted(names) == sorted((name, _of_sequences(kind)) for name, kind in OPERATORS.items())
+
+
+def _of_sequences(kind: OperatorKind) -> str:
+    """What can be done with sequences, as the documentation says it."""
+    return ", ".join(word for word, how in (("along H", kind.along_h), ("phases", kind.by_phase)) if how is not None)
 
 
 def test_padding_of_the_whole_is_that_of_the_axis() -> None:

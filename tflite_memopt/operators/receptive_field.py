@@ -1,24 +1,11 @@
-"""Which rows of its inputs an operator reads for some rows of its output: the receptive rows.
+"""The receptive rows of each kind of operator: how one is run for some of its rows, or the reason why it is not.
 
-Rows are positions along H of an NHWC tensor. An operator is *row by row* when its output rows [a, b) are a function of
-the input rows
-
-    [a * stride - before, (b - 1) * stride - before + reach), clipped to the input
-
-and of nothing else that changes from row to row. Outside the input a convolution and a pool see padding.
-
-An operator that makes ``factor`` rows of one reads the rows
-
-    [(a - above) // factor, (b - 1 + below) // factor + 1), clipped to the input
-
-and makes all rows of these; those that are not wanted, which lack a neighbour, are cut off. ``WAYS`` is the table of
-the operators that are row by row.
+All ask for an output that is one NHWC tensor with batch 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,131 +13,40 @@ from ..ir.builder import VALID
 from ..ir.constants import integers
 from ..ir.dtype import DType
 from ..ir.model import Operator, Tensor
+from .rows import Axis, RowByRow, is_image
 
-_WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
-POOLS = frozenset({"AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"})
-ELEMENTWISE = frozenset(
-    {"ABS", "ADD", "ADD_N", "CAST", "CEIL", "COS", "DEQUANTIZE", "DIV", "ELU", "EQUAL", "EXP", "FLOOR", "FLOOR_DIV"}
-    | {"FLOOR_MOD", "GREATER", "GREATER_EQUAL", "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LESS", "LESS_EQUAL"}
-    | {"LOG", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MINIMUM", "MUL"}
-    | {"NEG", "NOT_EQUAL", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SELECT_V2", "SIN"}
-    | {"SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH"}
-)
-"""An output pixel depends on the inputs' pixels at the same place; in some of these operators on all their channels."""
-REDUCTIONS = frozenset({"MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM"})
-_ARGUMENTS = ("ARG_MAX", "ARG_MIN")
+_NO_IMAGE = "its input is not an NHWC tensor with batch 1"
+_HYBRID = "it is hybrid: its float input is quantised by the range of all rows"
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows ``start`` to ``end``, half-open."""
-
-    start: int
-    end: int
-
-    @property
-    def count(self) -> int:
-        """How many rows; never negative."""
-        return max(0, self.end - self.start)
-
-    def hull(self, other: Rows) -> Rows:
-        """The smallest range that has the rows of both."""
-        return Rows(min(self.start, other.start), max(self.end, other.end))
+def convolution_rows(operator: Operator) -> RowByRow | str:
+    """CONV_2D and DEPTHWISE_CONV_2D, whose window is that of the filters."""
+    source, filters = (*operator.inputs, None)[:2]
+    if filters is None or len(filters.shape) != 4:
+        return _window(operator, "its weights are not a 4-dimensional constant")
+    return _window(operator, _HYBRID if _is_hybrid(source, filters) else filters.shape[1:3])
 
 
-@dataclass(frozen=True)
-class Axis:
-    """A window that moves along one axis, in pixels: ``reach`` of the kernel with its dilation.
-
-    ``before`` and ``after`` are the pixels of padding that the whole tensor gets at its two ends. ``factor``: pixels
-    that are made of one; with more than one there is no stride and no padding, and an output pixel depends on what
-    ``above`` output pixels before it and ``below`` after it are made of.
-    """
-
-    size: int
-    outputs: int
-    stride: int = 1
-    reach: int = 1
-    before: int = 0
-    after: int = 0
-    factor: int = 1
-    above: int = 0
-    below: int = 0
-
-    def reads(self, out: Rows) -> Rows:
-        """The input rows for these output rows, clipped."""
-        if self.factor > 1:
-            last = (out.end - 1 + self.below) // self.factor + 1
-            return Rows(max(0, (out.start - self.above) // self.factor), min(self.size, last))
-        first = out.start * self.stride - self.before
-        return Rows(max(0, first), min(self.size, (out.end - 1) * self.stride - self.before + self.reach))
-
-    def makes(self, read: Rows) -> Rows:
-        """The output rows that come of these input rows, where ``factor`` is more than one."""
-        beyond = self.outputs - self.size * self.factor
-        return Rows(read.start * self.factor, read.end * self.factor + beyond)
-
-    def padding_of(self, out: Rows) -> tuple[int, int]:
-        """Rows of padding above and below the rows that ``reads`` gives, for a window that is not clipped."""
-        first = out.start * self.stride - self.before
-        last = (out.end - 1) * self.stride - self.before + self.reach
-        return max(0, -first), max(0, last - self.size)
+def pool_rows(operator: Operator) -> RowByRow | str:
+    """A pool, whose options say the window."""
+    return _window(operator, (operator.option("filterHeight", 0), operator.option("filterWidth", 0)))
 
 
-@dataclass(frozen=True)
-class ShapeOperand:
-    """The input in ``slot``, which says dimensions ``first`` to ``end`` of the output's shape, half-open."""
-
-    slot: int
-    first: int = 0
-    end: int = 4
-
-    def of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """What it says of an output of this shape."""
-        return shape[self.first : self.end]
-
-
-@dataclass(frozen=True)
-class RowByRow:
-    """How a row-by-row operator uses its inputs: ``sliced`` are the slots of which it reads rows.
-
-    The other slots are read whole: weights, and tensors that are the same for all rows. ``shape``: the operand that
-    must say another number of rows. ``passes_on``: the output is its input's bytes in another shape.
-    """
-
-    rows: Axis
-    columns: Axis
-    sliced: tuple[int, ...]
-    is_window: bool
-    shape: ShapeOperand | None = None
-    passes_on: bool = False
-
-
-def row_by_row(operator: Operator) -> RowByRow | str:
-    """How the operator can be run for some of its rows at a time, or the reason why it cannot."""
-    if len(operator.outputs) != 1 or not _has_rows(operator):
-        return "its output is not one NHWC tensor with batch 1"
-    way = WAYS.get(operator.name)
-    return way(operator) if way is not None else f"{operator.name} is not computed row by row"
-
-
-def _windowed(operator: Operator) -> RowByRow | str:
+def _window(operator: Operator, taps: Sequence[int] | str) -> RowByRow | str:
+    """A window of so many taps along H and W; or the reason why these are not known."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source):
-        return "its input is not an NHWC tensor with batch 1"
+        return _NO_IMAGE
     if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
         return "its weights are computed"
-    if operator.name in POOLS:
-        taps = operator.option("filterHeight", 0), operator.option("filterWidth", 0)
-    else:
-        filters = operator.inputs[1]
-        if filters is None or len(filters.shape) != 4:
-            return "its weights are not a 4-dimensional constant"
-        if source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32:
-            return "it is hybrid: its float input is quantised by the range of all rows"
-        taps = filters.shape[1], filters.shape[2]
+    if isinstance(taps, str):
+        return taps
     axes = [_axis(operator, source, output, axis, taps[axis - 1]) for axis in (1, 2)]
     return RowByRow(axes[0], axes[1], (0,), is_window=True)
+
+
+def _is_hybrid(source: Tensor | None, filters: Tensor) -> bool:
+    return source is not None and source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32
 
 
 def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: int) -> Axis:
@@ -164,7 +60,7 @@ def _axis(operator: Operator, source: Tensor, output: Tensor, axis: int, taps: i
     return Axis(size, outputs, stride, reach, total // 2, total - total // 2)
 
 
-def _padded(operator: Operator) -> RowByRow | str:
+def pad_rows(operator: Operator) -> RowByRow | str:
     source, output = operator.inputs[0], operator.outputs[0]
     amounts = integers(operator.inputs[1])
     if source is None or source.is_constant or not is_image(source) or amounts is None or amounts.size != 8:
@@ -180,7 +76,7 @@ def _padded(operator: Operator) -> RowByRow | str:
     return RowByRow(axes[0], axes[1], (0,), is_window=False)
 
 
-def _elementwise(operator: Operator) -> RowByRow | str:
+def elementwise_rows(operator: Operator) -> RowByRow | str:
     output = operator.outputs[0]
     height = output.shape[1]
     sliced = []
@@ -199,15 +95,13 @@ def _elementwise(operator: Operator) -> RowByRow | str:
     return RowByRow(Axis(height, height), columns, tuple(sliced), is_window=False)
 
 
-def _same(
-    output: Tensor, sliced: tuple[int, ...], shape: ShapeOperand | None = None, passes_on: bool = False
-) -> RowByRow:
+def _same(output: Tensor, sliced: tuple[int, ...], passes_on: bool = False) -> RowByRow:
     """A row of the output needs the same row of the inputs in these slots, and nothing beside it."""
     rows, columns = (Axis(output.shape[axis], output.shape[axis]) for axis in (1, 2))
-    return RowByRow(rows, columns, sliced, is_window=False, shape=shape, passes_on=passes_on)
+    return RowByRow(rows, columns, sliced, is_window=False, passes_on=passes_on)
 
 
-def _joined(operator: Operator) -> RowByRow | str:
+def concatenation_rows(operator: Operator) -> RowByRow | str:
     output = operator.outputs[0]
     if int(operator.option("axis", 0)) % 4 not in (2, 3):
         return "it joins tensors along their rows"
@@ -217,18 +111,7 @@ def _joined(operator: Operator) -> RowByRow | str:
     return _same(output, tuple(range(len(inputs))))
 
 
-def is_image(tensor: Tensor) -> bool:
-    """Whether it is an NHWC tensor with batch 1."""
-    return len(tensor.shape) == 4 and tensor.shape[0] == 1 and bool(np.all(np.asarray(tensor.shape) > 0))
-
-
-def _has_rows(operator: Operator) -> bool:
-    """Whether the output is an image; what has lost its channels ends a region, since nothing else here reads it."""
-    output = operator.outputs[0]
-    return is_image(output) or (operator.name in _ARGUMENTS and len(output.shape) == 3 and output.shape[0] == 1)
-
-
-def _mirrored(operator: Operator) -> RowByRow | str:
+def mirror_rows(operator: Operator) -> RowByRow | str:
     """Columns and channels may be mirrored; rows would come from elsewhere in the image."""
     source, output, amounts = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or not is_image(source) or amounts is None or amounts.size != 8 or amounts[:4].any():
@@ -237,7 +120,7 @@ def _mirrored(operator: Operator) -> RowByRow | str:
     return RowByRow(axes[0], axes[1], (0,), is_window=False)
 
 
-def _dense(operator: Operator) -> RowByRow | str:
+def dense_rows(operator: Operator) -> RowByRow | str:
     """FULLY_CONNECTED of every pixel by itself."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or not is_image(source) or source.shape[:3] != output.shape[:3]:
@@ -245,12 +128,12 @@ def _dense(operator: Operator) -> RowByRow | str:
     if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
         return "its weights are computed"
     filters = operator.inputs[1]
-    if filters is None or (source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32):
-        return "it is hybrid: its float input is quantised by the range of all rows"
+    if filters is None or _is_hybrid(source, filters):
+        return _HYBRID
     return _same(output, (0,))
 
 
-def _multiplied(operator: Operator) -> RowByRow | str:
+def product_rows(operator: Operator) -> RowByRow | str:
     """BATCH_MATMUL: its rows are the matrices of a batch, such as the heads of an attention.
 
     A matrix that is there once is the same for all rows: then these are the vectors of a sequence, such as queries.
@@ -259,7 +142,7 @@ def _multiplied(operator: Operator) -> RowByRow | str:
     """
     output, both = operator.outputs[0], list(operator.present_inputs())
     if len({tensor.dtype for tensor in both}) > 1:
-        return "it is hybrid: its float input is quantised by the range of all rows"
+        return _HYBRID
     sliced = tuple(slot for slot, tensor in enumerate(both) if not set(tensor.shape[:-2]) <= {1})
     for slot in sliced:
         if both[slot].is_constant or not is_image(both[slot]) or both[slot].shape[1] != output.shape[1]:
@@ -269,7 +152,7 @@ def _multiplied(operator: Operator) -> RowByRow | str:
     return _same(output, sliced)
 
 
-def _found(operator: Operator) -> RowByRow | str:
+def argument_rows(operator: Operator) -> RowByRow | str:
     """ARG_MAX and ARG_MIN over the channels of every pixel: the result has none."""
     source, output, axis = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or source.is_constant or not is_image(source) or axis is None:
@@ -279,7 +162,7 @@ def _found(operator: Operator) -> RowByRow | str:
     return _same(output, (0,))
 
 
-def _cut(operator: Operator) -> RowByRow | str:
+def slice_rows(operator: Operator) -> RowByRow | str:
     """SLICE of columns and channels: all rows stay."""
     source, output = operator.inputs[0], operator.outputs[0]
     begin, size = (integers(tensor) for tensor in operator.inputs[1:3])
@@ -289,20 +172,20 @@ def _cut(operator: Operator) -> RowByRow | str:
         return "it cuts rows out, or nothing"
     if any(tensor is None or tensor.dtype is not DType.INT32 for tensor in operator.inputs[1:3]):
         return "it says in 64 bits what it cuts out"
-    return _same(output, (0,), shape=ShapeOperand(2))
+    return _same(output, (0,))
 
 
-def _reshaped(operator: Operator) -> RowByRow | str:
+def reshape_rows(operator: Operator) -> RowByRow | str:
     """RESHAPE of columns and channels: all rows stay, and so do their bytes."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source) or len(operator.inputs) != 2:
-        return "its input is not an NHWC tensor with batch 1"
+        return _NO_IMAGE
     if source.shape[1] != output.shape[1] or integers(operator.inputs[1]) is None:
         return "it does not keep rows, or its shape is computed"
-    return _same(output, (0,), shape=ShapeOperand(1), passes_on=True)
+    return _same(output, (0,), passes_on=True)
 
 
-def _reduced(operator: Operator) -> RowByRow | str:
+def reduction_rows(operator: Operator) -> RowByRow | str:
     """MEAN and the like over columns, channels or both, which stay as dimensions of 1."""
     source, output, axes = operator.inputs[0], operator.outputs[0], integers(operator.inputs[1])
     if source is None or source.is_constant or not is_image(source) or axes is None:
@@ -312,22 +195,22 @@ def _reduced(operator: Operator) -> RowByRow | str:
     return _same(output, (0,))
 
 
-def _folded(operator: Operator) -> RowByRow | str:
+def space_to_depth_rows(operator: Operator) -> RowByRow | str:
     """SPACE_TO_DEPTH: rows become channels."""
     source, output = operator.inputs[0], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source):
-        return "its input is not an NHWC tensor with batch 1"
+        return _NO_IMAGE
     block = int(operator.option("blockSize", 1))
     axes = [Axis(source.shape[axis], output.shape[axis], block, block) for axis in (1, 2)]
     return RowByRow(axes[0], axes[1], (0,), is_window=False)
 
 
-def _unfolded(operator: Operator) -> RowByRow | str:
+def depth_to_space_rows(operator: Operator) -> RowByRow | str:
     """DEPTH_TO_SPACE: channels become rows."""
     return _enlarged(operator, 0, int(operator.option("blockSize", 1)))
 
 
-def _repeated(operator: Operator) -> RowByRow | str:
+def nearest_rows(operator: Operator) -> RowByRow | str:
     """RESIZE_NEAREST_NEIGHBOR by a whole number, where every row is repeated as often.
 
     The row is worked out in float32 (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h), and the
@@ -341,10 +224,10 @@ def _repeated(operator: Operator) -> RowByRow | str:
     found = np.floor((rows + offset) * (np.float32(1) / np.float32(factor)))
     if (found.astype(np.int64) != np.arange(len(rows)) // factor).any():
         return "it does not repeat every row as often"
-    return _enlarged(operator, 0, factor, shape=ShapeOperand(1, 1, 3))
+    return _enlarged(operator, 0, factor)
 
 
-def _interpolated(operator: Operator) -> RowByRow | str:
+def bilinear_rows(operator: Operator) -> RowByRow | str:
     """RESIZE_BILINEAR by a power of two: the weights of two rows are exact (reference/resize_bilinear.h)."""
     factor = _factor(operator)
     if isinstance(factor, str):
@@ -353,7 +236,7 @@ def _interpolated(operator: Operator) -> RowByRow | str:
         return f"its weights are rounded: {factor} is no power of two"
     is_half = bool(operator.option("halfPixelCenters", False))
     above, below = (factor // 2, factor // 2) if is_half else (0, factor)
-    return _enlarged(operator, 0, factor, above, below, ShapeOperand(1, 1, 3))
+    return _enlarged(operator, 0, factor, above, below)
 
 
 def _factor(operator: Operator) -> int | str:
@@ -367,51 +250,27 @@ def _factor(operator: Operator) -> int | str:
     return output.shape[1] // source.shape[1]
 
 
-def _transposed(operator: Operator) -> RowByRow | str:
+def transposed_convolution_rows(operator: Operator) -> RowByRow | str:
     """TRANSPOSE_CONV, whose padding is that of the convolution that it reverses (micro/kernels/transpose_conv.cc)."""
     shape, filters, source = operator.inputs[:3]
     output, stride = operator.outputs[0], int(operator.option("strideH", 1))
     if source is None or filters is None or integers(shape) is None or not filters.is_constant or not is_image(source):
         return "its input is not an NHWC tensor with batch 1, or its weights or its shape are computed"
-    if source.dtype is DType.FLOAT32 and filters.dtype is not DType.FLOAT32:
-        return "it is hybrid: its float input is quantised by the range of all rows"
+    if _is_hybrid(source, filters):
+        return _HYBRID
     rows, outputs, taps = source.shape[1], output.shape[1], filters.shape[1]
     is_valid = operator.option("padding", 0) == VALID
     if outputs < rows * stride or (not is_valid and outputs != rows * stride):
         return "it does not make a stride of rows of each row"
     before = 0 if is_valid else max(0, taps - stride) // 2
-    return _enlarged(operator, 2, stride, max(0, taps - stride - before), before, ShapeOperand(0))
+    return _enlarged(operator, 2, stride, max(0, taps - stride - before), before)
 
 
-def _enlarged(
-    operator: Operator, slot: int, factor: int, above: int = 0, below: int = 0, shape: ShapeOperand | None = None
-) -> RowByRow | str:
+def _enlarged(operator: Operator, slot: int, factor: int, above: int = 0, below: int = 0) -> RowByRow | str:
     source, output = operator.inputs[slot], operator.outputs[0]
     if source is None or source.is_constant or not is_image(source):
-        return "its input is not an NHWC tensor with batch 1"
+        return _NO_IMAGE
     if factor < 2:
         return "it makes no more rows than it reads"
     rows = Axis(source.shape[1], output.shape[1], factor=factor, above=above, below=below)
-    return RowByRow(rows, Axis(source.shape[2], output.shape[2]), (slot,), is_window=False, shape=shape)
-
-
-WAYS: Mapping[str, Callable[[Operator], RowByRow | str]] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
-    **dict.fromkeys(_WINDOWED, _windowed),
-    **dict.fromkeys(REDUCTIONS, _reduced),
-    **dict.fromkeys(_ARGUMENTS, _found),
-    "BATCH_MATMUL": _multiplied,
-    "CONCATENATION": _joined,
-    "DEPTH_TO_SPACE": _unfolded,
-    "FULLY_CONNECTED": _dense,
-    "MIRROR_PAD": _mirrored,
-    "PAD": _padded,
-    "PADV2": _padded,
-    "RESHAPE": _reshaped,
-    "RESIZE_BILINEAR": _interpolated,
-    "RESIZE_NEAREST_NEIGHBOR": _repeated,
-    "SLICE": _cut,
-    "SPACE_TO_DEPTH": _folded,
-    "TRANSPOSE_CONV": _transposed,
-}
-"""How each operator is run for some of its rows."""
+    return RowByRow(rows, Axis(source.shape[2], output.shape[2]), (slot,), is_window=False)

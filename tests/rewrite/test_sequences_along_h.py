@@ -1,4 +1,4 @@
-"""Sequences stood up: the same values, and stripes along them, which the proof looks into."""
+"""Sequences laid along H: the same values, and stripes along them, which the proof looks into."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options, optimize, verify
-from tflite_memopt.cascade.upright import upright
 from tflite_memopt.equivalence.correspondence import Link
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -22,9 +21,18 @@ from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel, per
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 
 OPTIONS = Options(samples=3, max_extra_macs=1.0)
 F32, I8 = DType.FLOAT32, DType.INT8
+
+
+def along_h(model: Model, *kept: str) -> Model:
+    """The model with its sequences along H."""
+    found = sequences_along_h(model, kept)
+    assert found is not None
+    check_model(found.model)
+    return found.model
 
 
 class Sequences:
@@ -85,16 +93,14 @@ def network(dtype: DType, **first: Any) -> Model:
 def test_the_same_values_from_the_same_bytes(dtype: DType, first: dict[str, Any]) -> None:
     model = network(dtype, **first)
     before = write_model(model)
-    stood = upright(model)
-    assert stood is not None
-    check_model(stood)
+    laid = along_h(model)
     assert write_model(model) == before
-    stood_up = {tensor.name: tensor.shape for tensor in stood.main.tensors}
+    shapes = {tensor.name: tensor.shape for tensor in laid.main.tensors}
     for old in model.main.tensors:
-        if old.name in stood_up and not old.is_constant and old not in (*model.main.inputs, *model.main.outputs):
-            assert stood_up[old.name] == (1, old.shape[-2], 1, old.shape[-1])
-    assert len(stood.main.operators) < len(model.main.operators)
-    verdicts = verify(before, write_model(stood), OPTIONS)
+        if old.name in shapes and not old.is_constant and old not in (*model.main.inputs, *model.main.outputs):
+            assert shapes[old.name] == (1, old.shape[-2], 1, old.shape[-1])
+    assert len(laid.main.operators) < len(model.main.operators)
+    verdicts = verify(before, write_model(laid), OPTIONS)
     assert {name: verdict.equal for name, verdict in verdicts.items()} == dict.fromkeys(verdicts, True)
 
 
@@ -116,20 +122,18 @@ def test_what_another_operator_reads_is_reshaped_for_it() -> None:
     mean = s.b.tensor("mean", (1, 1, 1, 4))
     axis = s.b.constant("axes", np.asarray([2], np.int32))
     s.b.operator("MEAN", (y, axis), (mean,), "ReducerOptions", keepDims=True)
-    stood = upright(s.b.finish(mean))
-    assert stood is not None
-    assert [each.name for each in stood.main.operators] == ["EXPAND_DIMS", "CONV_2D", "RESHAPE", "MEAN"]
-    assert [each.outputs[0].shape for each in stood.main.operators[1:3]] == [(1, 32, 1, 4), (1, 1, 32, 4)]
+    laid = along_h(s.b.finish(mean))
+    assert [each.name for each in laid.main.operators] == ["EXPAND_DIMS", "CONV_2D", "RESHAPE", "MEAN"]
+    assert [each.outputs[0].shape for each in laid.main.operators[1:3]] == [(1, 32, 1, 4), (1, 1, 32, 4)]
 
 
 def test_what_the_graph_takes_and_returns_stays_as_it_lies() -> None:
     b = ModelBuilder()
-    stood = upright(b.finish(b.conv(b.input("x", (1, 1, 32, 4)), 4, kernel=1)))
-    assert stood is not None
-    assert [each.name for each in stood.main.operators] == ["RESHAPE", "CONV_2D", "RESHAPE"]
-    assert [tensor.shape for tensor in (*stood.main.inputs, *stood.main.outputs)] == [(1, 1, 32, 4)] * 2
+    laid = along_h(b.finish(b.conv(b.input("x", (1, 1, 32, 4)), 4, kernel=1)))
+    assert [each.name for each in laid.main.operators] == ["RESHAPE", "CONV_2D", "RESHAPE"]
+    assert [tensor.shape for tensor in (*laid.main.inputs, *laid.main.outputs)] == [(1, 1, 32, 4)] * 2
     other = ModelBuilder()
-    assert upright(other.finish(other.conv(other.input("image", (1, 8, 8, 4)), 4, kernel=3))) is None
+    assert sequences_along_h(other.finish(other.conv(other.input("image", (1, 8, 8, 4)), 4, kernel=3))) is None
 
 
 def test_a_pinned_tensor_stays() -> None:
@@ -138,20 +142,17 @@ def test_a_pinned_tensor_stays() -> None:
     model = s.b.finish(s.flat(y))
     (pinned,) = [each.outputs[0] for each in model.main.operators if each.name == "SQUEEZE"][:1]
     for kept in ((), (pinned.name,)):
-        stood = upright(model, kept)
-        assert stood is not None
-        assert [tensor.shape for tensor in stood.main.tensors if tensor.name == pinned.name] == [pinned.shape] * len(
-            kept
-        )
+        laid = along_h(model, *kept)
+        shapes = [tensor.shape for tensor in laid.main.tensors if tensor.name == pinned.name]
+        assert shapes == [pinned.shape] * len(kept)
 
 
 def test_shape_signatures_of_what_was_turned_go() -> None:
     s = Sequences(32, 4)
     y = s.conv(s.lie(s.x), 4, 3)
     y.extras = {"shapeSignature": np.asarray((-1, 1, 32, 4), np.int32), "hasRank": True}
-    stood = upright(s.b.finish(s.flat(y)))
-    assert stood is not None
-    assert [tensor.extras for tensor in stood.main.tensors if tensor.name == y.name] == [{"hasRank": True}]
+    laid = along_h(s.b.finish(s.flat(y)))
+    assert [tensor.extras for tensor in laid.main.tensors if tensor.name == y.name] == [{"hasRank": True}]
 
 
 class Drawn:
@@ -236,24 +237,22 @@ class Drawn:
 
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), dtype=st.sampled_from((I8, F32)), layers=st.integers(1, 7))
-def test_any_sequence_stood_up_computes_the_same(seed: int, dtype: DType, layers: int) -> None:
+def test_any_sequence_along_h_computes_the_same(seed: int, dtype: DType, layers: int) -> None:
     model = Drawn(seed, dtype).grow(layers)
-    stood = upright(model)
-    assert stood is not None
-    check_model(stood)
-    assert_equal(model, stood)
+    laid = along_h(model)
+    assert_equal(model, laid)
 
 
-def test_a_model_that_stands_alone_needs_less_and_says_so() -> None:
+def test_a_model_along_h_needs_less_without_stripes_and_says_so() -> None:
     """Two convolutions with a sum in three dimensions between: reshapes go, and stripes are not worth their tail."""
     s = Sequences(12, 4)
     y = s.flat(s.conv(s.lie(s.x), 4, 3))
     model = s.b.finish(s.flat(s.conv(s.lie(s.b.add(y, y)), 4, 3)))
     options = replace(OPTIONS, kernels="reference")  # CMSIS-NN takes scratch for a filter of k x 1
-    assert "upright" in [each.rule for each in optimize(write_model(model), options).report.rewrites]
+    assert "sequences_along_h" in [each.rule for each in optimize(write_model(model), options).report.rewrites]
 
 
-def test_a_piece_of_a_sequence_that_was_stood_up_is_compared() -> None:
+def test_a_piece_of_a_sequence_laid_along_h_is_compared() -> None:
     whole = np.arange(24).reshape(1, 1, 8, 3)
     piece = Link(0, 0, (0, 2, 0, 0)).range_of(whole, np.zeros((1, 4, 1, 3)))
     assert piece is not None

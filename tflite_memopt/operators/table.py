@@ -1,0 +1,188 @@
+"""The table of operator kinds: how each is run by rows, resized, padded, run by phases, and laid along H.
+
+Adding an operator is one entry here. What cuts and turns operators asks the table, and knows no names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..ir.editor import Editor
+from ..ir.model import Operator
+from . import along_h, by_phase
+from . import receptive_field as rows
+from .rows import RowByRow, is_image
+from .told import PaddingsOperand, ShapeOperand, Told
+
+Beyond = Literal["zero point", "own value", "not counted"]
+"""What an operator sees beyond the edges of its input: the zero point, a value of its own; or it leaves those out."""
+
+
+@dataclass(frozen=True)
+class ByPhase:
+    """Whether an operator can be run for each of so many phases of a sequence by itself, and what it is told then."""
+
+    can: Callable[[Operator, int], bool]
+    told: Callable[[Editor, Operator, int], Told] = by_phase.nothing_for_phase
+
+
+@dataclass(frozen=True)
+class AlongH:
+    """Whether an operator computes the same from these sequences laid along H, and what it is told then.
+
+    ``filters``: the slot of filters that are laid along H as well; ``as_it_lies``: of an operand that is not.
+    ``is_worth_it``: whether sequences are laid along H for its sake.
+    """
+
+    can: Callable[[Operator, along_h.Sequences], bool]
+    told: Callable[[Editor, Operator], Told] = along_h.nothing_along_h
+    filters: int | None = None
+    as_it_lies: int | None = None
+    is_worth_it: bool = False
+
+
+@dataclass(frozen=True)
+class OperatorKind:
+    """All that is known of one kind of operator.
+
+    ``rows``: how one is run for some of its rows, or why it is not. ``resized``: the operand that must be told another
+    number of rows. ``beyond``: what it sees where it pads by itself. ``is_elementwise``: an output pixel depends on the
+    inputs' pixels at the same place; in some kinds on all their channels. ``drops_channels``: the output has none.
+    """
+
+    rows: Callable[[Operator], RowByRow | str]
+    resized: ShapeOperand | PaddingsOperand | None = None
+    beyond: Beyond | None = None
+    is_elementwise: bool = False
+    drops_channels: bool = False
+    by_phase: ByPhase | None = None
+    along_h: AlongH | None = None
+
+    @property
+    def is_pad(self) -> bool:
+        """Whether all that it does is to put something around its input."""
+        return isinstance(self.resized, PaddingsOperand)
+
+
+_ELEMENTWISE = OperatorKind(rows.elementwise_rows, is_elementwise=True, along_h=AlongH(along_h.has_sequences_alone))
+_ELEMENTWISE_BY_PHASE = replace(_ELEMENTWISE, by_phase=ByPhase(by_phase.is_same_in_every_phase))
+_CONVOLUTION = OperatorKind(
+    rows.convolution_rows,
+    beyond="zero point",
+    along_h=AlongH(along_h.has_filters_of_one_row, along_h.swapped_sides, filters=1, is_worth_it=True),
+)
+_POOL = OperatorKind(rows.pool_rows, beyond="not counted", along_h=AlongH(along_h.pools_one_row, along_h.swapped_sides))
+_PAD = OperatorKind(rows.pad_rows, PaddingsOperand(), along_h=AlongH(along_h.pads_along, along_h.paddings_along_h))
+_REDUCTION = OperatorKind(rows.reduction_rows, along_h=AlongH(along_h.reduces_channels, along_h.axis_of_channels))
+_ARGUMENT = OperatorKind(rows.argument_rows, drops_channels=True)
+_SIZE = ShapeOperand(1, 1, 3)
+
+OPERATORS: Mapping[str, OperatorKind] = {
+    "ABS": _ELEMENTWISE,
+    "ADD": _ELEMENTWISE_BY_PHASE,
+    "ADD_N": _ELEMENTWISE,
+    "ARG_MAX": _ARGUMENT,
+    "ARG_MIN": _ARGUMENT,
+    "AVERAGE_POOL_2D": _POOL,
+    "BATCH_MATMUL": OperatorKind(rows.product_rows, along_h=AlongH(along_h.multiplies_by_one_matrix, as_it_lies=1)),
+    "CAST": _ELEMENTWISE,
+    "CEIL": _ELEMENTWISE,
+    "CONCATENATION": OperatorKind(
+        rows.concatenation_rows, along_h=AlongH(along_h.joins_channels, along_h.channels_of_image)
+    ),
+    "CONV_2D": replace(_CONVOLUTION, by_phase=ByPhase(by_phase.is_dilated_by_phases, by_phase.dilation_in_phase)),
+    "COS": _ELEMENTWISE,
+    "DEPTHWISE_CONV_2D": _CONVOLUTION,
+    "DEPTH_TO_SPACE": OperatorKind(rows.depth_to_space_rows),
+    "DEQUANTIZE": _ELEMENTWISE,
+    "DIV": _ELEMENTWISE,
+    "ELU": _ELEMENTWISE,
+    "EQUAL": _ELEMENTWISE,
+    "EXP": _ELEMENTWISE,
+    "FLOOR": _ELEMENTWISE,
+    "FLOOR_DIV": _ELEMENTWISE,
+    "FLOOR_MOD": _ELEMENTWISE,
+    "FULLY_CONNECTED": OperatorKind(
+        rows.dense_rows,
+        along_h=AlongH(along_h.is_dense_by_element, along_h.all_dimensions_kept, is_worth_it=True),
+    ),
+    "GREATER": _ELEMENTWISE,
+    "GREATER_EQUAL": _ELEMENTWISE,
+    "HARD_SWISH": _ELEMENTWISE_BY_PHASE,
+    "L2_NORMALIZATION": _ELEMENTWISE,
+    "L2_POOL_2D": _POOL,
+    "LEAKY_RELU": _ELEMENTWISE_BY_PHASE,
+    "LESS": _ELEMENTWISE,
+    "LESS_EQUAL": _ELEMENTWISE,
+    "LOG": _ELEMENTWISE,
+    "LOGICAL_AND": _ELEMENTWISE,
+    "LOGICAL_NOT": _ELEMENTWISE,
+    "LOGICAL_OR": _ELEMENTWISE,
+    "LOGISTIC": _ELEMENTWISE_BY_PHASE,
+    "LOG_SOFTMAX": _ELEMENTWISE,
+    "MAXIMUM": _ELEMENTWISE_BY_PHASE,
+    "MAX_POOL_2D": _POOL,
+    "MEAN": _REDUCTION,
+    "MINIMUM": _ELEMENTWISE_BY_PHASE,
+    "MIRROR_PAD": OperatorKind(rows.mirror_rows),
+    "MUL": _ELEMENTWISE_BY_PHASE,
+    "NEG": _ELEMENTWISE,
+    "NOT_EQUAL": _ELEMENTWISE,
+    "PAD": replace(_PAD, beyond="zero point", by_phase=ByPhase(by_phase.pads_whole_phases, by_phase.paddings_of_phase)),
+    "PADV2": replace(_PAD, beyond="own value"),
+    "PRELU": _ELEMENTWISE,
+    "QUANTIZE": _ELEMENTWISE_BY_PHASE,
+    "REDUCE_MAX": _REDUCTION,
+    "REDUCE_MIN": _REDUCTION,
+    "RELU": _ELEMENTWISE_BY_PHASE,
+    "RELU6": _ELEMENTWISE_BY_PHASE,
+    "RELU_N1_TO_1": _ELEMENTWISE,
+    "RESHAPE": OperatorKind(rows.reshape_rows, ShapeOperand(1, option="newShape")),
+    "RESIZE_BILINEAR": OperatorKind(rows.bilinear_rows, _SIZE),
+    "RESIZE_NEAREST_NEIGHBOR": OperatorKind(rows.nearest_rows, _SIZE),
+    "ROUND": _ELEMENTWISE,
+    "RSQRT": _ELEMENTWISE,
+    "SELECT_V2": _ELEMENTWISE,
+    "SIN": _ELEMENTWISE,
+    "SLICE": OperatorKind(
+        rows.slice_rows, ShapeOperand(2), along_h=AlongH(along_h.cuts_channels, along_h.channels_cut)
+    ),
+    "SOFTMAX": _ELEMENTWISE,
+    "SPACE_TO_DEPTH": OperatorKind(rows.space_to_depth_rows),
+    "SQRT": _ELEMENTWISE,
+    "SQUARE": _ELEMENTWISE,
+    "SQUARED_DIFFERENCE": _ELEMENTWISE,
+    "SUB": _ELEMENTWISE_BY_PHASE,
+    "SUM": _REDUCTION,
+    "TANH": _ELEMENTWISE_BY_PHASE,
+    "TRANSPOSE_CONV": OperatorKind(rows.transposed_convolution_rows, ShapeOperand(0)),
+}
+"""Every kind that is run row by row, by its name."""
+
+
+def kind_of(operator: Operator) -> OperatorKind:
+    """What the table says; of an operator that is not there, that it is not run by rows."""
+    return OPERATORS.get(operator.name, _OTHER)
+
+
+def row_by_row(operator: Operator) -> RowByRow | str:
+    """How the operator can be run for some of its rows at a time, or the reason why it cannot."""
+    kind = kind_of(operator)
+    if len(operator.outputs) != 1 or not _has_rows(operator, kind):
+        return "its output is not one NHWC tensor with batch 1"
+    return kind.rows(operator)
+
+
+def _has_rows(operator: Operator, kind: OperatorKind) -> bool:
+    """Whether the output is an image; what has lost its channels ends a region, since nothing else here reads it."""
+    output = operator.outputs[0]
+    return is_image(output) or (kind.drops_channels and len(output.shape) == 3 and output.shape[0] == 1)
+
+
+def _not_by_rows(operator: Operator) -> str:
+    return f"{operator.name} is not computed row by row"
+
+
+_OTHER = OperatorKind(_not_by_rows)
