@@ -17,7 +17,8 @@ from markdown_table import row, table
 
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import region_of
-from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
+from tflite_memopt.cascade.space import UNROLLED
+from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
@@ -183,11 +184,11 @@ def _judged(problem: PlanProblem) -> Figures:
 
 def _stripings(file: Path, name: str) -> Iterator[PlanProblem]:
     whole = _read(file)
-    for (first, length), count, mode in product(_regions(whole), COUNTS, MODES):
+    for (first, length), count, mode in product(_regions(whole), COUNTS, UNROLLED):
         model = copy_model(whole)
         try:
             height = model.main.operators[first + length - 1].outputs[0].shape[1]
-            apply_stripes(model, [StripedRegion(first, first + length, even_ends(height, count), *mode)])
+            apply_tilings(model, [Tiling(first, first + length, Unrolled(even_ends(height, count), *mode))])
             yield memory_layout(model, profile_named(name)).problem
         except (MemoptError, IndexError):
             continue

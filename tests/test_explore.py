@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError
-from tflite_memopt.cascade.rounds import MACS
+from tflite_memopt.cascade.narrower import MACS
 from tflite_memopt.cli import cli
 from tflite_memopt.exploring import LIMITS, Explored, explore
 from tflite_memopt.io.writer import write_model
@@ -37,7 +37,7 @@ def explored() -> Explored:
     return explore(write_model(striped()), OPTIONS)
 
 
-def test_the_limits_are_those_of_the_rounds_of_a_search() -> None:
+def test_the_limits_are_those_from_which_wider_ones_start() -> None:
     assert set(MACS) <= set(LIMITS)
     assert list(LIMITS) == sorted(set(LIMITS))
 

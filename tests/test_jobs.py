@@ -19,7 +19,7 @@ from tests.rewrite.test_dense_pixels import convolution
 from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
-from tflite_memopt.cascade import judge, orders, predict
+from tflite_memopt.cascade import plans, space
 from tflite_memopt.equivalence import pool, runner
 from tflite_memopt.equivalence.failure import FailedProofError, Subject
 from tflite_memopt.errors import UsageError
@@ -29,6 +29,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.memory.arrange import Arrangement, arrange_all
 from tflite_memopt.options import Options
 from tflite_memopt.rewrite import search, tile_search, tiles
+from tflite_memopt.schedule import contracted_orders
 
 ALONE = Options(samples=2, effort="quick")
 MODELS: dict[str, Callable[[], Model]] = {
@@ -52,12 +53,13 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     def noted(function: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> list[Any]:
         if jobs > 1 and len(items) > 1:
-            found.add(getattr(function, "func", function).__name__)
+            whole = getattr(function, "func", function)
+            found.add(getattr(whole, "__name__", type(whole).__name__))
         return side_by_side(function, items, jobs)
 
-    for module in (judge, orders, predict, search, tiles):
+    for module in (plans, contracted_orders, space, search, tiles):
         monkeypatch.setattr(module, "side_by_side", noted)
-        monkeypatch.setattr(module, "_MANY" if module is predict else "_LEAST_WORK", 1)
+        monkeypatch.setattr(module, "_MANY" if module is space else "_LEAST_WORK", 1)
     monkeypatch.setattr(pool, "_MUCH", 0)
     return found
 
@@ -67,7 +69,7 @@ def test_two_processes_give_what_one_gives(name: str, divided: set[str]) -> None
     # In a tiny model calls dominate: stripes are beyond a narrow limit on run time.
     model, unproved = write_model(MODELS[name]()), replace(ALONE, verify=name == "chain", max_extra_work=0.5)
     assert made(model, replace(unproved, jobs=2)) == made(model, unproved)
-    assert name != "chain" or divided >= {"_of_exit", "_found_ahead", "_worked_out"}
+    assert name != "chain" or divided >= {"Measure", "_planned", "_worked_out"}
 
 
 @pytest.mark.parametrize("name", ["chain", "cells"])

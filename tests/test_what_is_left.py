@@ -13,7 +13,7 @@ import pytest
 import tflite_memopt
 from tests.models import mobile_chain
 from tflite_memopt import EquivalenceError, Options, pipeline, shaping
-from tflite_memopt.cascade.judge import StripeJudge
+from tflite_memopt.cascade.plans import Plans
 from tflite_memopt.equivalence.inputs import inputs_from_npz
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -150,7 +150,7 @@ def test_an_interrupted_search_for_stripes_hands_over_the_best_it_had(
 ) -> None:
     plain = Options(**{**vars(OPTIONS), "cascade": False, "rewrite": False})  # no stripes, and no tiles
     unstriped = tflite_memopt.optimize(DATA, plain).report
-    interrupting(StripeJudge, "draft", after, monkeypatch)
+    interrupting(Plans, "draft", after, monkeypatch)
     report = tflite_memopt.optimize(DATA, Options(**{**vars(OPTIONS), "keep_best": True})).report
     assert report.warnings[0].startswith("interrupted in the search for stripes")
     assert any(use.rule.startswith("cascade in") for use in report.rewrites)
@@ -178,11 +178,11 @@ def test_an_interrupted_search_for_concatenations_hands_over_the_best_it_had(mon
     assert report.equivalence["tflm"].equal
 
 
-@pytest.mark.parametrize("owner", [StripeJudge, _SiteSearch])
+@pytest.mark.parametrize("owner", [Plans, _SiteSearch])
 def test_an_interruption_before_anything_was_found_leaves_what_is_complete(
     owner: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "cost" if owner is StripeJudge else "_cost"
+    name = "draft" if owner is Plans else "_cost"
     interrupting(owner, name, 0, monkeypatch)
     report = tflite_memopt.optimize(joined_twice(), Options(**{**vars(OPTIONS), "keep_best": True})).report
     assert report.warnings[0].startswith("interrupted in")

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from .analysis.placeholders import cleared_inputs
-from .cascade.known_loops import KnownLoops
+from .cascade.measure import Measured
 from .cascade.search import cascade
 from .cascade.wider import wider_limits
 from .equivalence.beside import LookBeside, looking_beside
@@ -95,8 +95,8 @@ def optimize(
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, data, profile)
 
-    loops, interruption = KnownLoops(), Interruption(options.keep_best, progress)
-    stages = stages or Stages(rewrite, partial(cascade, known=loops, other_form=sequences_along_h), True)
+    loops, interruption = Measured(), Interruption(options.keep_best, progress)
+    stages = stages or Stages(rewrite, partial(cascade, measured=loops, other_form=sequences_along_h), True)
     answers = Answers() if known is None else known
     run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, loops)
     with looking_beside(data, options) if _may_look_beside(options) else nullcontext() as look:

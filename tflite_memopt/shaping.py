@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from .analysis.macs import model_macs
-from .cascade.known_loops import KnownLoops
+from .cascade.measure import Measured
 from .cascade.narrower import narrower
 from .cascade.search import cascade
 from .equivalence.original import Original
@@ -65,7 +65,7 @@ class Setting:
     looked_at: Original | None
     notes: list[str]
     answers: Answers
-    loops: KnownLoops
+    loops: Measured
     running: Interpreters | None = None
     """The interpreters of the look at the original, where it went on beside the search."""
 

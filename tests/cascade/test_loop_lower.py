@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, OPERATORS, TYPES, random_network, regions
 from tests.cascade.test_lower import assert_equal
-from tflite_memopt.cascade.loop.lower import lower_loop, turns_of
+from tflite_memopt.cascade.loop.lower import lower_loop
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
+from tflite_memopt.cascade.tiling import turns_for
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
@@ -21,14 +22,13 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 
 
-def as_loop(model: Model, region: Region, rows: int, form: LoopMode) -> Model | str:
+def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:
     """A copy of the model with the region as a loop, or the reason why it cannot be."""
     copied = copy_model(model)
     at = model.main.operators.index(region.operators[0])
     twin = region_of(copied.main, copied.main.operators[at : at + len(region.operators)])
     assert isinstance(twin, Region)
-    halo, edges, kind = form
-    turns = turns_of(twin, rows, kind, halo, edges)
+    turns = turns_for(twin, form(rows))
     if isinstance(turns, str):
         return turns
     lower_loop(copied, copied.main, twin, turns)
@@ -58,12 +58,12 @@ def test_any_region_as_a_loop_computes_the_same(
     if not found:
         return
     region = found[0] if longest else found[seed % len(found)]
-    looped = [as_loop(model, region, rows, form) for form in LOOP_MODES]
+    looped = [as_loop(model, region, rows, form) for form in LOOPS]
     assert_equal(model, *(each for each in looped if isinstance(each, Model)))
 
 
-@pytest.mark.parametrize("form", LOOP_MODES)
-def test_a_value_of_its_own_around_channels_alone(form: LoopMode) -> None:
+@pytest.mark.parametrize("form", LOOPS)
+def test_a_value_of_its_own_around_channels_alone(form: Loop) -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 8, 4, 2)), b.tensor("y", (1, 8, 4, 3))
     amounts = b.constant("amounts", np.asarray([[0, 0], [0, 0], [0, 0], [0, 1]], np.int32))

@@ -8,17 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
 from tflite_memopt import ModelFormatError, analyze, optimize
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.placeholders import mark_placeholders
-from tflite_memopt.cascade.loop.least import least_head, loop_macs
+from tflite_memopt.cascade.bound import least_head, loop_macs
 from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
 from tflite_memopt.cascade.may_share import MayShare
 from tflite_memopt.cascade.region import Region
-from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
+from tflite_memopt.cascade.tiling import turns_for
 from tflite_memopt.exploring import explore
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -140,12 +141,12 @@ def test_a_loop_whose_body_is_not_there_is_refused(command: Callable[[bytes], ob
         command(write_model(model))
 
 
-@pytest.mark.parametrize("mode", LOOP_MODES)
+@pytest.mark.parametrize("form", LOOPS)
 @pytest.mark.parametrize("seed", range(8))
-def test_what_turns_say_is_what_a_written_loop_takes(mode: LoopMode, seed: int) -> None:
+def test_what_turns_say_is_what_a_written_loop_takes(form: Loop, seed: int) -> None:
     model = random_network(seed, TYPES[seed % 3], 4, height=24, kinds=EVERY)
     region = max(regions(model), key=lambda each: len(each.operators))
-    turns = turns_of(region, 1 + seed % 2, mode[2], *mode[:2])
+    turns = turns_for(region, form(1 + seed % 2))
     if isinstance(turns, str):
         return
     profile = profile_named("reference" if seed % 2 else "portable")

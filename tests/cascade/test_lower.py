@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random_network, regions
 from tflite_memopt.cascade.lower import lower
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
+from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.stripes import Edges, Halo, even_cuts, stripes_of
+from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.equivalence import litert, tflm
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -73,7 +74,7 @@ def test_any_region_in_stripes_computes_the_same(
     if not found:
         return
     region = found[0] if longest else found[seed % len(found)]
-    striped = [in_stripes(model, region, count, halo, edges) for halo, edges in MODES]
+    striped = [in_stripes(model, region, count, halo, edges) for halo, edges in UNROLLED]
     assert_equal(model, *(each for each in striped if isinstance(each, Model)))
 
 
@@ -99,11 +100,11 @@ def residual_in_stripes(count: int, halo: Halo, edges: Edges) -> Model:
 
 
 def test_the_dumps_of_the_four_modes_are_the_golden_ones() -> None:
-    found = [f"# {halo}, {edges}\n{dump_model(residual_in_stripes(3, halo, edges))}" for halo, edges in MODES]
+    found = [f"# {halo}, {edges}\n{dump_model(residual_in_stripes(3, halo, edges))}" for halo, edges in UNROLLED]
     assert "\n".join(found) == GOLDEN.read_text()
 
 
-@pytest.mark.parametrize(("halo", "edges"), MODES)
+@pytest.mark.parametrize(("halo", "edges"), UNROLLED)
 def test_weights_are_the_same_tensors_and_outputs_keep_their_name(halo: Halo, edges: Edges) -> None:
     model = residual()
     region = whole(model)
@@ -149,35 +150,35 @@ def test_neighbouring_regions_and_an_input_that_lives_on() -> None:
     first = b.conv(b.conv(x, 4, kernel=3, seed=1), 2, kernel=3, stride=2, seed=2)
     second = b.depthwise(b.depthwise(first, seed=3), kernel=5, seed=4)
     model = b.finish(b.average_pool(b.add(second, first), 2), first, x)
-    for halo, edges in MODES:
+    for halo, edges in UNROLLED:
         striped = copy_model(model)
-        chosen = [StripedRegion(0, 2, (1, 2, 3, 5), halo, edges), StripedRegion(2, 5, (1, 3, 5), halo, edges)]
-        apply_stripes(striped, chosen)
+        chosen = [Tiling(0, 2, Unrolled((1, 2, 3, 5), halo, edges)), Tiling(2, 5, Unrolled((1, 3, 5), halo, edges))]
+        apply_tilings(striped, chosen)
         check_model(striped)
         assert_equal(model, striped)
 
 
-def test_a_striped_region_that_is_no_region_says_why() -> None:
+def test_a_tiling_that_is_no_region_says_why() -> None:
     b = ModelBuilder()
     y = b.conv(b.input("x", (1, 6, 4, 2)), 2, seed=1)
     model = b.finish(y, b.conv(y, 2, seed=2))
     with pytest.raises(InfeasibleError, match="steps 0 to 2 are no region: 'conv0' is read outside the region as well"):
-        apply_stripes(model, [StripedRegion(0, 2, (3, 6), "recompute", "pad")])
+        apply_tilings(model, [Tiling(0, 2, Unrolled((3, 6), "recompute", "pad"))])
 
 
 @pytest.mark.parametrize("ends", [(1, 2, 3, 4), (1, 2), (2, 1, 3), (1, 1, 3), ()])
 def test_stripes_that_do_not_make_up_the_rows_are_refused(ends: tuple[int, ...]) -> None:
-    with pytest.raises(InfeasibleError, match="steps 0 to 3: 3 rows cannot be cut at "):
-        apply_stripes(residual(), [StripedRegion(0, 3, ends, "recompute", "pad")])
+    with pytest.raises(InfeasibleError, match=r"'0-3 unrolled .*': 3 rows cannot be cut at "):
+        apply_tilings(residual(), [Tiling(0, 3, Unrolled(ends, "recompute", "pad"))])
 
 
-def test_a_striped_region_with_a_stripe_of_padding_says_why() -> None:
+def test_a_tiling_with_a_stripe_of_padding_says_why() -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 2, 4, 2)), b.tensor("y", (1, 8, 4, 2))
     paddings = np.asarray([[0, 0], [3, 3], [0, 0], [0, 0]], np.int32)
     b.operator("PAD", (x, b.constant("paddings", paddings)), (y,), "PadOptions")
-    with pytest.raises(InfeasibleError, match="steps 0 to 1 in 4 stripes: a stripe of 'y' would be padding only"):
-        apply_stripes(b.finish(y), [StripedRegion(0, 1, (2, 4, 6, 8), "recompute", "pad")])
+    with pytest.raises(InfeasibleError, match="unrolled 2,4,6,8 recompute pad': a stripe of 'y' would be padding only"):
+        apply_tilings(b.finish(y), [Tiling(0, 1, Unrolled((2, 4, 6, 8), "recompute", "pad"))])
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_each_operator_alone_is_cut_into_stripes_of_any_height(kind: str, dtype:
         others = []
         for region in found:
             for count in (2, 3, 5):
-                for mode in MODES:
+                for mode in UNROLLED:
                     striped = in_stripes(model, region, count, *mode)
                     assert isinstance(striped, Model), striped
                     others.append(striped)

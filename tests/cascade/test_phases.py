@@ -11,10 +11,15 @@ import pytest
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.cascade.in_order import StripeSearch
-from tflite_memopt.cascade.phases import lower_phases, phased
+from tflite_memopt.cascade import in_order
+from tflite_memopt.cascade.in_order import OrderSearch
+from tflite_memopt.cascade.measure import Measured
+from tflite_memopt.cascade.phases import lower_phases
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.search import cascade
+from tflite_memopt.cascade.space import Modes, modes_of
+from tflite_memopt.cascade.stop import EmergencyStop
+from tflite_memopt.cascade.tiling import PhaseLoop, Tiling, Tilings
 from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
@@ -115,23 +120,34 @@ def cost(model: Model) -> Cost:
     return cost_of(model, OPTIONS.profile, OPTIONS)
 
 
+def phases_alone(options: Options) -> Modes:
+    return replace(modes_of(options), unrolled=(), loops=())
+
+
+def searched(model: Model, options: Options, known: Cost) -> tuple[OrderSearch, Cost, Tilings]:
+    profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
+    stop = EmergencyStop(1e9)
+    search = OrderSearch(model, profile, options, stop, cost(model), Measured(), phases_alone(options))
+    return search, *search.run(known)
+
+
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 def test_only_one_column_of_each_inner_tensor_is_alive(kernels: str) -> None:
     options = replace(OPTIONS, kernels=kernels)
     model = Dilated(0, DType.INT8, 8, 64).model
-    found = phased(model, replace(options.profile, prices=REFERENCE_PRICES, libraries=()), options, cost(model))
-    assert found is not None
-    assert found.phases == 8
-    assert model_macs(found.model) == model_macs(model)
+    search, found, chosen = searched(model, options, cost(model))
+    made = search.plans.tiled(chosen)
+    assert chosen == (Tiling(1, len(model.main.operators) - 1, PhaseLoop(8)),)
+    assert model_macs(made) == model_macs(model)
     whole = model.main.inputs[0].nbytes
-    placement = arrange(found.model, options.profile, options).placement
-    check_loops(found.model, placement)
+    placement = arrange(made, options.profile, options).placement
+    check_loops(made, placement)
     assert placement.memory.arena_bytes <= 2 * whole  # the operators around the loop have one input and one output
-    assert found.cost.head < cost(model).head
+    assert found.head < cost(model).head
 
 
 def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StripeSearch, "run", lambda *_: ())
+    monkeypatch.setattr(in_order, "modes_of", phases_alone)
     model = Dilated(0, DType.INT8, 8, 64).model
     profile = replace(OPTIONS.profile, prices=REFERENCE_PRICES, libraries=())
     (use,) = cascade(model, profile, OPTIONS, lambda _: None).uses
@@ -155,5 +171,4 @@ def refused(why: str) -> tuple[Model, Options]:
 def test_where_there_is_none(why: str) -> None:
     model, options = refused(why)
     known = Cost(1 << 30, 1 << 30, 1 << 30, 1 << 30)
-    found = phased(model, options.profile, options, known)
-    assert found is None
+    assert searched(model, options, known)[1:] == (known, ())

@@ -14,7 +14,7 @@ import pytest
 
 from tflite_memopt import Options, analyze, optimize, verify
 from tflite_memopt.cascade.cut_table import even_ends
-from tflite_memopt.cascade.striped_region import StripedRegion, apply_stripes
+from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import VALID, ModelBuilder
 from tflite_memopt.ir.model import Model
@@ -41,7 +41,7 @@ def two_convolutions() -> Model:
 def in_stripes(count: int, options: Options) -> Result:
     """The example in so many stripes, ordered and planned; TFLM computes the same bits as from the whole one."""
     model = two_convolutions()
-    apply_stripes(model, [StripedRegion(0, 2, even_ends(24, count), "recompute", "pad")])
+    apply_tilings(model, [Tiling(0, 2, Unrolled(even_ends(24, count), "recompute", "pad"))])
     result = optimize(write_model(model), options)
     assert verify(write_model(two_convolutions()), result.model, PLAN_ONLY)["tflm"].equal is True
     return result

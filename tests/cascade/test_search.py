@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 
@@ -11,11 +12,17 @@ from rich.console import Console
 import tflite_memopt
 from tests.cascade.networks import TYPES, random_network
 from tests.models import if_model, mobile_chain, streaming_model, while_model
+from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.search import cascade
+from tflite_memopt.cascade.space import Modes
+from tflite_memopt.cascade.stop import EmergencyStop
+from tflite_memopt.cascade.tiling import ClampedLoop, MaskedLoop
 from tflite_memopt.errors import UsageError
+from tflite_memopt.graph.interrupted_search import InterruptedSearch
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.change import OUT_OF_TIME, Changed
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model
@@ -238,3 +245,82 @@ def test_new_operators_are_named_for_the_firmware() -> None:
     assert "SLICE" in report.operators_added
     assert "CONV_2D" not in report.operators_added
     assert any("op resolver" in warning and "SLICE" in warning for warning in report.warnings)
+
+
+def long_sequence(rows: int) -> Model:
+    """Two convolutions of so many rows; channels in between."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, rows, 1, 4)), 16, seed=1)
+    return b.finish(b.conv(y, 4, seed=2))
+
+
+@pytest.mark.parametrize("rows", [65_535, 65_536, 70_000, 160_000])
+def test_images_of_many_rows(rows: int) -> None:
+    model, profile = long_sequence(rows), replace(HEAD.profile, prices=REFERENCE_PRICES, libraries=())
+    found = cascade(model, profile, HEAD, lambda _: None)
+    assert found.uses
+    assert cost_of(found.model, profile, HEAD).head < cost_of(long_sequence(rows), profile, HEAD).head // 2
+
+
+def interrupted_when(chosen: Callable[[str], bool], options: Options) -> Changed:
+    """What a search hands over that is interrupted when something is said."""
+
+    def progress(message: str) -> None:
+        if chosen(message):
+            raise KeyboardInterrupt
+
+    profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
+    with pytest.raises(InterruptedSearch) as caught:
+        cascade(wide_inside(24), profile, options, progress)
+    found = caught.value.finish()
+    assert isinstance(found, Changed)
+    assert "interrupted" in {each.reason for each in found.refused}
+    return found
+
+
+@pytest.mark.parametrize("loops", [True, False])
+def test_what_was_found_before_an_interruption_is_kept(loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = replace(SLOW, kernels="reference", loops=loops)
+    if loops:
+        monkeypatch.setattr(in_order, "modes_of", lambda _: Modes((), (ClampedLoop, MaskedLoop), phases=False))
+    found = interrupted_when(lambda said: "done" in said and " 0 less" not in said, options)
+    assert any("loop" in use.rule for use in found.uses) == loops
+    assert found.uses
+    profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
+    assert cost_of(found.model, profile, options) < cost_of(wide_inside(24), profile, options)
+
+
+def test_an_interruption_before_anything_is_found_leaves_the_model() -> None:
+    found = interrupted_when(lambda said: said.endswith("looking for regions"), SLOW)
+    assert not found.uses
+    assert dump_model(found.model) == dump_model(wide_inside(24))
+
+
+@pytest.mark.parametrize("kernels", ["reference", "portable"])
+def test_an_expired_time_limit_is_the_reason(kernels: str) -> None:
+    options = replace(HEAD, kernels=kernels, time_limit=0)
+    found = cascade(wide_inside(), options.profile, options, lambda _: None)
+    assert OUT_OF_TIME in {each.reason for each in found.refused}
+    assert not any("needs less" in each.reason for each in found.refused)
+    assert found.least is None
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_a_time_limit_that_strikes_at_any_time_is_the_reason(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop strikes when it is asked for the n-th time: whatever was found until then is kept."""
+    asked: list[int] = []
+
+    def strikes(stop: EmergencyStop) -> bool:
+        asked.append(1)
+        stop.has_struck = stop.has_struck or len(asked) > after
+        return stop.has_struck
+
+    monkeypatch.setattr(EmergencyStop, "strikes", strikes)
+    options = replace(SLOW, kernels="reference")
+    found = cascade(wide_inside(), options.profile, options, lambda _: None)
+    if len(asked) > after:
+        assert OUT_OF_TIME in {each.reason for each in found.refused} or any(
+            use.rule.endswith("the last one first)") for use in found.uses
+        )
+    assert not any("needs less" in each.reason for each in found.refused)
+    assert cost_of(found.model, options.profile, options) <= cost_of(wide_inside(), options.profile, options)

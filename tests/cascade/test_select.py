@@ -1,183 +1,158 @@
-"""Selections against all subsets of the options."""
+"""Sets of options against all subsets of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.cascade.dominance import Floors, undominated
-from tflite_memopt.cascade.select import least_heads, selections
-from tflite_memopt.cascade.selection import (
-    TAIL_OF_CONSTANT,
-    TEMPORARIES_OF_CONSTANT,
-    BaseNeed,
-    Option,
-    Selection,
-    SelectionLimits,
-    least_need,
-    selection_of,
-)
+from tflite_memopt.cascade.select import Base, Figures, Limits, Option, OptionSet, Problem, choices, least_heads
 
 STEPS = 6
 FAR = 1 << 40
-sizes = st.integers(0, 99)
-prices = st.integers(1, 60)
-bases = st.builds(BaseNeed, st.integers(0, 50), st.integers(0, 200), st.integers(0, 9), st.booleans())
+sizes, prices, signed = st.integers(0, 99), st.integers(1, 60), st.integers(-20, 60)
+limits = st.builds(Limits, st.integers(0, 140), st.integers(0, 140), st.integers(0, 140))
+of_constant = st.tuples(st.integers(0, 5), st.integers(0, 9))
+bases = st.builds(Base, st.integers(0, 50), st.integers(0, 200), st.integers(0, 9), of_constant, st.booleans())
+figures = st.builds(Figures, sizes, sizes, sizes, prices, prices, signed, st.integers(0, 4))
 
 
 @st.composite
 def options(draw: st.DrawFn) -> Option:
     first = draw(st.integers(0, STEPS - 1))
-    end = draw(st.integers(first + 1, STEPS))
-    return Option(
-        first,
-        end,
-        draw(sizes),
-        draw(prices),
-        draw(prices),
-        draw(prices),
-        draw(prices),
-        draw(st.integers(0, 15)),
-        draw(prices),
-    )
+    return Option(first, draw(st.integers(first + 1, STEPS)), draw(figures))
 
 
-def every_selection(needs: Sequence[int], given_options: Sequence[Option], limits: SelectionLimits) -> list[Selection]:
-    """All sets of options that do not overlap and keep the limits: slow and obvious."""
-    found = []
-    for count in range(1, len(given_options) + 1):
-        for numbers in combinations(range(len(given_options)), count):
-            ordered = sorted(numbers, key=lambda n: given_options[n].first)
-            chosen = [given_options[n] for n in ordered]
-            if any(a.end > b.first for a, b in pairwise(chosen)):
-                continue
-            covered = {step for option in chosen for step in range(option.first, option.end)}
-            heads = [need for step, need in enumerate(needs) if step not in covered]
-            sums = [
-                sum(getattr(o, name) for o in chosen) for name in ("tail", "temporaries", "macs", "operators", "work")
-            ]
-            constants = {bit for option in chosen for bit in range(8) if option.constants >> bit & 1}
-            together = sum(1 << bit for bit in constants)
-            if sums[2] <= limits.macs and sums[3] <= limits.operators and sums[4] <= limits.work:
-                bound = max([*heads, *(o.bound for o in chosen)], default=0)
-                tail, temporaries, macs, operators, work = sums
-                found.append(Selection(tuple(ordered), bound, tail, temporaries, macs, operators, together, work))
-    return found
-
-
-def costs(base: BaseNeed, selection: Selection, counts_run_time: bool) -> tuple[int, ...]:
-    return least_need(base, selection), selection.macs, selection.operators * counts_run_time
-
-
-def front(every: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """The costs that no other ones equal or beat in everything."""
-    return {own for own in every if not any(other != own and all(map(int.__le__, other, own)) for other in every)}
-
-
-@settings(deadline=None, max_examples=300)
-@given(
+problems = st.builds(
+    Problem,
     st.lists(sizes, min_size=STEPS, max_size=STEPS),
     st.lists(options(), max_size=7),
-    st.builds(SelectionLimits, st.integers(0, 140), st.integers(0, 140), st.integers(0, 140)),
+    limits,
     bases,
     st.one_of(st.just(FAR), st.integers(0, 400)),
     st.booleans(),
 )
-def test_no_subset_beats_what_is_selected(
-    needs: list[int],
-    given_options: list[Option],
-    limits: SelectionLimits,
-    base: BaseNeed,
-    below: int,
-    counts_run_time: bool,
-) -> None:
-    found = selections(needs, given_options, limits, base, below, counts_run_time)
-    every = [each for each in every_selection(needs, given_options, limits) if least_need(base, each) < below]
-    raised = least_heads(needs, given_options)[0]
-    assert all(least_need(base, each) < below for each in found)
-    for each in found:
-        truth = selection_of(needs, [given_options[number] for number in each.options])
-        # What no selection goes below is not told apart.
-        assert each.bound == max(truth.bound, raised)
-        assert (each.tail, each.macs, each.constants) == (truth.tail, truth.macs, truth.constants)
-        assert each.work == truth.work <= limits.work
-    # Selecting nothing is always possible, and may be better than any option.
-    nothing = selection_of(needs, ())
-    least = {costs(base, each, counts_run_time) for each in [*every, nothing]}
-    reached = {costs(base, each, counts_run_time) for each in [*found, nothing]}
-    assert front(reached) == front(least)
-    assert [least_need(base, each) for each in found] == sorted(least_need(base, each) for each in found)
+
+
+def together(needs: Sequence[int], chosen: Sequence[Option]) -> Figures:
+    """What options come to that do not overlap."""
+    covered = {step for option in chosen for step in range(option.first, option.end)}
+    every = [option.figures for option in chosen]
+    names = ("tail", "temporaries", "macs", "operators", "work")
+    tail, temporaries, macs, operators, work = (sum(getattr(each, name) for each in every) for name in names)
+    head = max([need for step, need in enumerate(needs) if step not in covered] + [each.head for each in every])
+    constants = max(each.constants for each in every)
+    return Figures(head, tail, temporaries, macs, operators, work, constants)
+
+
+def every_choice(problem: Problem) -> Iterator[OptionSet]:
+    """All sets of options that do not overlap, keep the limits and lie below the cutoff: slow and obvious."""
+    for count in range(1, len(problem.options) + 1):
+        for numbers in combinations(range(len(problem.options)), count):
+            ordered = tuple(sorted(numbers, key=lambda number: problem.options[number].first))
+            chosen = [problem.options[number] for number in ordered]
+            if any(one.end > other.first for one, other in pairwise(chosen)):
+                continue
+            # Limits are kept by each part of a set, from its first option on.
+            sums = [together(problem.needs, chosen[: at + 1]) for at in range(len(chosen))]
+            least = problem.base.least(sums[-1])
+            if all(map(problem.limits.allow, sums)) and least < problem.below:
+                yield OptionSet(ordered, least, sums[-1])
+
+
+def assert_is_valid(problem: Problem, choice: OptionSet) -> None:
+    """It is a set, within the limits and below the cutoff, that comes to what is said."""
+    chosen = [problem.options[number] for number in choice.options]
+    truth = together(problem.needs, chosen)
+    assert all(one.end <= other.first for one, other in pairwise(chosen))
+    # What no set goes below is not told apart.
+    raised = max(truth.head, least_heads(problem.needs, problem.options)[0])
+    assert choice.figures == replace(truth, head=raised)
+    assert choice.least == problem.base.least(choice.figures) < problem.below
+    assert problem.limits.allow(choice.figures)
+
+
+@settings(deadline=None, max_examples=400)
+@given(problems)
+def test_no_set_beats_what_is_chosen(problem: Problem) -> None:
+    found, every = choices(problem), list(every_choice(problem))
+    for choice in found:
+        assert_is_valid(problem, choice)
+    assert [each.least for each in found] == sorted(each.least for each in found)
+    # No tiling at all may be better than any set.
+    bare = Figures(max(problem.needs), 0, 0, 0, 0, 0)
+    nothing = OptionSet((), problem.base.least(bare), bare)
+    found.append(nothing)
+    assert min(each.least for each in found) == min([nothing.least, *(each.least for each in every)])
+    for one in every:
+        # Where run time counts, nothing is left out that needs more and takes less of it.
+        assert any(
+            other.least <= one.least
+            and (not problem.by_work or other.figures.operators <= one.figures.operators)
+            and (not problem.by_work or other.figures.work <= one.figures.work)
+            for other in found
+        )
+
+
+@settings(deadline=None, max_examples=100)
+@given(problems, st.integers(1, 3))
+def test_with_a_small_beam_what_is_chosen_is_valid(problem: Problem, beam: int) -> None:
+    for choice in choices(problem, beam):
+        assert_is_valid(problem, choice)
+
+
+def option(first: int, end: int, **values: int) -> Option:
+    given_ = {"head": 3, "tail": 1, "temporaries": 1, "macs": 0, "operators": 1, "work": 0, "constants": 0} | values
+    return Option(first, end, Figures(**given_))
+
+
+NOTHING = Base(0, 0, 0, (0, 0))
+WIDE = Limits(10, 10, 10)
 
 
 def test_two_options_that_touch_are_both_taken_and_two_that_overlap_are_not() -> None:
-    limits, base = SelectionLimits(10, 10), BaseNeed(0, 0, 0)
-    first, second = Option(0, 2, 3, 1, 1, 0, 1), Option(2, 4, 3, 1, 1, 0, 1)
-    both = selections([9, 9, 9, 9], [first, second], limits, base, 9)
+    first, second = option(0, 2), option(2, 4)
+    both = choices(Problem([9, 9, 9, 9], [first, second], WIDE, NOTHING, 9))
     assert [each.options for each in both] == [(0, 1)]
-    assert selections([9, 9, 9, 9], [first, Option(1, 4, 3, 1, 1, 0, 1)], limits, base, 9) == ()
+    assert choices(Problem([9, 9, 9, 9], [first, option(1, 4)], WIDE, NOTHING, 9)) == []
 
 
-@pytest.mark.parametrize(("limits", "both"), [((7, 9), True), ((6, 9), False), ((7, 8), False)])
-def test_the_limits_are_on_the_sum_of_all_options(limits: tuple[int, int], both: bool) -> None:
-    first, second = Option(0, 1, 3, 1, 1, 3, 4), Option(1, 2, 3, 1, 1, 4, 5)
-    found = selections([9, 9], [first, second], SelectionLimits(*limits), BaseNeed(0, 0, 0), FAR)
+@pytest.mark.parametrize(("macs", "operators", "both"), [(7, 9, True), (6, 9, False), (7, 8, False)])
+def test_the_limits_are_on_the_sum_of_all_options(macs: int, operators: int, both: bool) -> None:
+    every = [option(0, 1, macs=3, operators=4), option(1, 2, macs=4, operators=5)]
+    found = choices(Problem([9, 9], every, Limits(macs, operators, 10), NOTHING, FAR))
     assert ((0, 1) in {each.options for each in found}) == both
 
 
-def test_a_constant_of_two_options_is_counted_once() -> None:
-    base = BaseNeed(0, 0, 0)
-    apart = [Option(0, 1, 1, 0, 0, 0, 1, 0b0011), Option(1, 2, 1, 0, 0, 0, 1, 0b1100)]
-    same = [Option(0, 1, 1, 0, 0, 0, 1, 0b0011), Option(1, 2, 1, 0, 0, 0, 1, 0b0011)]
-    tails = []
-    for given_options in (apart, same):
-        found = selections([99, 99], given_options, SelectionLimits(9, 9), base, FAR)
-        tails += [each.whole_tail for each in found if each.options == (0, 1)]
-    assert tails == [4 * 12, 2 * 12]
+def test_constants_of_two_options_are_counted_once() -> None:
+    every, base = [option(0, 1, tail=0, constants=2), option(1, 2, tail=0, constants=3)], Base(0, 0, 0, (12, 24))
+    (both,) = (each for each in choices(Problem([99, 99], every, WIDE, base, FAR)) if len(each.options) == 2)
+    assert both.figures.constants == 3
+    assert both.least == 3 * 12 + max(3, 2 + 3 * 24)
 
 
 def test_the_planner_s_tables_can_need_more_than_the_head() -> None:
-    base = BaseNeed(tail=100, temporaries=50, interface=8)
-    assert base.least(10, 0, 0) == 100 + 42
-    assert base.least(10, 5, 20) == 105 + 62
-    assert base.least(80, 5, 20) == 185
-    assert BaseNeed(100, 50, 8, counts_tail=False).least(80, 5, 20) == 80
+    base = Base(tail=100, temporaries=50, interface=8, constant=(0, 0))
+    nothing = Figures(10, 0, 0, 0, 0, 0)
+    assert base.least(nothing) == 100 + 42
+    assert base.least(replace(nothing, tail=5, temporaries=20)) == 105 + 62
+    assert base.least(replace(nothing, head=80, tail=5, temporaries=20)) == 185
+    assert replace(base, counts_tail=False).least(replace(nothing, head=80, tail=5, temporaries=20)) == 80
 
 
 def test_no_steps() -> None:
-    assert selections([], [], SelectionLimits(0, 0), BaseNeed(0, 0, 0), FAR) == ()
+    assert choices(Problem([], [], Limits(0, 0, 0), NOTHING, FAR)) == []
 
 
-labels = st.builds(
-    lambda bound, tail, temporaries, work, constants: Selection((), bound, tail, temporaries, 0, 0, constants, work),
-    st.integers(0, 3),
-    st.integers(0, 40),
-    st.integers(0, 80),
-    st.integers(0, 3),
-    st.integers(0, 7),
-)
-
-
-def beats(one: Selection, other: Selection, floors: Floors) -> bool:
-    """Whether one takes no more, even if the other one has all of its constants in common with what is added."""
-    alone = (one.constants & ~other.constants).bit_count()
-    temporaries = one.temporaries + TEMPORARIES_OF_CONSTANT * alone
-    return (
-        one.bound <= other.bound
-        and one.tail + TAIL_OF_CONSTANT * alone <= other.tail
-        and (one.whole_temporaries <= floors.temporaries or temporaries <= other.temporaries)
-        and max(one.work, floors.work) <= max(other.work, floors.work)
-    )
-
-
-@given(st.lists(labels, max_size=30), st.builds(Floors, st.integers(0, 80), work=st.integers(0, 3)))
-def test_what_stays_is_what_nothing_else_beats(given_labels: list[Selection], floors: Floors) -> None:
-    kept = undominated(given_labels, floors)
-    assert all(any(beats(one, label, floors) for one in kept) for label in given_labels)
-    assert all(each in given_labels for each in kept)
-    for one in kept:
-        rivals = [other for other in kept if other is not one and beats(other, one, floors)]
-        assert all(beats(one, other, floors) for other in rivals), "only one that is as good may stay beside it"
+@given(st.lists(sizes, max_size=STEPS), st.lists(options(), max_size=5))
+def test_the_least_head_of_the_steps_that_are_left(needs: list[int], every: list[Option]) -> None:
+    within = [each for each in every if each.end <= len(needs)]
+    found = least_heads(needs, within)
+    assert found[-1] == 0
+    for step in range(len(needs)):
+        heads = [each.figures.head for each in within if each.first <= step < each.end]
+        assert found[step] == max(found[step + 1], min([needs[step], *heads]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cascade.networks import random_network, regions
 from tflite_memopt.analysis.macs import operator_macs
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.cascade.striped_region import MODES
+from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.stripes import Job, Stripe, Window, even_cuts, stripes_of
 from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
@@ -50,7 +50,7 @@ def cut_regions(draw: st.DrawFn) -> tuple[Region, tuple[Rows, ...]]:
 
 
 @settings(deadline=None, max_examples=150)
-@given(cut_regions(), st.sampled_from(MODES))
+@given(cut_regions(), st.sampled_from(UNROLLED))
 def test_every_row_that_is_read_is_there(cut: tuple[Region, tuple[Rows, ...]], mode: tuple[str, str]) -> None:
     region, cuts = cut
     halo, edges = mode

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cascade.spaces import figures_of, space_of
 from tests.device.runners import runner
 from tflite_memopt import Options, optimize, pipeline
-from tflite_memopt.cascade.predict import Aim, OptionFinder
-from tflite_memopt.cascade.selection import BaseNeed, SelectionLimits
-from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
+from tflite_memopt.cascade.space import UNROLLED
+from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -89,16 +89,15 @@ def test_what_is_wrong_on_the_core_is_guarded() -> None:
 @pytest.mark.parametrize("kernels", ["cmsis-nn-mve", "portable", "cmsis-nn-dsp"])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_no_region_holds_what_one_row_would_make_wrong(kernels: str, stride: int) -> None:
-    aim = Aim(0, 1 << 40, SelectionLimits(1 << 60, 1 << 60), BaseNeed(0, 0, 0))
-    found = OptionFinder(tall(stride), profile_named(kernels), aim).options(MODES)
-    holds = any(option.first <= 1 < option.end for option in found.every.values())
+    found = figures_of(space_of(tall(stride), profile_named(kernels)))
+    holds = any(tiling.first <= 1 < tiling.end for tiling in found)
     assert holds == (kernels == "cmsis-nn-dsp" or stride == 1)
 
 
 def test_a_stage_that_leads_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def striped(model: Model, profile: object, options: Options, *_: object, **__: object) -> Changed:
         if options.cascade:
-            apply_stripes(model, [StripedRegion(0, 2, tuple(range(1, 9)), *MODES[0])])
+            apply_tilings(model, [Tiling(0, 2, Unrolled(tuple(range(1, 9)), *UNROLLED[0]))])
         return Changed(model, (), ())
 
     monkeypatch.setattr(pipeline, "cascade", striped)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.cascade.networks import TYPES, random_network
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import start_of_region
-from tflite_memopt.cascade.striped_region import MODES, StripedRegion, apply_stripes
+from tflite_memopt.cascade.space import UNROLLED
+from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.ir.dtype import DType
@@ -47,10 +48,9 @@ def striped_network(seed: int, dtype: DType, layers: int) -> Model:
         if (first := start_of_region(model.main, exit_, ways, 40)) > exit_:
             continue
         height = (*model.main.operators[exit_].outputs[0].shape, 1, 1)[1]
-        region = StripedRegion(first, exit_ + 1, even_ends(height, rng.randint(2, 4)), *rng.choice(MODES))
+        form = Unrolled(even_ends(height, rng.randint(2, 4)), *rng.choice(UNROLLED))
         try:
-            apply_stripes(model, [region])
-            return model
+            return apply_tilings(model, [Tiling(first, exit_ + 1, form)])
         except InfeasibleError:
             model = random_network(seed, dtype, layers)
     return model

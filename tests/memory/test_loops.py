@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import TYPES, random_network, regions
 from tests.cascade.test_loop_lower import as_loop
 from tests.memory.loops import looped, placement_of, plain
 from tests.models import while_model
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.loop.lower import LoopForm
-from tflite_memopt.cascade.striped_region import LOOP_MODES, LoopMode
 from tflite_memopt.equivalence import litert, tflm
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -51,16 +51,16 @@ def assert_planned_right(model: Model, looped: Model, kernels: str) -> None:
     dtype=st.sampled_from(TYPES),
     layers=st.integers(1, 7),
     rows=st.integers(1, 3),
-    mode=st.sampled_from(LOOP_MODES),
+    form=st.sampled_from(LOOPS),
     kernels=st.sampled_from(("portable", "reference")),
 )
 def test_any_loop_under_its_plan_is_right_and_needs_what_is_predicted(
-    seed: int, dtype: DType, layers: int, rows: int, mode: LoopMode, kernels: str
+    seed: int, dtype: DType, layers: int, rows: int, form: Loop, kernels: str
 ) -> None:
     model = random_network(seed, dtype, layers, height=24)
     found = sorted(regions(model), key=lambda region: -len(region.operators))
     for region in found[:1]:
-        loop = as_loop(model, region, rows, mode)
+        loop = as_loop(model, region, rows, form)
         if isinstance(loop, Model):
             assert_planned_right(model, loop, kernels)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.models import mobile_chain, while_model
 from tflite_memopt.analysis.loops import loops_of
-from tflite_memopt.cascade.cut_table import even_ends
-from tflite_memopt.cascade.striped_region import StripedRegion, apply_stripes
+from tflite_memopt.cascade.tiling import ClampedLoop, Tiling, apply_tilings
 from tflite_memopt.errors import ModelFormatError
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
@@ -92,7 +93,7 @@ def works(graph: Graph) -> int:
 def test_a_loop_costs_what_its_turns_do() -> None:
     model = mobile_chain()
     height = model.main.operators[1].outputs[0].shape[1]
-    apply_stripes(model, [StripedRegion(0, 2, even_ends(height, height), "recompute", "trim", "clamped")])
+    apply_tilings(model, [Tiling(0, 2, ClampedLoop(1))])
     (loop,) = loops_of(model)
     assert loop.turns == height
     turns = height * works(loop.body) + (height + 1) * works(loop.condition) + (2 * height + 1) * DSP_PRICES.call
@@ -113,6 +114,7 @@ def test_a_convolution_without_a_window_is_refused(wrong: str) -> None:
     if wrong == "shape":
         operator.inputs[0].shape = ()
     else:
-        operator.options.fields["strideH"] = 0
+        assert operator.options is not None
+        operator.options = replace(operator.options, fields={**operator.options.fields, "strideH": 0})
     with pytest.raises(ModelFormatError, match="do not fit the operator"):
         operator_work(operator, REFERENCE_PRICES)

@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cascade.spaces import STRIPES, figures_of, space_of
 from tests.models import dense_model
 from tflite_memopt import Options, optimize
-from tflite_memopt.cascade.judge import stripe
-from tflite_memopt.cascade.predict import Aim, OptionFinder
-from tflite_memopt.cascade.selection import BaseNeed, SelectionLimits
-from tflite_memopt.cascade.striped_region import MODES
+from tflite_memopt.cascade.tiling import apply_tilings
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
@@ -40,7 +38,7 @@ def test_a_model_in_these_stripes_needs_no_more(seed: int, target: str | None, w
     model = cell_network(seed, width, resolution=16, cells=1)
     found, options = found_in(model, target), Options(target=target, **PLAN)
     assert RamOracle.on(target).ram(sketch_of(model), "stripes") == found.need.required
-    in_stripes = read_model(write_model(stripe(copy_model(model), found.regions)))
+    in_stripes = read_model(write_model(apply_tilings(copy_model(model), found.tilings)))
     memory = arrange(in_stripes, options.profile, options).placement.memory
     assert memory.required_for_target <= found.need.required
     assert memory.macs == found.need.macs
@@ -49,9 +47,9 @@ def test_a_model_in_these_stripes_needs_no_more(seed: int, target: str | None, w
 def test_optimize_keeps_the_promise() -> None:
     model = cell_network(3, width=8, resolution=16, cells=1)
     found = found_in(model, "cortex-m4")
-    in_stripes = write_model(stripe(copy_model(model), found.regions))
+    in_stripes = write_model(apply_tilings(copy_model(model), found.tilings))
     report = optimize(in_stripes, Options(target="cortex-m4", samples=1, rewrite=False, cascade=False)).report
-    assert found.regions
+    assert found.tilings
     assert report.equivalence["tflm"].equal
     assert report.after.required_for_target <= found.need.required
 
@@ -77,9 +75,7 @@ def test_regions_end_where_little_is_left_alive() -> None:
 
 def test_regions_end_only_where_they_may() -> None:
     model, profile = cell_network(3, width=8, resolution=16, cells=1), Options(target="cortex-m4").profile
-    aim = Aim(0, 1 << 20, SelectionLimits(1 << 40, 1 << 20), BaseNeed(0, 0, 0))
-    anywhere = OptionFinder(model, profile, aim).options(MODES[:1]).every
-    some = OptionFinder(model, profile, aim, exits={4, 6}).options(MODES[:1]).every
-    assert list(some) == [region for region in anywhere if region.end in (5, 7)]
-    assert all(some[region].bound == anywhere[region].bound for region in some)
+    anywhere = figures_of(space_of(model, profile, STRIPES))
+    some = figures_of(space_of(model, profile, STRIPES, exits={4, 6}))
+    assert some == {tiling: figures for tiling, figures in anywhere.items() if tiling.end in (5, 7)}
     assert some

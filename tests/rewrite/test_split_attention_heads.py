@@ -12,7 +12,7 @@ from tests.rewrite.test_sequences_along_h import along_h
 from tflite_memopt import Options
 from tflite_memopt.cascade.orders import promising_orders
 from tflite_memopt.cascade.region import regions_above
-from tflite_memopt.cascade.striped_region import StripedRegion, apply_stripes
+from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.check import check_model
@@ -145,7 +145,8 @@ def test_stripes_run_along_the_queries_of_every_block(dtype: DType) -> None:
     regions = with_regions_in_a_row(striped)
     names = [operator.name for operator in striped.main.operators]
     assert [names[a:b].count("BATCH_MATMUL") for a, b in regions] == [4, 4]
-    apply_stripes(striped, [StripedRegion(a, b, (6, 12, 24, 36, 48), "recompute", "pad") for a, b in regions])
+    form = Unrolled((6, 12, 24, 36, 48), "recompute", "pad")
+    apply_tilings(striped, [Tiling(a, b, form) for a, b in regions])
     check_model(striped)
     assert_equal(laid, striped)
     before, after = (memory_layout(each, PORTABLE).problem for each in (laid, striped))

@@ -24,6 +24,9 @@ Columns = TypeVar("Columns", Integers, Flags)
 Ends = tuple[int, ...]
 """The last row of each stripe, half-open, in order; the last of them is the height."""
 
+_FAR = 1 << 42
+"""More than any value that is compared."""
+
 
 def up(sizes: Integers) -> Integers:
     """Bytes rounded up to TFLM's alignment."""
@@ -93,14 +96,16 @@ class CutTable:
         found: Integers = np.maximum.reduceat(values, self.first)
         return found
 
+    def least_from(self, values: Integers) -> Integers:
+        """For each stripe the smallest value of it and those after it."""
+        apart = self.way * _FAR  # a later way has larger values, so that it decides nothing in an earlier one
+        found: Integers = np.minimum.accumulate((values + apart)[::-1])[::-1] - apart
+        return found
+
     def sums_before(self, values: Integers) -> Integers:
         """For each stripe the sum over the stripes before it."""
         total = np.cumsum(values) - values
         return total - total[self.first][self.way]
-
-    def sums_after(self, values: Integers) -> Integers:
-        """For each stripe the sum over the stripes after it."""
-        return self.sums(values)[self.way] - self.sums_before(values) - values
 
 
 def even_ends(height: int, count: int, multiple: int = 1) -> Ends:

@@ -1,39 +1,51 @@
-"""The search for stripes in one order of a model: rounds of wide and narrow limits, work counted and not timed."""
+"""The search in one order of a model: a lazy branch and bound.
+
+    choose    the cheapest sets of tilings below the incumbent, by their bounds
+    measure   the tilings of these sets that have a bound alone, and choose again
+    plan      the sets of which all is measured; the best becomes the incumbent
+    stop      when no set lies below the incumbent, or when enough has been planned
+
+Work is counted, not timed. A search begins with sets far below the present need, of which there are few.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 
-from ..analysis.bounds import io_lower_bound
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
 from ..memory.work import model_work
-from ..options import EFFORTS, Options
-from .arena_terms import ArenaTerms, arena_terms
-from .candidates import Candidates
-from .judge import Chosen, StripeJudge
-from .known_loops import KnownLoops
-from .predict import Aim, OptionFinder
-from .rounds import Round, rounds
-from .selection import BaseNeed, Selection
+from ..options import Effort, Options
+from .measure import Measured
+from .plans import Plans
+from .select import HEADS, OptionSet
+from .space import Forms, Modes, Space, modes_of
 from .stop import EmergencyStop
-from .striped_region import loop_forms, modes_of
+from .tiling import Tilings
 
-FIRST = (4, 24, 64)
-"""Selections that are judged in each round, by effort: those of the smallest least need."""
-CENTRES = (0, 1, 12)
-"""The first of them of which selections next to them are judged as well, by effort,"""
-NEIGHBOURS = (0, 8, 16)
-"""and how many of each."""
-BATCH = 12
-"""Selections that are compared with each other."""
+Progress = Callable[[float, Cost], None]
+PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
+"""How often sets are planned without a better one among them, before it goes on with larger needs."""
+_AT_ONCE = 8
+"""Sets that are measured or drafted together."""
+_IN_FULL = 2
+"""Of the sets that are drafted together, those that are planned in full."""
+_NEAR = 12
+"""Sets next to another one that are drafted."""
+_CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
+"""How many sets have neighbors that are looked at."""
+_CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
+"""How often sets are chosen, at most: the iterations of the search."""
+_PROMISING = 1.03
+"""A draft that needs at most so much more than the incumbent is planned in full."""
+_PARTS = (16, 8, 4, 2, 1)
+"""Sets are looked for up to a sixteenth of the way from the least possible need to the present one, and on."""
 
 
-class StripeSearch:
-    """``unstriped``: what the model costs without stripes, in whatever order. ``known``: what is known of loops."""
+class OrderSearch:
+    """``untiled``: what the model costs without tilings, in whatever order. ``least``: a bound, once it has run."""
 
     def __init__(
         self,
@@ -41,146 +53,133 @@ class StripeSearch:
         profile: KernelProfile,
         options: Options,
         stop: EmergencyStop,
-        unstriped: Cost,
-        known: KnownLoops,
+        untiled: Cost,
+        measured: Measured,
+        modes: Modes | None = None,
     ) -> None:
-        self.model, self._profile, self._options, self._stop = model, profile, options, stop
-        self.judge = StripeJudge(model, profile, options, stop, unstriped)
-        self._terms, self._floor, self._unstriped = arena_terms(model, profile), io_lower_bound(model), unstriped
-        self._work, self._base = model_work(model, profile.prices), _base_need(self._terms, options)
-        self._candidates: dict[tuple[tuple[str, ...], tuple[str, ...]], Candidates] = {}
-        self._barren: list[tuple[Round, int]] = []
-        """Rounds that have no selection whose least need is below so many bytes."""
-        self._finder: OptionFinder | None = None
-        self._known = known
-        self._best: Chosen = ()
+        self.model, self._options, self._stop, self._untiled = model, options, stop, untiled
+        pinned = {name for name, _ in options.pins}
+        self.space = Space(model, profile, options, measured, modes_of(options) if modes is None else modes, pinned)
+        self.plans = Plans(model, profile, options)
+        self._work = model_work(model, profile.prices)
+        self.least = 0
 
-    def run(self, known: Cost, progress: Callable[[float, Cost], None] = lambda *_: None) -> Chosen:
-        """The best of all rounds, of what may cost less than is ``known`` to be possible elsewhere.
+    def run(self, known: Cost, progress: Progress = lambda *_: None) -> tuple[Cost, Tilings]:
+        """The best set that costs less than the incumbent ``known``, and its cost; else ``known`` and no tilings."""
+        self.space.fill(_cutoff(known), self._stop.strikes)
+        best: tuple[Cost, Tilings] = known, ()
+        for forms in self.space.families:
+            best = self._descended(best, forms, progress)
+        best = self._simpler(self._nearby(best))
+        self.least = min(best[0].need, aligned(self.least))
+        return best
 
-        Under a budget the narrowest limits come first, and the first that meets it ends the search. ``progress`` is
-        told the share of the rounds that are done, and the least cost that is known.
+    def _descended(self, best: tuple[Cost, Tilings], forms: Forms, progress: Progress) -> tuple[Cost, Tilings]:
+        """The best set of these forms, or ``best``."""
+        effort, below = self._options.effort, _cutoff(best[0])
+        least, left = self.space.least(forms), _CHOICES[effort]
+        for part in _PARTS:
+            target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
+            while left and patience:
+                if self._stop.strikes() or self.is_enough(best[0]):
+                    return best
+                left -= 1
+                fresh, heads = self._fresh(target, forms)
+                if not fresh:
+                    break
+                ready = [chosen for chosen in fresh[:heads] if all(map(self.space.is_measured, chosen))]
+                if not ready:
+                    self.space.measure([tiling for chosen in fresh for tiling in chosen])
+                    continue
+                before, best = best, self._best_of(best, ready)
+                patience = PATIENCE[effort] if best != before else patience - 1
+                target = min(target, _cutoff(best[0]))
+                progress(1 - left / _CHOICES[effort], best[0])
+            below = _cutoff(best[0])
+            if target >= below:
+                break
+        return best
+
+    def _nearby(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
+        """The neighborhoods of the best sets with heads that differ: a bound says little of how well a plan fits."""
+        centers: list[Tilings] = []
+        while len(centers) < _CENTERS[self._options.effort] and not (self._stop.strikes() or self.is_enough(best[0])):
+            center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
+            if center is None:
+                break
+            centers.append(center)
+            below = _cutoff(best[0])
+            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
+            self.space.measure([tiling for chosen in near[:_NEAR] for tiling in chosen])
+            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
+            ready = [chosen for chosen in near if all(map(self.space.is_measured, chosen))]
+            best = self._best_of(best, ready[:_NEAR], _NEAR)
+        return best
+
+    def _best_by_head(self) -> list[Tilings]:
+        """The best set with each head, of those that are planned in full; the best of all first."""
+        first: dict[int, Tilings] = {}
+        for cost, chosen in sorted(self.plans.planned, key=lambda each: (self.plans.price(each[0]), each[1])):
+            first.setdefault(self._alike(cost.head), chosen)
+        return list(first.values())
+
+    def _alike(self, head: int) -> int:
+        """The same for heads that are nearly so."""
+        return head // max(1, self._untiled.need // HEADS)
+
+    def _fresh(self, below: int, forms: Forms) -> tuple[list[Tilings], int]:
+        """The sets to look at next, and how many of them have heads that differ, which are those to plan.
+
+        They are the cheapest with each head, since plans come nearer to the bound of a larger one; then the next ones.
+        Under a budget one by one: what costs least run time first.
         """
-        in_turn = self._rounds() if self._options.budget is None else self._rounds()[::-1]
-        for number, each in enumerate(in_turn):
-            for batch in self._batches(each, known):
-                progress(number / len(in_turn), min(known, self.judge.cost(self._best)))
-                self._best = self.judge.best_of(batch, self._best, known.need)
-                if self._ends():
-                    return self._best
-        self._best = self.judge.best_of_the_next(self._best, known.need)
-        return self._best
+        budget = self._options.budget
+        found = self.space.choices(below, forms, by_work=budget is not None)
+        self.least = found[0][1].least if found else below
+        if budget is not None:
+            found.sort(key=lambda pair: (pair[1].least > budget, self._run_time(pair[1])))
+            return [chosen for chosen, _ in found if chosen not in self.plans.drafts][:1], 1
+        first, others = dict[int, Tilings](), list[Tilings]()
+        for chosen, choice in found:
+            if chosen not in self.plans.drafts and first.setdefault(self._alike(choice.figures.head), chosen) != chosen:
+                others.append(chosen)
+        return [*first.values(), *others][:_AT_ONCE], len(first)
 
-    def run_widest(self, known: Cost) -> Chosen:
-        """As ``run``, the round with the widest limits alone."""
-        for batch in self._batches(self._rounds()[0], known):
-            self._best = self.judge.best_of(batch, self._best, known.need)
-        return self._best
+    def _run_time(self, choice: OptionSet) -> tuple[int, int, int]:
+        """What run time a set costs: whole percents of work first, then operators."""
+        figures = choice.figures
+        return 100 * figures.work // max(1, self._work), figures.operators, figures.macs
 
-    def _batches(self, each: Round, known: Cost) -> Iterator[list[Chosen]]:
-        """What one round judges: by its limits and the effort, whatever comes off well; without what is hopeless.
+    def _best_of(
+        self, best: tuple[Cost, Tilings], others: Sequence[Tilings], most: int = _IN_FULL
+    ) -> tuple[Cost, Tilings]:
+        """Draft these sets, and plan in full ``most`` of them: one that costs less than ``best``, or ``best``."""
+        below, price = _cutoff(best[0]), self.plans.price
+        self.plans.draft(others, below)
+        drafts = [(cost, chosen) for chosen in others if (cost := self.plans.drafts[chosen]) is not None]
+        drafts.sort(key=lambda each: (price(each[0]), each[1]))
+        good = [chosen for cost, chosen in drafts[:most] if cost.need <= _PROMISING * best[0].need]
+        full = zip(self.plans.full(good, below), good, strict=True)
+        found = [(cost, chosen) for cost, chosen in full if cost is not None]
+        return min((best, *found), key=lambda each: price(each[0]))
 
-        So a batch of a narrow round is the same in every search that has it, less what cannot be the answer there.
-        """
-        if any(each.is_within(wider) and self._below(known) <= most for wider, most in self._barren):
-            return
-        candidates = self._candidates_of(each, self._below(known))
-        yield from self._cheapest(candidates, each)
-        centres: list[Chosen] = []
-        for level in range(EFFORTS.index(self._options.effort) + 1):
-            below = self._below(known)
-            found = islice(candidates.within(each.limits, below), FIRST[level])
-            first = [candidates.chosen(selection) for selection in found]
-            if not first:
-                self._barren.append((each, below))
-                return
-            start = FIRST[level - 1] if level else 0
-            for at in range(start, len(first), BATCH):
-                yield first[at : at + BATCH]
-            for centre in first[: CENTRES[level]]:
-                if centre not in centres or level > 1:
-                    near = candidates.near(centre, each.limits, self._below(known))
-                    yield near[: NEIGHBOURS[level]]
-            centres += first[: CENTRES[level]]
-
-    def _cheapest(self, candidates: Candidates, each: Round) -> Iterator[list[Chosen]]:
-        """Under a budget, those that may meet it, one by one: what costs least run time first."""
-        if self._options.budget is not None:
-            found = sorted(candidates.within(each.limits, self._options.budget + 1), key=self._run_time)
-            for selection in found[:BATCH]:
-                yield [candidates.chosen(selection)]
-
-    def _run_time(self, selection: Selection) -> tuple[int, int, int]:
-        """What run time a selection costs: whole percents of work first, then operators."""
-        return 100 * selection.work // max(1, self._work), selection.operators, selection.macs
-
-    def _below(self, known: Cost) -> int:
-        """What a least need must be below, for an objective below all that is known: it is a multiple of 16 bytes."""
-        need = min(known.need, self.judge.cost(self._best).need)
-        return (need - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1
-
-    def _ends(self) -> bool:
-        return self._stop.strikes() or self.is_enough(self.judge.cost(self._best))
+    def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
+        """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
+        while len(best[1]) > 1 and not self._stop.strikes():
+            fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))]
+            found = zip(self.plans.full(fewer, _cutoff(best[0])), fewer, strict=True)
+            cheaper = [(cost, chosen) for cost, chosen in found if cost is not None]
+            first = min(cheaper, key=lambda each: self.plans.price(each[0]), default=best)
+            if self.plans.price(first[0]) >= self.plans.price(best[0]):
+                break
+            best = first
+        return best
 
     def is_enough(self, cost: Cost) -> bool:
         """Whether the budget is met, so that there is nothing more to look for."""
         return self._options.budget is not None and cost.need <= self._options.budget
 
-    def _rounds(self) -> tuple[Round, ...]:
-        options = self._options
-        whole = self._terms.macs, self._work
-        limits = options.max_extra_macs, *whole, options.max_extra_operators, self._any_number
-        return rounds(options.halos, *limits, loop_forms(options), options.extra_work)
 
-    @property
-    def _any_number(self) -> int:
-        return len(self.model.main.operators) * 1000
-
-    def least_around_the_peak(self, known: Cost) -> int:
-        """Bytes that stripes in this order do not go below, by the step that needs most alone; to be asked for first.
-
-        What is ``known`` to be possible, where they do not come below it.
-        """
-        widest = self._rounds()[0]
-        return self._options_finder().least(modes_of(widest.halos, widest.loops), self._below(known))
-
-    def _candidates_of(self, each: Round, below: int) -> Candidates:
-        """What cannot need less than ``below`` bytes is not worked out."""
-        kind = each.halos, each.loops
-        if kind not in self._candidates:
-            options = self._options_finder().options(modes_of(each.halos, each.loops), below)
-            counts_run_time = self._options.budget is not None
-            self._candidates[kind] = Candidates(options, self._base, self._unstriped.need, counts_run_time)
-        return self._candidates[kind]
-
-    def _options_finder(self) -> OptionFinder:
-        if self._finder is None:
-            pinned = {name for name, _ in self._options.pins}
-            aim = Aim(self._floor, self._unstriped.need, self._rounds()[0].limits, self._base)
-            jobs = self._options.jobs
-            self._finder = OptionFinder(self.model, self._profile, aim, pinned, jobs=jobs, known=self._known)
-        return self._finder
-
-    @property
-    def has_options(self) -> bool:
-        """Whether any region may be worth running in stripes."""
-        return any(each.options.options for each in self._candidates.values())
-
-    @property
-    def needs(self) -> tuple[int, ...]:
-        """Bytes of head that each step needs at least as it stands; none before ``run``."""
-        return next((each.options.needs for each in self._candidates.values()), ())
-
-    @property
-    def looked_at(self) -> int:
-        """Ways to cut a region that were worked out."""
-        return 0 if self._finder is None else self._finder.looked_at
-
-    def least(self) -> int:
-        """Bytes that nothing in this order and within these limits goes below, be it in stripes or not."""
-        widest = self._rounds()[0]
-        return aligned(self._candidates_of(widest, self._unstriped.need).smallest(widest.limits))
-
-
-def _base_need(terms: ArenaTerms, options: Options) -> BaseNeed:
-    return BaseNeed(terms.least_tail, terms.temporaries_with(0, 0, 0), terms.interface, options.objective == "total")
+def _cutoff(cost: Cost) -> int:
+    """What a bound must be below, for an objective below a cost: that is a multiple of 16 bytes."""
+    return (cost.need - 1) // ARENA_ALIGNMENT * ARENA_ALIGNMENT + 1

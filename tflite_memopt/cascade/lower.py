@@ -171,8 +171,8 @@ class StripeWriter:
     ``input_rows`` gives the rows of an input of the region. ``held``: for the tensors inside the region, the rows that
     the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
     ``turn``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There what is
-    kept is cut out after the last operator that reads it, so that it may be written over it; and a PAD that pads
-    nothing is left out: stripes one after the other are predicted with it.
+    kept is cut out after the last operator that reads it, so that it may be written over it. A PAD that pads nothing is
+    left out.
     """
 
     def __init__(
@@ -235,10 +235,10 @@ class StripeWriter:
             if tensor not in found:
                 found[tensor] = self._read(tensor, job.read)
             inputs[slot] = found[tensor]
-        if not self._is_turn:
+        is_left_out = adds_nothing(operator, job)
+        if is_left_out or not self._is_turn:
             self._cut_kept(unread)
-        elif _adds_nothing(operator, job):
-            self._cut_kept(unread)
+        if is_left_out:
             assert inputs[0] is not None
             return inputs[0]
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
@@ -301,7 +301,7 @@ def write_twin(
     edit.twin(operator, told.given(inputs), (output,), **told.fields)
 
 
-def _adds_nothing(operator: Operator, job: Job) -> bool:
+def adds_nothing(operator: Operator, job: Job) -> bool:
     """Whether it is a PAD of rows alone, and this stripe is at no edge: its rows are those that it reads."""
     kind, source, output = kind_of(operator), operator.inputs[0], operator.outputs[0]
     if not isinstance(kind.resized, PaddingsOperand) or kind.beyond != "zero point":
@@ -326,3 +326,31 @@ def _last_reads(region: Region, stripe: Stripe) -> dict[Operator, list[Tensor]]:
     for tensor, operator in last.items():
         found.setdefault(operator, []).append(tensor)
     return found
+
+
+def run_last_first(model: Model, exit_: Tensor) -> None:
+    """Run the stripes that are joined to ``exit_`` from the last to the first; then what joins them."""
+    operators = model.main.operators
+    joining, stripes = set[Operator](), list[Operator]()
+    pending = [exit_]
+    while pending:
+        producer = pending.pop().producer
+        assert producer is not None
+        if producer.name == "CONCATENATION":
+            joining.add(producer)
+            pending += [tensor for tensor in producer.inputs if tensor is not None]
+        else:
+            stripes.append(producer)
+    position = {operator: at for at, operator in enumerate(operators)}
+    stripes.sort(key=position.__getitem__)
+    first, end = position[stripes[0]], 1 + max(position[each] for each in joining)
+    inner = range(first, end)
+    moved = {position[each] for each in (*stripes, *joining)}
+    order = (
+        *range(first),
+        *(at for at in inner if at not in moved),
+        *(position[each] for each in reversed(stripes)),
+        *(at for at in inner if operators[at] in joining),
+        *range(end, len(operators)),
+    )
+    model.main.reorder(order)

@@ -16,8 +16,9 @@ from dataclasses import replace
 from itertools import product
 
 from ..options import EFFORTS, LEAST_WORK, Options
-from .rounds import MACS
 
+MACS = (0.0, 0.1, 0.3, 1.0)
+"""Limits on added MACs, as fractions, from which wider ones start."""
 _DEFAULT = Options()
 
 

@@ -9,31 +9,24 @@ region, the steps with the same ``t mod P`` are a sequence of their own, and no 
                     x' = DYNAMIC_UPDATE_SLICE(x, made, p)
 
 Only one column of each inner tensor is alive at a time, and the result takes the place of the input: these are the same
-bytes in the same order. No product is computed twice, and nothing is kept from turn to turn. Exactness: exact. (The
-converter writes a dilated convolution in the same way, with the phases as a batch: SPACE_TO_BATCH_ND.)
+bytes in the same order. No product is computed twice, and nothing is kept from iteration to iteration. Exactness:
+exact. (The converter writes a dilated convolution in the same way, with the phases as a batch: SPACE_TO_BATCH_ND.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import stem
-from ..kernels.profile import KernelProfile
-from ..memory.cost import Cost, cost_of
 from ..operators.table import kind_of
-from ..options import Options
 from .loop.lower import unread_constants, write_while
 from .loop.turn_graph import LoopSubgraphs, TurnGraph
 from .region import Region, region_of
-from .streamed import is_within
-from .striped_region import loop_forms
 
 _COLUMNS = 2
 """The axis of NHWC that says which phase."""
@@ -41,36 +34,7 @@ _SHORTEST = 3
 """Operators of a region that is worth a loop: a PAD, a convolution and a sum at least."""
 
 
-@dataclass(frozen=True)
-class Phased:
-    """A model with one region as a loop over ``phases`` phases, the operators of that region, and what it costs."""
-
-    model: Model
-    phases: int
-    operators: tuple[Operator, ...]
-    cost: Cost
-
-
-def phased(model: Model, profile: KernelProfile, options: Options, known: Cost) -> Phased | None:
-    """The cheapest loop over phases; None where none costs less than is ``known``. The model stays as it is."""
-    if not loop_forms(options):
-        return None
-    pinned = {name for name, _ in options.pins}
-    best: Phased | None = None
-    for first, end, phases in _regions(model.main, pinned):
-        made = copy_model(model)
-        region = region_of(made.main, made.main.operators[first:end])
-        assert isinstance(region, Region)
-        lower_phases(made, region, phases)
-        if not is_within(made, model, profile, options):
-            continue
-        cost = cost_of(made, profile, options)
-        if cost < (known if best is None else best.cost):
-            best = Phased(made, phases, tuple(model.main.operators[first:end]), cost)
-    return best
-
-
-def _regions(graph: Graph, pinned: Collection[str]) -> Iterator[tuple[int, int, int]]:
+def phase_regions(graph: Graph, pinned: Collection[str]) -> Iterator[tuple[int, int, int]]:
     """Steps ``first`` to ``end``, half-open, and phases: for each number of phases the longest region that has them."""
     dilations = {int(op.option("dilationHFactor", 1)) for op in graph.operators if op.name == "CONV_2D"}
     for phases in sorted(each for each in dilations if each > 1):
@@ -119,9 +83,13 @@ def _is_sequence(tensor: Tensor, phases: int) -> bool:
     return len(shape) == 4 and shape[0] == shape[2] == 1 and shape[1] > phases and shape[1] % phases == 0
 
 
-def lower_phases(model: Model, region: Region, phases: int) -> None:
-    """Replace the operators of a region of the main graph by the loop, in place."""
+def lower_phases(model: Model, region: Region, phases: int) -> str | None:
+    """Replace the operators of a region of the main graph by the loop, in place; returns why that cannot be."""
+    if len(region.inputs) != 1 or not all(_has_phases(operator, phases) for operator in region.operators):
+        return f"not one sequence of {phases} phases"
     graph, (x,), exit_ = model.main, region.inputs, region.exit
+    if x.shape != exit_.shape or x.dtype is not exit_.dtype:
+        return "its result is no sequence such as its input"
     edit = Editor(model, graph, graph.operators.index(region.operators[-1]) + 1)
     for operator in region.operators:
         edit.remove(operator)
@@ -134,10 +102,11 @@ def lower_phases(model: Model, region: Region, phases: int) -> None:
     edit.reshape(grown, exit_, has_operand=False)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
     drop_dead_tensors(model)
+    return None
 
 
 def _body(model: Model, region: Region, phases: int, columns: Tensor) -> LoopSubgraphs:
-    """A turn: one column out of the whole, the operators on it, and what they make into its place."""
+    """An iteration: one column out of the whole, the operators on it, and what they make into its place."""
     turn = TurnGraph(model, region, phases, columns, _COLUMNS)
     edit, begin = turn.edit, turn.begin(tuple(range(phases)))
     (x,) = region.inputs

@@ -1,188 +1,317 @@
-"""Which regions to run in stripes, as a problem of integers, and its exact solution.
+"""Which regions to tile, as a problem of integers: dynamic programming over the steps of a model.
 
-The steps of a model, in order, each need some bytes, and options (``selection``) replace intervals of them. What a
-selection needs at least follows from its largest step or option, and from the sums of what its options pay.
-
-Dynamic programming over the steps: of the selections of the first steps those stay that no other one beats in
-everything (``dominance``).
+The steps, in order, each need some bytes, and *options* replace intervals of them. What a set of options needs at
+least follows from its largest step or option, and from the sums of what its options pay. At every step those sets stay
+that no other one beats in everything, and of these a *beam* of the most promising ones: so the work is bounded.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from .cut_table import Integers
-from .dominance import Floors, undominated
-from .selection import TEMPORARIES_OF_CONSTANT, BaseNeed, Option, Selection, SelectionLimits, least_need
-
-_NONE = -1
-"""In place of a tail: there is no such step."""
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+BEAM = 400
+"""Sets that stay at a step."""
+HEADS = 100
+"""Parts of the need to be beaten: heads in the same part are alike."""
+_NEVER = 1 << 40
+"""More than any tail: what no option makes possible."""
+_WIDER = 4
+"""By this factor more are compared than stay."""
+_BLOCK = 256
+"""Sets that are compared at once with all that may beat them."""
+_HEAD, _TAIL, _TEMPORARIES, _MACS, _OPERATORS, _WORK, _CONSTANTS = range(7)
 
 
 @dataclass(frozen=True)
-class _Problem:
+class Figures:
+    """What a region needs in some form. ``head``: bytes while it runs, beside what lies across it.
+
+    ``tail`` and ``temporaries`` (bytes), ``macs``, ``operators`` and ``work`` (``memory/work.py``) are what is added to
+    the model's, without ``constants``: so many tensors, which several regions may have in common.
+    """
+
+    head: int
+    tail: int
+    temporaries: int
+    macs: int
+    operators: int
+    work: int
+    constants: int = 0
+
+    def beats(self, other: Figures) -> bool:
+        """Whether nothing of it is more than the other's."""
+        return (
+            self.head <= other.head
+            and self.tail <= other.tail
+            and self.temporaries <= other.temporaries
+            and self.macs <= other.macs
+            and self.operators <= other.operators
+            and self.work <= other.work
+            and self.constants <= other.constants
+        )
+
+
+@dataclass(frozen=True)
+class Option:
+    """Steps ``first`` to ``end``, half-open, in some form."""
+
+    first: int
+    end: int
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a set may add."""
+
+    macs: int
+    operators: int
+    work: int
+
+    def allow(self, figures: Figures) -> bool:
+        """Whether all that is added is within them."""
+        return figures.macs <= self.macs and figures.operators <= self.operators and figures.work <= self.work
+
+
+@dataclass(frozen=True)
+class Base:
+    """What the model takes beside its head, in bytes. ``interface``: the part of the tail that comes after the planner.
+
+    ``constant``: tail and temporaries of one. ``counts_tail``: whether the objective is the whole arena, and not the
+    head alone.
+    """
+
+    tail: int
+    temporaries: int
+    interface: int
+    constant: tuple[int, int]
+    counts_tail: bool = True
+
+    def least(self, figures: Figures) -> int:
+        """A lower bound on the objective with what a set comes to."""
+        if not self.counts_tail:
+            return figures.head
+        tail, temporaries = (each * figures.constants for each in self.constant)
+        hidden = self.temporaries + figures.temporaries + temporaries - self.interface
+        return self.tail + figures.tail + tail + max(figures.head, hidden)
+
+    def least_of_each(self, head: Integers, figures: Integers) -> Integers:
+        """The same for many sets, a row of ``figures`` each."""
+        if not self.counts_tail:
+            return head
+        tail, temporaries = (each * figures[:, _CONSTANTS] for each in self.constant)
+        hidden = self.temporaries - self.interface + figures[:, _TEMPORARIES] + temporaries
+        found: Integers = self.tail + figures[:, _TAIL] + tail + np.maximum(head, hidden)
+        return found
+
+
+@dataclass(frozen=True)
+class OptionSet:
+    """A set of options by their numbers, in order, and what it comes to; ``least``: bytes of the objective."""
+
+    options: tuple[int, ...]
+    least: int
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``needs[s]``: a lower bound on the head while step s runs as it is. ``below``: bytes of the objective.
+
+    ``by_work``: whether sets count that need more and take less time.
+    """
+
     needs: Sequence[int]
     options: Sequence[Option]
-    limits: SelectionLimits
-    base: BaseNeed
+    limits: Limits
+    base: Base
     below: int
-    counts_run_time: bool
+    by_work: bool = False
 
 
-def selections(
-    needs: Sequence[int],
-    options: Sequence[Option],
-    limits: SelectionLimits,
-    base: BaseNeed,
-    below: int,
-    counts_run_time: bool = False,
-) -> tuple[Selection, ...]:
-    """The selections that no other one beats in bound, tail, temporaries, MACs and work.
-
-    ``counts_run_time``: nor in operators. ``needs[s]``: a lower bound on the head while step s runs as it
-    stands. Only those whose objective can be less than ``below`` bytes, the smallest bound first; the selection without
-    options is not among them.
-    """
-    return tuple(_best_first(_Problem(needs, options, limits, base, below, counts_run_time)))
+def choices(problem: Problem, beam: int = BEAM) -> list[OptionSet]:
+    """The sets whose objective may be less than ``below``, the smallest bound first; not the one without options."""
+    return _Selection(problem, beam).run()
 
 
 def least_heads(needs: Sequence[int], options: Sequence[Option]) -> list[int]:
-    """For each step the smallest head that the steps from it on can have, whatever is selected; and 0 at the end."""
+    """For each step the smallest head that the steps from it on can have, whatever is chosen; and 0 at the end."""
     least = list(needs)
     for option in options:
         for step in range(option.first, option.end):
-            least[step] = min(least[step], option.bound)
+            least[step] = min(least[step], option.figures.head)
     found = [0]
     for need in reversed(least):
         found.append(max(need, found[-1]))
     return found[::-1]
 
 
-def _best_first(problem: _Problem) -> Iterator[Selection]:
-    labels = _labels(problem)
-    base = problem.base
-    found = [label for label in labels if label.options]
-    found.sort(key=lambda each: (least_need(base, each), each.macs, each.operators, each.options))
-    return iter(found)
+def _least_tails(problem: Problem) -> list[int]:
+    """For each step the least tail that is paid from it on: what needs too large a head as it is must be in an option.
 
-
-def _labels(problem: _Problem) -> list[Selection]:
-    """Undominated selections of all steps."""
-    needs, rest, floors = problem.needs, _Rest(problem), _floors(problem)
-    by_first: dict[int, list[int]] = {}
-    for number, option in enumerate(problem.options):
-        by_first.setdefault(option.first, []).append(number)
-    labels: list[list[Selection]] = [[] for _ in range(len(needs) + 1)]
-    labels[0] = [Selection((), rest.head[0], 0, 0, 0, 0)]
-    is_new = [step == 0 for step in range(len(labels))]
-    for step, need in enumerate(needs):
-        if is_new[step]:  # what goes on from the step before as it was stays undominated
-            labels[step] = undominated(labels[step], floors[step])
-        for label in labels[step]:
-            grown = label if need <= label.bound else replace(label, bound=need)
-            # What may come before a step may do so after it, if it is no larger.
-            if (grown is label and step > 0) or rest.allows(grown, step + 1):
-                labels[step + 1].append(grown)
-                is_new[step + 1] = is_new[step + 1] or grown is not label
-            for number in by_first.get(step, ()):
-                option = problem.options[number]
-                if label.macs + option.macs > problem.limits.macs or not rest.may_allow(label, option):
-                    continue
-                chosen = _with(label, number, option)
-                if problem.limits.allow(chosen) and rest.allows(chosen, option.end):
-                    labels[option.end].append(chosen)
-                    is_new[option.end] = True
-    return undominated(labels[len(needs)], floors[-1])
-
-
-def _floors(problem: _Problem) -> list[Floors]:
-    """For each step what a selection of those before it may add without ever coming to a limit.
-
-    Operators matter near the limit alone, and temporaries where they may exceed the head. Work that is limited matters
-    anywhere, as MACs do: without it amoebanet (reference) ended 208 bytes above, for a reason that was not looked into.
+    0 at the end, and everywhere where the tail does not count.
     """
-    limits, base, options = problem.limits, problem.base, problem.options
-    operators = [limits.operators - most for most in _most(problem, lambda option: option.operators)]
-    work = 0 if sum(option.work for option in options) > limits.work else limits.work
-    if problem.counts_run_time:
-        operators = [0] * len(operators)
-    hidden = least_heads(problem.needs, options)[0] + base.interface - base.temporaries if base.counts_tail else 0
-    temporaries = [hidden - most for most in _most(problem, _whole_temporaries)]
-    return [Floors(*each, work) for each in zip(temporaries, operators, strict=True)]
-
-
-def _whole_temporaries(option: Option) -> int:
-    return option.temporaries + TEMPORARIES_OF_CONSTANT * option.constants.bit_count()
-
-
-def _most(problem: _Problem, figure: Callable[[Option], int]) -> list[int]:
-    """For each step, and behind the last one, the most that options which do not overlap add from there on."""
-    most = [0] * (len(problem.needs) + 1)
-    adds: dict[int, list[tuple[int, int]]] = {}
+    count, base = len(problem.needs), problem.base
+    most = problem.below - base.tail if base.counts_tail else problem.below
+    by_first: list[list[Option]] = [[] for _ in range(count)]
     for option in problem.options:
-        adds.setdefault(option.first, []).append((option.end, figure(option)))
-    for step in range(len(problem.needs) - 1, -1, -1):
-        most[step] = max([most[step + 1], *(most[end] + added for end, added in adds.get(step, ()))])
-    return most
-
-
-class _Rest:
-    """What the steps that are still to come take at least.
-
-    ``head[s]``: the smallest head from step s on. A step that needs more than a head that is still allowed must be in
-    an option, and takes its tail.
-    """
-
-    def __init__(self, problem: _Problem) -> None:
-        self._problem = problem
-        self.head = least_heads(problem.needs, problem.options)
-        tails: dict[int, int] = {}
-        for option in problem.options:
-            for step in range(option.first, option.end):
-                tails[step] = min(tails.get(step, option.tail), option.tail)
-        by_need = sorted(range(len(problem.needs)), key=problem.needs.__getitem__)
-        self._needs = [problem.needs[step] for step in by_need]
-        self._tails = _largest_from(by_need, [max(0, tails.get(step, 0)) for step in by_need])
-
-    def may_allow(self, label: Selection, option: Option) -> bool:
-        """Whether ``allows`` may be true with this option more; constants are left out, so that it is quick."""
-        head = max(label.bound, option.bound, self.head[option.end])
-        least = self._problem.base.least(head, label.tail + option.tail, label.temporaries + option.temporaries)
-        return least < self._problem.below
-
-    def allows(self, label: Selection, step: int) -> bool:
-        """Whether a selection of the steps before this one can still come below the limit."""
-        base, below = self._problem.base, self._problem.below
-        head = max(label.bound, self.head[step])
-        least = base.least(head, label.whole_tail, label.whole_temporaries)
-        if least >= below or not base.counts_tail:
-            return least < below
-        allowed = below - base.tail - label.tail
-        at = bisect_right(self._needs, allowed)
-        tail = _NONE if at == len(self._needs) else int(self._tails[step, at])
-        return tail == _NONE or base.least(head, label.tail + tail, label.temporaries) < below
-
-
-def _largest_from(steps: Sequence[int], tails: Sequence[int]) -> Integers:
-    """``[s, k]``: the largest tail at place k or later, of steps from s on; ``steps`` and tails are in order."""
-    firsts = np.arange(len(steps) + 1)[:, None]
-    there = np.where(np.asarray(steps, np.int64) >= firsts, np.asarray(tails, np.int64), _NONE)
-    found: Integers = np.maximum.accumulate(there[:, ::-1], axis=1)[:, ::-1]
+        if option.figures.head < most:
+            by_first[option.first].append(option)
+    found = [0] * (count + 1)
+    for step in range(count - 1, -1, -1):
+        tails = [option.figures.tail + found[option.end] for option in by_first[step]]
+        tails += [found[step + 1]] if problem.needs[step] < most else []
+        found[step] = min(tails, default=_NEVER) if base.counts_tail else 0
     return found
 
 
-def _with(label: Selection, number: int, option: Option) -> Selection:
-    return Selection(
-        (*label.options, number),
-        max(label.bound, option.bound),
-        label.tail + option.tail,
-        label.temporaries + option.temporaries,
-        label.macs + option.macs,
-        label.operators + option.operators,
-        label.constants | option.constants,
-        label.work + option.work,
-    )
+class _Selection:
+    """Sets are rows of integers. ``links``: where a set comes from: its step, its row there, and the option added."""
+
+    def __init__(self, problem: Problem, beam: int) -> None:
+        self._problem, self._beam = problem, beam
+        self._rest, self._tails = least_heads(problem.needs, problem.options), _least_tails(problem)
+        count = len(problem.needs) + 1
+        self._waiting: list[list[tuple[Integers, Integers]]] = [[] for _ in range(count)]
+        self._links: list[Integers] = []
+        self._intervals: list[dict[int, list[int]]] = [{} for _ in range(count)]
+        for number, option in enumerate(problem.options):
+            self._intervals[option.first].setdefault(option.end, []).append(number)
+        rows = [astuple(option.figures) for option in problem.options]
+        self._rows: Integers = np.asarray(rows, np.int64).reshape(-1, 7)
+        total = self._rows.clip(min=0).sum(axis=0)
+        limits, base = problem.limits, problem.base
+        # What never comes to its limit says nothing of a set.
+        counts = (
+            base.counts_tail,
+            base.counts_tail,
+            total[_MACS] > limits.macs,
+            problem.by_work or total[_OPERATORS] > limits.operators,
+            problem.by_work or total[_WORK] > limits.work,
+        )
+        self._compared = [_HEAD, *(column for column, is_counted in enumerate(counts, _TAIL) if is_counted)]
+        self._hidden = self._rest[0] - base.temporaries + base.interface
+
+    def run(self) -> list[OptionSet]:
+        start = np.zeros((1, 7), np.int64)
+        start[0, _HEAD] = self._rest[0]
+        self._waiting[0].append((start, np.full((1, 3), -1, np.int64)))
+        sets = start
+        for step, need in enumerate(self._problem.needs):
+            sets = self._sets_at(step)
+            if not len(sets):
+                continue
+            grown = sets.copy()
+            np.maximum(grown[:, _HEAD], need, out=grown[:, _HEAD])
+            self._hand_on(step, step + 1, grown, np.arange(len(sets)), np.full(len(sets), -1))
+            for end, every in self._intervals[step].items():
+                numbers = self._useful(every, end, sets.min(axis=0))
+                more = _together(sets, self._rows[numbers][:, None])
+                places = np.tile(np.arange(len(sets)), len(numbers))
+                self._hand_on(step, end, more.reshape(-1, 7), places, np.repeat(numbers, len(sets)))
+        return self._found(self._sets_at(len(self._problem.needs)))
+
+    def _useful(self, numbers: Sequence[int], end: int, least: Integers) -> Integers:
+        """Those of these options that keep the limits with the ``least`` of each figure that any set has."""
+        found = np.asarray(numbers)
+        return found[self._is_good(_together(least, self._rows[found]), end)]
+
+    def _is_good(self, sets: Integers, end: int) -> Flags:
+        """Which sets keep the limits and can still come below what is known."""
+        limits, head = self._problem.limits, np.maximum(sets[:, _HEAD], self._rest[end])
+        good = self._problem.base.least_of_each(head, sets) + self._tails[end] < self._problem.below
+        good &= (sets[:, _MACS] <= limits.macs) & (sets[:, _OPERATORS] <= limits.operators)
+        found: Flags = good & (sets[:, _WORK] <= limits.work)
+        return found
+
+    def _hand_on(self, step: int, end: int, sets: Integers, places: Integers, numbers: Integers) -> None:
+        """Those that keep the limits and can still come below what is known go on to another step."""
+        good = self._is_good(sets, end)
+        if good.any():
+            links = np.empty((int(good.sum()), 3), np.int64)
+            links[:, 0], links[:, 1], links[:, 2] = step, places[good], numbers[good]
+            self._waiting[end].append((sets[good], links))
+
+    def _sets_at(self, step: int) -> Integers:
+        """The sets of the steps before this one that stay."""
+        waiting = self._waiting[step]
+        if not waiting:
+            self._links.append(np.empty((0, 3), np.int64))
+            return np.empty((0, 7), np.int64)
+        sets, links = (np.concatenate(each) for each in zip(*waiting, strict=True))
+        if len(waiting) > 1:
+            head = np.maximum(sets[:, _HEAD], self._rest[step])
+            least = self._problem.base.least_of_each(head, sets)
+            order = np.lexsort((*sets[:, :0:-1].T, head, least))
+            order = order[self._in_beam(head[order], _WIDER * self._beam)]
+            kept = order[_undominated(self._whole(sets[order], head[order]))]
+            kept = kept[self._in_beam(head[kept], self._beam)]
+            sets, links = sets[kept], links[kept]
+        self._links.append(links)
+        return sets
+
+    def _in_beam(self, head: Integers, most: int) -> Integers:
+        """The places of the sets that stay, which are in order: of those with like heads the first ones."""
+        if len(head) <= most:
+            return np.arange(len(head))
+        likes = head // max(1, self._problem.below // HEADS)
+        by_head = np.argsort(likes, kind="stable")
+        _, firsts, counts = np.unique(likes[by_head], return_index=True, return_counts=True)
+        rank = np.empty(len(head), np.int64)
+        rank[by_head] = np.arange(len(head)) - np.repeat(firsts, counts)
+        found: Integers = np.sort(np.argsort(rank, kind="stable")[:most])
+        return found
+
+    def _whole(self, sets: Integers, head: Integers) -> Integers:
+        """What is compared: with constants, and without what is less than other needs anyway."""
+        whole = sets.copy()
+        whole[:, _HEAD] = head
+        for column, each in zip((_TAIL, _TEMPORARIES), self._problem.base.constant, strict=True):
+            whole[:, column] += each * whole[:, _CONSTANTS]
+        np.maximum(whole[:, _TEMPORARIES], self._hidden, out=whole[:, _TEMPORARIES])
+        compared: Integers = whole[:, self._compared]
+        return compared
+
+    def _found(self, sets: Integers) -> list[OptionSet]:
+        last, found = len(self._problem.needs), []
+        for at, row in enumerate(sets.tolist()):
+            options = self._options_of(last, at)
+            if options:
+                figures = Figures(*row)
+                found.append(OptionSet(options, self._problem.base.least(figures), figures))
+        return sorted(found, key=lambda each: (each.least, each.figures.macs, each.figures.operators, each.options))
+
+    def _options_of(self, step: int, at: int) -> tuple[int, ...]:
+        found: list[int] = []
+        while step:
+            step, at, number = self._links[step][at].tolist()
+            if number >= 0:
+                found.append(number)
+        return tuple(reversed(found))
+
+
+def _together(sets: Integers, options: Integers) -> Integers:
+    """Sets with options more: the largest head, what the one with most constants has, and sums of the rest."""
+    more: Integers = sets + options
+    for column in (_HEAD, _CONSTANTS):
+        more[..., column] = np.maximum(sets[..., column], options[..., column])
+    return more
+
+
+def _undominated(rows: Integers) -> Integers:
+    """The places of rows that no earlier one equals or beats in everything. In order; what beats a row comes before."""
+    kept: Integers = np.empty(0, np.int64)
+    for first in range(0, len(rows), _BLOCK):
+        block = np.arange(first, min(first + _BLOCK, len(rows)))
+        rivals = np.concatenate([kept, block])
+        beaten = rivals[None, :] < block[:, None]
+        for column in rows.T:
+            beaten &= column[rivals][None, :] <= column[block][:, None]
+        kept = np.concatenate([kept, block[~beaten.any(axis=1)]])
+    return kept

@@ -9,6 +9,9 @@
                         |------|              (their window is joined from the kept rows and the new ones)
                                |-----|
 
+``Demand`` says it for many ways to cut at once, in arrays with a column for each stripe. What an operator does depends
+on the operators below it and not on where the region starts, so that one pass serves all regions with this exit.
+
 At the edge of the image a SAME window needs padding, at the edge of a stripe it must not have any. Two ways:
 ``pad``: PAD the rows with the zero point, then a VALID window. ``trim``: a SAME window over a few rows more, whose
 outermost output rows are wrong and cut off; pools always take this one, since their padding does not count.
@@ -17,13 +20,16 @@ outermost output rows are wrong and cut off; pools always take this one, since t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
+
+import numpy as np
 
 from ..ir.model import Operator, Tensor
 from ..operators.rows import Axis, RowByRow, Rows
 from ..operators.table import kind_of
-from .cut_table import Ends, even_ends
+from .cut_table import CutTable, Ends, Flags, Integers, even_ends
 from .region import Region
 
 Halo = Literal["recompute", "rolling"]
@@ -79,17 +85,26 @@ class Stripe:
 
 
 def stripes_of(region: Region, cuts: Sequence[Rows], halo: Halo, edges: Edges) -> tuple[Stripe, ...] | str:
-    """The work of each stripe, for output rows ``cuts`` in order; or the reason why it cannot be done."""
-    held: Mapping[Tensor, Rows] = {}
-    stripes = []
-    for rows in cuts:
-        stripe = _stripe(region, rows, held, edges)
-        if isinstance(stripe, str):
-            return stripe
-        stripes.append(stripe)
-        if halo == "rolling":
-            held = {tensor: window.needed for tensor, window in stripe.windows.items()}
-    return tuple(stripes)
+    """The work of each stripe, for output rows ``cuts`` from row 0 on; or the reason why it cannot be done."""
+    demand = Demand(CutTable((tuple(rows.end for rows in cuts),)), halo, edges)
+    every: dict[Tensor, OperatorRows] = {}
+    for operator, way in reversed(region.steps):
+        every[operator.outputs[0]] = demand.add(operator, way)
+        if not demand.possible.all():
+            return f"a stripe of '{operator.outputs[0].name}' would be padding only"
+    return tuple(_stripe(region, every, at) for at in range(len(cuts)))
+
+
+def _stripe(region: Region, every: Mapping[Tensor, OperatorRows], at: int) -> Stripe:
+    jobs = {rows.operator: _job(rows, at) for rows in every.values() if rows.has_job[at]}
+    inner = {tensor: rows for tensor, rows in every.items() if tensor is not region.exit}
+    return Stripe(jobs, {t: Window(r.needed.at(at), r.kept.at(at), r.made.at(at)) for t, r in inner.items()})
+
+
+def _job(rows: OperatorRows, at: int) -> Job:
+    padding = int(rows.above[at]), int(rows.below[at]), rows.left, rows.right
+    is_padded = rows.is_valid or kind_of(rows.operator).is_pad
+    return Job(rows.made.at(at), rows.computed.at(at), rows.read.at(at), padding if is_padded else None)
 
 
 def even_cuts(height: int, count: int, multiple: int = 1) -> tuple[Rows, ...]:
@@ -102,28 +117,6 @@ def cuts_at(ends: Ends) -> tuple[Rows, ...]:
     return tuple(Rows(start, end) for start, end in zip((0, *ends), ends, strict=False))
 
 
-def _stripe(region: Region, rows: Rows, held: Mapping[Tensor, Rows], edges: Edges) -> Stripe | str:
-    needs: dict[Tensor, Rows] = {region.exit: rows}
-    jobs: dict[Operator, Job] = {}
-    windows: dict[Tensor, Window] = {}
-    outside = set(region.inputs)
-    for operator, way in reversed(region.steps):
-        output = operator.outputs[0]
-        before = held.get(output, Rows(0, 0))
-        window = _window(needs.get(output, Rows(before.end, before.end)), before)
-        windows[output] = window
-        if not window.made.count:
-            continue
-        job = _job(operator, way, window.made, edges)
-        if not job.read.count:
-            return f"a stripe of '{output.name}' would be padding only"
-        jobs[operator] = job
-        for tensor in way.images(operator):
-            if tensor not in outside:
-                needs[tensor] = job.read if tensor not in needs else needs[tensor].hull(job.read)
-    return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
-
-
 def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Operator, Tensor, Rows]]:
     """The operators of a stripe that read rows of the region's inputs, in order, with the input and the rows."""
     for operator, way in region.steps:
@@ -132,41 +125,169 @@ def input_reads(region: Region, stripe: Stripe) -> Iterator[tuple[Operator, Tens
             yield from ((operator, tensor, rows) for tensor in way.images(operator) if tensor in region.inputs)
 
 
-def _window(needed: Rows, before: Rows) -> Window:
-    """Keep the rows that the previous stripe has, where no gap is between them and the new ones."""
-    split = min(before.end, needed.end) if before.start <= needed.start < before.end else needed.start
-    return Window(needed, Rows(needed.start, split), Rows(split, needed.end))
+@dataclass(frozen=True)
+class RowArrays:
+    """Rows ``start`` to ``end``, half-open, a column for each stripe; where ``end`` is not above, there are none."""
+
+    start: Integers
+    end: Integers
+
+    @cached_property
+    def count(self) -> Integers:
+        """How many rows."""
+        found: Integers = np.maximum(self.end - self.start, 0)
+        return found
+
+    def at(self, column: int) -> Rows:
+        """The rows of one stripe."""
+        return Rows(int(self.start[column]), int(self.end[column]))
 
 
-def _job(operator: Operator, way: RowByRow, rows: Rows, edges: Edges) -> Job:
-    axis = way.rows
-    if axis.factor > 1:
-        read = axis.reads(rows)
-        return Job(rows, axis.makes(read), read)
-    if not way.is_window:
-        above, below = axis.padding_of(rows)
-        padding = (above, below, way.columns.before, way.columns.after)
-        return Job(rows, rows, axis.reads(rows), padding if kind_of(operator).is_pad else None)
-    if not _has_padding(axis, way.columns):
-        return Job(rows, rows, axis.reads(rows), (0, 0, 0, 0))
-    if edges == "pad" and kind_of(operator).beyond != "not counted":
-        above, below = axis.padding_of(rows)
-        return Job(rows, rows, axis.reads(rows), (above, below, way.columns.before, way.columns.after))
-    return _trimmed(axis, rows)
+@dataclass(frozen=True)
+class OperatorRows:
+    """What an operator does in each stripe: it makes ``made`` of ``computed`` rows of its output from ``read`` rows.
+
+    ``needed`` are the rows of the output that readers want, ``kept`` those of them that the stripe before has made.
+    ``above`` and ``below``: rows of padding that are written first; ``left`` and ``right`` columns. ``pads``: whether
+    there is a PAD. ``has_job``: whether anything is made. ``is_valid``: the window gets no padding of its own.
+    """
+
+    operator: Operator
+    way: RowByRow
+    needed: RowArrays
+    kept: RowArrays
+    made: RowArrays
+    computed: RowArrays
+    read: RowArrays
+    above: Integers
+    below: Integers
+    left: int
+    right: int
+    pads: Flags
+    has_job: Flags
+    is_valid: bool
+
+    @cached_property
+    def runs(self) -> Flags:
+        """Where the operator is written: a PAD that pads nothing is left out."""
+        is_pad = kind_of(self.operator).is_pad
+        return self.has_job & ((self.above + self.below + self.left + self.right > 0) | (not is_pad))
+
+    @cached_property
+    def sources(self) -> tuple[Tensor, ...]:
+        """The tensors of which it reads rows, each once."""
+        return tuple(dict.fromkeys(t for slot in self.way.sliced if (t := self.operator.inputs[slot]) is not None))
 
 
-def _has_padding(rows: Axis, columns: Axis) -> bool:
-    return any((rows.before, rows.after, columns.before, columns.after))
+@dataclass
+class Demand:
+    """``possible[w]``: whether way w can be done for the operators so far.
+
+    What only a reshape reads is held in the reshape's shape alone: the operator that makes it makes these rows.
+    """
+
+    cuts: CutTable
+    halo: Halo
+    edges: Edges
+    possible: Flags = field(init=False)
+    _needs: dict[Tensor, RowArrays] = field(default_factory=dict)
+    _passed: dict[Tensor, RowArrays] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.possible = np.ones(len(self.cuts.ways), np.bool_)
+
+    def add(self, operator: Operator, way: RowByRow) -> OperatorRows:
+        """The next operator upwards. Its readers have been added before; the exit comes first."""
+        output = operator.outputs[0]
+        if not self._needs:
+            needed = RowArrays(self.cuts.start, self.cuts.end)
+            kept = RowArrays(needed.start, needed.start)
+        elif output in self._passed:
+            needed = self._passed[output]
+            kept = RowArrays(needed.start, needed.start)
+        else:
+            needed = self._needs[output]
+            kept = self._kept(needed)
+        made = RowArrays(kept.end, needed.end)
+        has_job = made.end > made.start
+        done = self._job(operator, way, needed, kept, made, has_job)
+        if (has_job & (done.read.end <= done.read.start)).any():
+            self.possible &= self.cuts.sums(has_job & (done.read.end <= done.read.start)) == 0
+        for tensor in done.sources:
+            self._want(tensor, done.read, has_job)
+            if way.passes_on:
+                self._passed[tensor] = made
+        return done
+
+    def _kept(self, needed: RowArrays) -> RowArrays:
+        if self.halo != "rolling":
+            return RowArrays(needed.start, needed.start)
+        before_start = self.cuts.previous(needed.start, 0)
+        before_end = self.cuts.previous(needed.end, 0)
+        is_kept = (before_start <= needed.start) & (needed.start < before_end)
+        return RowArrays(needed.start, np.where(is_kept, np.minimum(before_end, needed.end), needed.start))
+
+    def _job(
+        self,
+        operator: Operator,
+        way: RowByRow,
+        needed: RowArrays,
+        kept: RowArrays,
+        made: RowArrays,
+        has_job: Flags,
+    ) -> OperatorRows:
+        axis, columns = way.rows, way.columns
+        zero = np.zeros_like(made.start)
+        above = below = zero
+        left = right = 0
+        computed, is_pad = made, kind_of(operator).is_pad
+        has_padding = way.is_window and any((axis.before, axis.after, columns.before, columns.after))
+        is_trimmed = has_padding and (self.edges == "trim" or kind_of(operator).beyond == "not counted")
+        is_valid = way.is_window and not is_trimmed
+        if axis.factor > 1:
+            computed, read = _enlarged(axis, made)
+        elif is_trimmed:
+            computed, read = _trimmed(axis, made)
+        else:
+            first, last = (
+                made.start * axis.stride - axis.before,
+                (made.end - 1) * axis.stride - axis.before + axis.reach,
+            )
+            read = RowArrays(np.maximum(first, 0), np.minimum(last, axis.size))
+            if has_padding or is_pad:
+                above, below = np.maximum(-first, 0), np.maximum(last - axis.size, 0)
+                left, right = columns.before, columns.after
+        pads = zero.astype(np.bool_) if is_pad else ((above + below + left + right) > 0) & has_job
+        return OperatorRows(
+            operator, way, needed, kept, made, computed, read, above, below, left, right, pads, has_job, is_valid
+        )
+
+    def _want(self, tensor: Tensor, read: RowArrays, has_job: Flags) -> None:
+        start, end = np.where(has_job, read.start, 0), np.where(has_job, read.end, 0)
+        other = self._needs.get(tensor)
+        if other is not None:
+            is_empty = other.end <= other.start
+            start = np.where(is_empty, start, np.where(has_job, np.minimum(start, other.start), other.start))
+            end = np.maximum(end, other.end)
+        self._needs[tensor] = RowArrays(start, end)
 
 
-def _trimmed(axis: Axis, rows: Rows) -> Job:
-    """The rows to give to a SAME window so that its own padding is that of the whole tensor.
+def _trimmed(axis: Axis, made: RowArrays) -> tuple[RowArrays, RowArrays]:
+    """(computed, read) rows of a SAME window whose own padding is to be that of the whole tensor.
 
     The padding depends on the number of rows modulo the stride alone; the first row must be a multiple of it.
     """
-    exact = axis.reads(rows)
-    first = exact.start // axis.stride * axis.stride
-    missing = (axis.size - exact.end) % axis.stride
-    last = min(axis.size, exact.end + missing)
-    start = first // axis.stride
-    return Job(rows, Rows(start, start - (first - last) // axis.stride), Rows(first, last))
+    start = np.maximum(made.start * axis.stride - axis.before, 0)
+    end = np.minimum((made.end - 1) * axis.stride - axis.before + axis.reach, axis.size)
+    first = start // axis.stride * axis.stride
+    last = np.minimum(axis.size, end + (axis.size - end) % axis.stride)
+    top = first // axis.stride
+    return RowArrays(top, top - (first - last) // axis.stride), RowArrays(first, last)
+
+
+def _enlarged(axis: Axis, made: RowArrays) -> tuple[RowArrays, RowArrays]:
+    """(computed, read) rows where one row becomes several: see ``Axis.reads`` and ``Axis.makes``."""
+    first = np.maximum((made.start - axis.above) // axis.factor, 0)
+    last = np.minimum((made.end - 1 + axis.below) // axis.factor + 1, axis.size)
+    beyond = axis.outputs - axis.size * axis.factor
+    return RowArrays(first * axis.factor, last * axis.factor + beyond), RowArrays(first, last)

@@ -13,8 +13,8 @@ from ..memory.cost import Cost, cost_in
 from ..memory.figures import WiderLimits
 from ..memory.work import instructions, slowest
 from ..options import Options
-from .in_order import StripeSearch
-from .known_loops import KnownLoops
+from .in_order import OrderSearch
+from .measure import Measured
 from .stop import EmergencyStop
 
 _WIDER = (0.5, 1.0)
@@ -22,7 +22,7 @@ _WIDER = (0.5, 1.0)
 _CLEARLY = 1.5
 """By this factor a limit is wider than the one in force, or it is not tried."""
 _WORTH = 0.98
-"""The part of the known need that an answer must not exceed: for less nobody would pay."""
+"""The part of the known need that an answer must not exceed: a smaller gain is not worth a wider limit."""
 
 
 def wider_limits(
@@ -31,18 +31,18 @@ def wider_limits(
     options: Options,
     known: Cost,
     original: Mapping[str, int],
-    loops: KnownLoops,
+    measured: Measured,
 ) -> WiderLimits | None:
-    """The best of one round of the search, under the first wider limits that need clearly less than is ``known``.
+    """The best of one short search, under the first wider limits that need clearly less than is ``known``.
 
     ``model``: rewritten and not in stripes; it may be left in another order. ``original``: estimated instructions of
-    the model as it came, by the kernel library.
+    the original model, by the kernel library.
     """
     placement = arrange(model, profile, options).placement
     model.main.reorder(placement.order)
     unstriped = cost_in(placement.memory, options)
     tries = (each for each in _WIDER if each > _CLEARLY * options.extra_work)
-    every = (_within(work, model, profile, options, unstriped, known, original, loops) for work in tries)
+    every = (_within(work, model, profile, options, unstriped, known, original, measured) for work in tries)
     return next((found for found in every if found is not None), None)
 
 
@@ -54,14 +54,13 @@ def _within(
     unstriped: Cost,
     known: Cost,
     original: Mapping[str, int],
-    loops: KnownLoops,
+    measured: Measured,
 ) -> WiderLimits | None:
     wider = replace(options, effort="quick", max_extra_work=work, max_extra_macs=max(work, options.max_extra_macs))
-    search = StripeSearch(model, profile, wider, EmergencyStop(options.seconds_left), unstriped, loops)
-    chosen = search.run_widest(known)
-    cost = search.judge.cost(chosen)
+    search = OrderSearch(model, profile, wider, EmergencyStop(options.seconds_left), unstriped, measured)
+    cost, chosen = search.run(known)
     if not chosen or cost.need > _WORTH * known.need:
         return None
     is_enough = cost.macs <= model_macs(model) * (1 + options.max_extra_macs)
-    slower = slowest(original, instructions(search.judge.striped(chosen), profile))
+    slower = slowest(original, instructions(search.plans.tiled(chosen), profile))
     return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, slower)

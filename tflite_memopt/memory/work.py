@@ -15,7 +15,7 @@ from ..analysis.macs import operator_macs
 from ..ir.check import misfit
 from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
-from ..kernels.prices import REFERENCE_PRICES, Prices
+from ..kernels.prices import REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
 from ..kernels.window import window_of
 
@@ -24,6 +24,8 @@ _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "
 _JOINS = ("CONCATENATION", "PACK", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
+WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+"""Convolutions, whose price depends on what their window meets."""
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
@@ -84,7 +86,7 @@ def prices_of(tensor: Tensor, prices: Prices) -> Prices:
 def operator_work(operator: Operator, prices: Prices) -> int:
     """Of one run."""
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
-    if operator.name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+    if operator.name in WINDOWS:
         return _convolution(operator, prices)
     outputs = sum(tensor.elements for tensor in operator.outputs)
     return prices.call + _plain(operator, outputs, prices)
@@ -133,14 +135,29 @@ def _convolution(operator: Operator, prices: Prices) -> int:
     if prices.skips_padding:
         macs = _inside(operator, macs)
     taps = filters.shape[1] * filters.shape[2]
-    price = prices.window if taps > 1 else prices.pointwise
-    if operator.name == "DEPTHWISE_CONV_2D":
-        price = prices.depthwise
+    price = _convolution_price(operator, filters, prices)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * taps
     each += price.place * pixels * taps + price.patch * pixels * taps * filters.shape[3]
     each += price.mac * macs + price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
-    return price.call + each + price.weight * filters.elements
+    return each + _convolution_call(price, filters)
+
+
+def call_work(operator: Operator, prices: Prices) -> int:
+    """The part of ``operator_work`` that a run of any number of rows takes."""
+    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
+    filters = operator.inputs[1] if operator.name in WINDOWS else None
+    return prices.call if filters is None else _convolution_call(_convolution_price(operator, filters, prices), filters)
+
+
+def _convolution_price(operator: Operator, filters: Tensor, prices: Prices) -> ConvolutionPrices:
+    if operator.name == "DEPTHWISE_CONV_2D":
+        return prices.depthwise
+    return prices.window if filters.shape[1] * filters.shape[2] > 1 else prices.pointwise
+
+
+def _convolution_call(price: ConvolutionPrices, filters: Tensor) -> int:
+    return price.call + price.weight * filters.elements
 
 
 def _inside(operator: Operator, macs: int) -> int:

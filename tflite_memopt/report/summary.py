@@ -181,7 +181,7 @@ def _limits_of_search(report: Report) -> Iterator[str]:
         kinds = "run time" if report.wider.max_extra_macs is None else "run time and multiply-accumulates"
         yield f"the limit on added {kinds}: with a wider one the model needs less, see below"
     elif report.least_in_stripes is not None and need == report.least_in_stripes:
-        yield f"stripes within the limits on computation cannot need less than {need:,} bytes (proved)"
+        yield f"the search for stripes finds no candidate below {need:,} bytes within the limits on computation"
 
 
 def least_of_any_option(report: Report) -> int:

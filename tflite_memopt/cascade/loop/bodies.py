@@ -1,4 +1,4 @@
-"""What a turn does, written into the body of its loop."""
+"""What an iteration does, written into the body of its loop."""
 
 from __future__ import annotations
 
@@ -65,23 +65,23 @@ class _RollingBody:
         given = {
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
-        # What the next turn keeps may be written over the rows that it is cut from once nobody reads them any more.
+        # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
         writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
         made = writer.write(self._stripe, "turn", {tensor: self._last_rows(tensor) for tensor in given})
         early = -self._turns.first_turn
-        # What the first turns write is no rows yet, and is overwritten.
+        # What the first iterations write lies outside the image, and is overwritten.
         ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
         turn.note(made, self._region.exit, (*ahead, *self._turns.writes[early:]))
         kept = [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
         return turn.finish(made, self._turns.writes, kept)
 
     def _last_rows(self, tensor: Tensor) -> Rows:
-        """The rows of a tensor that the next turn needs."""
+        """The rows of a tensor that the next iteration needs."""
         window = self._stripe.windows[tensor]
         return Rows(window.needed.end - window.kept.count, window.needed.end)
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
-        """Rows of an input that every turn reads elsewhere, cut out where they are needed first."""
+        """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
         if (tensor, rows) not in self._slices:
             sides = self._read_wide.get((tensor, rows), (0, 0))
             starts, twin = self._turns.reads[tensor, rows], self._turn.twins[tensor]
@@ -89,7 +89,7 @@ class _RollingBody:
         return self._slices[tensor, rows]
 
     def _rows_or_zero(self, tensor: Tensor, starts: Starts, count: int, sides: Sides) -> Tensor:
-        """Rows of the image in every turn; the zero point for those above and below it.
+        """Rows of the image in every iteration; the zero point for those above and below it.
 
         image rows      | 5 6 7 |  zero point          cut out of the rows that are next to them, with rows of
                            |_______|                   the zero point on both sides
@@ -119,7 +119,7 @@ class _RollingBody:
         return self._overwritten(like, (*kept, new), starts, suffix), Rows(rows.start, rows.end + new.shape[1])
 
     def _rows_or_none(self, new: Tensor, are_rows: tuple[bool, ...]) -> Tensor:
-        """The new rows in the turns where they are rows; in the others the zero point takes their place."""
+        """The new rows in the iterations where they are rows; in the others the zero point takes their place."""
         edit, zero = self._turn.edit, self._zero_point(new)
         chosen = edit.activation(f"{last_part(new)}/or_zero", new.shape, new)
         edit.operator("SELECT_V2", (self._turn.flag(are_rows), new, zero), (chosen,), "SelectV2Options")

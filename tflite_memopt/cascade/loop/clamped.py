@@ -1,16 +1,16 @@
-"""Clamped loops: everything is in the loop, and a turn at an edge of the image is moved inwards.
+"""Clamped loops: everything is in the loop, and an iteration at an edge of the image is moved inwards.
 
-Every turn runs the operators as they are, with their own padding, over the same number of rows. Padding at the upper or
-lower end of these rows is wrong unless that end is an edge of the image, so that a few rows there are *spoilt*. What
-counts is cut out of them, and where that is depends on the turn:
+Every iteration runs the operators as they are, with their own padding, over the same number of rows. Padding at the
+upper or lower end of these rows is wrong unless that end is an edge of the image, so that a few rows there are invalid.
+The valid rows are cut out, and where they are depends on the iteration:
 
-    rows of the image     0                                            height
-    turn at the top       |=======sss|            s: spoilt; another turn makes them right
-    turn in between               |sss=====sss|
-    turn at the bottom                            |sss=======|
+    rows of the image            0                                            height
+    iteration at the top         |=======xxx|            x: invalid; another iteration makes them right
+    iteration in between                 |xxx=====xxx|
+    iteration at the bottom                              |xxx=======|
 
-A turn's first row is a multiple of the stride, and so are the rows that are left out: then an operator pads its rows
-like those of the whole image. Turns that are moved inwards make some rows again that another turn has made.
+An iteration's first row is a multiple of the stride, and so are the rows that are left out: then an operator pads its
+rows like those of the whole image. Iterations that are moved inwards make some rows again that another one has made.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ...operators.rows import Axis
 from ..region import Region
 
 Starts = tuple[int, ...]
-"""The first row in each turn."""
+"""The first row in each iteration."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """``count`` rows of a tensor that has ``of`` rows, from row ``starts[t]`` on in turn t."""
+    """``count`` rows of a tensor that has ``of`` rows, from row ``starts[t]`` on in iteration t."""
 
     count: int
     of: int
@@ -42,10 +42,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Clamped:
-    """A region as a loop whose turns write ``rows`` rows of the exit each, the first one being ``writes[t]``.
+    """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
     ``reads[o, k]``: what operator o reads in its input slot k: of the image where that comes from outside, else of the
-    rows that the turn has. ``makes[o]``: the rows that o computes, and which of them count.
+    rows that the iteration has. ``makes[o]``: the rows that o computes, and which of them count.
     ``holds[k]``: the first row of tensor k that counts.
     """
 
@@ -65,7 +65,7 @@ class _TurnRows:
 
 
 def clamped(region: Region, rows: int) -> Clamped | str:
-    """Turns of so many rows; or why there are none."""
+    """Iterations of so many rows; or why there are none."""
     height = region.exit.shape[1]
     if rows >= height:
         return f"{rows} rows are all of {height}"

@@ -36,7 +36,7 @@ _NO_SOURCES: Mapping[Tensor, Tensor] = {}
 
 
 def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges) -> Turns | str:
-    """The loop of this form with so many rows a turn, or why there is none.
+    """The loop of this form with so many rows per iteration, or why there is none.
 
     ``halo`` and ``edges`` are for peeled loops; the others have their own.
     """

@@ -1,15 +1,15 @@
-"""Masked loops: rows are kept from turn to turn, and everything is in the loop.
+"""Masked loops: rows are kept from iteration to iteration, and everything is in the loop.
 
-All tensors go through the image in step. A tensor that is read with a window must be ahead of its reader, so that the
-first turns only fill what is kept, and that in the last turns some tensors are past the end of the image:
+All tensors go through the image in step. A tensor that is read with a window must be ahead of its reader. So the first
+iterations only fill the line buffers (the rows that are kept), and in the last ones some tensors are past the end:
 
-    turn            0    1    2    3    4
-    image rows      0    1    2    3    -          -: not a row of the tensor (*no row*)
+    iteration       0    1    2    3    4
+    image rows      0    1    2    3    -          -: a row outside the image
     A  3x3          -    0    1    2    3
-    B  3x3          -    -    0    1    2  ...     what is written in the first turns is written again
+    B  3x3          -    -    0    1    2  ...     what is written in the first iterations is written again
 
 Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
-below the image: new rows that are no rows are overwritten by it, and what is kept at the start is made of it.
+below the image: new rows outside the image are overwritten by it, and the line buffers start with it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..region import Region
 from ..stripes import Job, Stripe, Window, input_reads
 
 Starts = tuple[int, ...]
-"""A row for each turn."""
+"""A row for each iteration."""
 Read = tuple[Tensor, Rows]
-"""An input of a region, and rows that an operator reads of it in the turn that writes the exit's first rows."""
+"""An input of a region, and rows that an operator reads of it in the iteration that writes the exit's first rows."""
 Sides = tuple[int, int]
 """Columns of padding, left and right."""
 Wanted = TypeVar("Wanted", Tensor, Read)
@@ -36,15 +36,15 @@ Wanted = TypeVar("Wanted", Tensor, Read)
 
 @dataclass(frozen=True)
 class Masked:
-    """A region as a loop whose turns write ``rows`` rows of the exit each, the first one being ``writes[t]``.
+    """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
-    ``turn`` is what a turn does, in rows of the turn that writes the exit's first ones; rows may be outside the
-    image. ``reads[x, rows][t]``: the row of input x from which turn t reads in place of ``rows``; it is outside the
-    image where padding is read. ``masks[k][t]``: in the rows that turn t has of tensor k, kept and new ones, where
+    ``turn`` is what an iteration does, in rows of the one that writes the exit's first rows; these may be outside the
+    image. ``reads[x, rows][t]``: the row of input x from which iteration t reads in place of ``rows``; it is outside
+    where padding is read. ``masks[k][t]``: in the rows that iteration t has of tensor k, kept and new ones, where
     it writes the zero point; as many rows as are new. They may be behind the new ones: then all of these are rows.
     ``wide[k]``: columns of the zero point left and right of inner tensor k, where all that read it want them: they
     are put around new rows once; and ``read_wide``: those for what is read of an input. ``steps[k]``: rows of
-    tensor k from turn to turn; ``first_turn``: minus the turns that only fill what is kept.
+    tensor k from iteration to iteration; ``first_turn``: minus the iterations that only fill what is kept.
     """
 
     rows: int
@@ -59,7 +59,7 @@ class Masked:
 
 
 def masked(region: Region, rows: int) -> Masked | str:
-    """Turns of so many rows; or why there are none."""
+    """Iterations of so many rows; or why there are none."""
     height = region.exit.shape[1]
     if height % rows or rows >= height:
         return f"{rows} rows a turn are no part of {height}"
@@ -101,10 +101,10 @@ def masked(region: Region, rows: int) -> Masked | str:
 
 
 def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
-    """Turns before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
+    """Iterations before the one that writes the exit's first rows: as many as a tensor is ahead of the exit by.
 
-    Rows that a PAD puts above the image need no turn, since what is kept starts as padding: a causal convolution, whose
-    padding is all above, is not ahead.
+    Rows that a PAD puts above the image need no iteration, since what is kept starts as padding: a causal convolution,
+    whose padding is all above, is not ahead.
     """
     above = {
         operator.outputs[0]: job.computed.start - job.read.start
@@ -117,7 +117,7 @@ def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
 
 
 def _lower_than_a_turn(region: Region, turn: Stripe) -> Tensor | None:
-    """A tensor of fewer rows than a turn reads of an input, or makes; None when there is none."""
+    """A tensor of fewer rows than an iteration reads of an input, or makes; None when there is none."""
     for operator, way in region.steps:
         job = turn.jobs[operator]
         if job.computed.count > operator.outputs[0].shape[1]:
@@ -140,9 +140,9 @@ def strides_of(region: Region) -> dict[Tensor, int] | str:
 
 
 def _reads(region: Region, turn: Stripe, strides: Mapping[Tensor, int], firsts: Sequence[int]) -> dict[Read, Starts]:
-    """Where each turn reads the inputs; ``firsts[t]``: the first row of the exit that turn t makes.
+    """Where each iteration reads the inputs; ``firsts[t]``: the first row of the exit that iteration t makes.
 
-    Where a turn makes no row of a tensor, it does not matter what is read for it: rows of the image are the cheapest.
+    Where an iteration makes no row of a tensor, it does not matter what is read: rows of the image are the cheapest.
     """
     readers: dict[Read, list[Operator]] = {}
     for operator, tensor, rows in input_reads(region, turn):
@@ -179,7 +179,7 @@ def _beside(operator: Operator, job: Job, read_wide: Mapping[Read, Sides]) -> Jo
 def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides]:
     """The columns of padding of inner tensors that are read by windows with the same padding, and by nothing else.
 
-    A window that makes one row in a turn pads columns by itself.
+    A window that makes one row in an iteration pads columns by itself.
     """
     found: dict[Tensor, set[Sides]] = {operator.outputs[0]: set() for operator in region.operators}
     for operator, way in region.steps:
@@ -210,7 +210,7 @@ def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
 
 
 def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mapping[Tensor, Sides]) -> Stripe | str:
-    """The jobs and windows of the turn that writes the exit's first rows, without regard to the image's edges."""
+    """The jobs and windows of the iteration that writes the exit's first rows, without regard to the image's edges."""
     needed = {region.exit: Rows(0, rows)}
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}

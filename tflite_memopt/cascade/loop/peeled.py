@@ -1,6 +1,6 @@
-"""Peeled loops: which rows every turn reads and writes. Integers only, no graph is touched.
+"""Peeled loops: which rows every iteration reads and writes. Integers only, no graph is touched.
 
-    first stripe | turn | turn | turn | last stripe
+    first stripe | iteration | iteration | iteration | last stripe
 
 Interior stripes are alike but for the rows at which they start; what differs at the edges of the image is before and
 after the loop. Both ways to treat the halo work: rows that a stripe keeps for the next one are carried along.
@@ -21,13 +21,13 @@ from ..stripes import Edges, Halo, Job, Stripe, input_reads, stripes_of
 
 @dataclass(frozen=True)
 class Peeled:
-    """A region as a loop whose turns write ``rows`` rows of the exit each.
+    """A region as a loop whose iterations write ``rows`` rows of the exit each.
 
-    ``turn`` is what a turn does, at the rows of the first turn. ``reads[x, rows][t]``: the row of input x from
-    which turn t reads in place of ``rows``, which the first turn reads. ``writes[t]``: the first row of the exit
-    that turn t writes. ``first`` and ``last``: the stripes before and after the loop; None where there is none.
-    ``kept_after[k]``: the rows of k that are kept when the loop has ended. ``steps[k]``: rows of tensor k from turn
-    to turn.
+    ``turn`` is what an iteration does, at the rows of the first one. ``reads[x, rows][t]``: the row of input x from
+    which iteration t reads in place of ``rows``, which the first one reads. ``writes[t]``: the first row of the exit
+    that iteration t writes. ``first`` and ``last``: the stripes before and after the loop; None where there is none.
+    ``kept_after[k]``: the rows of k that are kept when the loop has ended. ``steps[k]``: how many rows further tensor k
+    is in the next iteration.
     """
 
     rows: int
@@ -42,7 +42,7 @@ class Peeled:
 
 
 def peeled(region: Region, rows: int, halo: Halo, edges: Edges) -> Peeled | str:
-    """Turns of so many rows between a first and a last stripe that are as small as can be; or why there are none."""
+    """Iterations of so many rows between a first and a last stripe as small as can be; or why there are none."""
     height = region.exit.shape[1]
     for start in range(height - 2 * rows + 1):
         found = _peeled_from(region, start, rows, halo, edges)
@@ -52,7 +52,7 @@ def peeled(region: Region, rows: int, halo: Halo, edges: Edges) -> Peeled | str:
 
 
 def _peeled_from(region: Region, start: int, rows: int, halo: Halo, edges: Edges) -> Peeled | None:
-    """The loop after a first stripe of ``start`` rows; None when its first two turns are not alike."""
+    """The loop after a first stripe of ``start`` rows; None when its first two iterations are not alike."""
     height = region.exit.shape[1]
     head = [Rows(0, start)] if start else []
     stripes_at = partial(stripes_of, region, halo=halo, edges=edges)

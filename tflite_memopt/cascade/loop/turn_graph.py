@@ -4,8 +4,9 @@
             result' = DYNAMIC_UPDATE_SLICE(result, made, at)             counter' = SLICE(next, counter)
     cond    SLICE(is_turn, counter)
 
-Where each turn reads and writes is in tables of four integers a turn: the begin of a slice in NHWC. The counter goes up
-by four; that too, and where it ends, is in tables: SLICE is in the loop anyway, and keeps nothing in the arena's tail.
+Where each iteration reads and writes is in tables of four integers per iteration: the begin of a slice in NHWC. The
+counter goes up by four; that too, and where it ends, is in tables: SLICE is in the loop anyway, and keeps nothing in
+the arena's tail.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ROWS = 1
 
 @dataclass(frozen=True)
 class LoopSubgraphs:
-    """A loop's subgraphs by index, and what every turn reads of the main graph and none changes."""
+    """A loop's subgraphs by index, and what every iteration reads of the main graph and none changes."""
 
     condition: int
     body: int
@@ -40,8 +41,8 @@ class TurnGraph:
     """The body of a loop while it is written.
 
     ``twins`` gives the body's tensor for a tensor of the region: an input, or a constant. ``result`` has the rows that
-    the turns before have written. ``whole``: what it is like, None for the region's exit; where it is given, a turn
-    reads of it, too, and nothing else is carried. ``axis``: along which turns read and write, in NHWC.
+    the iterations before have written. ``whole``: what it is like, None for the region's exit; where it is given, an
+    iteration reads of it, too, and nothing else is carried. ``axis``: along which iterations read and write, in NHWC.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class TurnGraph:
         return self.edit.activation(f"{last_part(like)}/{name}", (1, count, *like.shape[2:]), like)
 
     def cut(self, tensor: Tensor, starts: tuple[int, ...], count: int, name: str) -> Tensor:
-        """``count`` rows of a tensor, from row ``starts[t]`` on in turn t."""
+        """``count`` rows of a tensor, from row ``starts[t]`` on in iteration t."""
         return self._slice(tensor, self.begin(starts), self.rows_like(tensor, count, name))
 
     def begin(self, rows: tuple[int, ...]) -> Tensor:
-        """Where a slice begins: in turn t at row ``rows[t]``, or that place of the other axis."""
+        """Where a slice begins: in iteration t at row ``rows[t]``, or that place of the other axis."""
         if rows not in self._begins:
             table = np.zeros((len(rows), NHWC), np.int32)
             table[:, self._axis] = rows
@@ -83,7 +84,7 @@ class TurnGraph:
         return self._begins[rows]
 
     def flag(self, holds: tuple[bool, ...]) -> Tensor:
-        """Whether something holds in this turn: in turn t ``holds[t]``."""
+        """Whether something holds in this iteration: in iteration t ``holds[t]``."""
         if holds not in self._flags:
             table = np.repeat(np.asarray(holds, np.bool_), NHWC)
             flag = self.edit.integers("flag", (1,), DType.BOOL)
@@ -91,13 +92,13 @@ class TurnGraph:
         return self._flags[holds]
 
     def note(self, made: Tensor, of: Tensor, first: tuple[int, ...]) -> None:
-        """Say which rows of an original tensor a tensor of the body holds in each turn."""
+        """Say which rows of an original tensor a tensor of the body holds in each iteration."""
         made.origin = rows_in_turns(of, first)
 
     def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> LoopSubgraphs:
         """Write the rows into the result and add both subgraphs to the model.
 
-        ``kept``: what else is carried, as it is at the start of a turn and at its end.
+        ``kept``: what else is carried, as it is at the start of an iteration and at its end.
         """
         grown = self.edit.activation(f"{last_part(self.result)}/and_these", self.result.shape, self.result)
         begin = self.begin(writes)
@@ -107,7 +108,7 @@ class TurnGraph:
         self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
         for tensor in self.graph.tensors:
             if tensor.origin is not None and not (tensor.origin.turns or tensor.is_constant):
-                tensor.origin = None  # it says what holds in one turn
+                tensor.origin = None  # it says what holds in one iteration
         self._model.graphs += [self._condition(), self.graph]
         return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
@@ -117,12 +118,12 @@ class TurnGraph:
         return output
 
     def _next(self) -> Tensor:
-        """The counter of the next turn; a table takes fewer bytes of the tail than ADD."""
+        """The counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
         table = np.repeat(np.arange(1, self._turns + 1, dtype=np.int32) * NHWC, NHWC)
         return self._slice(self.edit.constant("next", table), self._counter, self.edit.integers("counter_next", (1,)))
 
     def _condition(self) -> Graph:
-        """The subgraph that says whether there is another turn. TFLM gives it all that is carried."""
+        """The subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
         graph = Graph(f"{self.graph.name}/condition")
         edit = Editor(self._model, graph, 0)
         twins = [graph.add_tensor(replace(tensor, origin=None)) for tensor in self.graph.inputs]

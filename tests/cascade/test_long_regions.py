@@ -7,15 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.cascade.spaces import figures_of, space_of
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.cascade import streamed as streams
-from tflite_memopt.cascade.in_order import StripeSearch
-from tflite_memopt.cascade.predict import LONGEST
+from tflite_memopt.cascade import in_order, space
 from tflite_memopt.cascade.search import cascade
-from tflite_memopt.cascade.streamed import streamed
+from tflite_memopt.cascade.space import LONGEST, Modes, modes_of
+from tflite_memopt.cascade.tiling import Tiling, apply_tilings
 from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel
+from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
@@ -62,21 +63,31 @@ def cost(model: Model) -> Cost:
     return cost_of(model, OPTIONS.profile, OPTIONS)
 
 
+def loops_alone(options: Options) -> Modes:
+    return replace(modes_of(options), unrolled=(), phases=False)
+
+
+def long_ones(model: Model, options: Options) -> list[Tiling]:
+    """The tilings that are longer than others may be."""
+    found = figures_of(space_of(model, PROFILE, loops_alone(options), None, options))
+    return [tiling for tiling in found if tiling.end - tiling.first > LONGEST]
+
+
 def test_it_computes_the_same_and_needs_less_head() -> None:
     model = network()
     assert len(model.main.operators) > LONGEST
-    known = replace(cost(model), need=1 << 30)
-    found = streamed(model, PROFILE, OPTIONS, known)
-    assert found is not None
-    assert found.cost.head < cost(model).head
-    assert model_macs(found.model) == model_macs(model)
-    assert "PAD" not in {operator.name for graph in found.model.graphs for operator in graph.operators}
-    assert_equal(model, found.model)
+    tiling = min(long_ones(model, OPTIONS))
+    assert (tiling.first, tiling.end) == (0, len(model.main.operators))
+    made = apply_tilings(copy_model(model), [tiling])
+    assert cost(made).head < cost(model).head
+    assert model_macs(made) == model_macs(model)
+    assert "PAD" not in {operator.name for graph in made.graphs for operator in graph.operators}
+    assert_equal(model, made)
 
 
-def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StripeSearch, "run", lambda *_: ())
-    monkeypatch.setattr(streams, "LONGEST", 5)
+def test_the_search_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_order, "modes_of", loops_alone)
+    monkeypatch.setattr(space, "LONGEST", 5)
     options = replace(OPTIONS, objective="head")
     found = cascade(network(levels=2), options.profile, options, lambda _: None)
     (use,) = found.uses
@@ -87,7 +98,6 @@ def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        (network(levels=8), OPTIONS),  # so short that the search looks at it
         (network(after=1), OPTIONS),  # one convolution sees a row ahead
         (network(), replace(OPTIONS, halos=("recompute",))),
         (network(), replace(OPTIONS, loops=False)),
@@ -96,4 +106,4 @@ def test_the_stage_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_where_there_is_none(model: Model, options: Options) -> None:
-    assert streamed(model, options.profile, options, replace(cost(model), need=1 << 30)) is None
+    assert long_ones(model, options) == []

@@ -14,8 +14,8 @@ the last one first. Then its output grows downwards, over rows that have been re
     output               | 1 | 2 | 3 |
 
 What the chain has drifted down it goes up again. No row is computed twice; the stripes cost tail, so that this is for
-the head alone. In mlperf_kws_int8 (reference kernels) the largest step needs 8,448 bytes, and no plan of the model as
-it came less than 10,048.
+the head alone. In mlperf_kws_int8 (reference kernels) the largest step needs 8,448 bytes, and no plan of the original
+model less than 10,048.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from math import gcd
 
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..ir.copying import copy_model
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import Model, Operator
 from ..kernels.portable import PORTABLE
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import place
 from ..memory.cost import Cost, cost_in
+from ..memory.usage import operator_count
+from ..memory.work import WorkLimit, instructions
 from ..options import Options
-from .judge import stripe
 from .least_needs import least_needs
 from .lower import row_bytes
 from .region import Region, region_of
 from .stop import EmergencyStop
-from .streamed import is_within
-from .striped_region import StripedRegion
+from .tiling import Reversed, Tiling, Tilings, apply_tilings
 
 _SIZES = (1, 2, 4)
 """Rows of a stripe, in the fewest whose bytes are a multiple of the alignment."""
@@ -47,17 +47,17 @@ _PLANS = 48
 
 
 @dataclass(frozen=True)
-class LastFirst:
-    """The regions in stripes whose last one runs first, the model with them, and what it costs then."""
+class ReversedStripes:
+    """The tilings, the model with them, and what it costs then."""
 
-    regions: tuple[StripedRegion, ...]
+    tilings: Tilings
     model: Model
     cost: Cost
 
 
-def last_first(
+def reversed_stripes(
     model: Model, profile: KernelProfile, options: Options, known: Cost, stop: EmergencyStop
-) -> LastFirst | None:
+) -> ReversedStripes | None:
     """The model, in its own order, with operators in stripes of which the last runs first; None if that costs no less.
 
     One after the other is chosen, as long as each lowers the head. ``known``: a cost that is reached elsewhere. The
@@ -65,25 +65,25 @@ def last_first(
     """
     if options.objective != "head" or profile.relations is PORTABLE.relations:
         return None
-    search = _Search(model, profile, options, stop)
+    search = _Reversing(model, profile, options, stop)
     found = search.run()
     return found if found is not None and found.cost < known else None
 
 
-class _Search:
+class _Reversing:
     def __init__(self, model: Model, profile: KernelProfile, options: Options, stop: EmergencyStop) -> None:
         self._model, self._profile, self._options, self._stop = model, profile, options, stop
         self._least = max(least_needs(model, profile), default=0)
         self._plans = 0
 
-    def run(self) -> LastFirst | None:
+    def run(self) -> ReversedStripes | None:
         """Add the stripes that lower the head most, again and again."""
         whole = self._cost(self._model)
-        best: LastFirst | None = None
+        best: ReversedStripes | None = None
         head, candidates = whole.head if whole is not None else 0, list(self._candidates())
         while head > self._least:
-            chosen = best.regions if best is not None else ()
-            taken = {region.first for region in chosen}
+            chosen = best.tilings if best is not None else ()
+            taken = {tiling.first for tiling in chosen}
             every = [self._tried((*chosen, each)) for each in candidates if each.first not in taken]
             found = min((each for each in every if each is not None), key=lambda each: each.cost, default=None)
             if found is None or found.cost.head >= head:
@@ -91,7 +91,7 @@ class _Search:
             best, head = found, found.cost.head
         return best
 
-    def _candidates(self) -> Iterator[StripedRegion]:
+    def _candidates(self) -> Iterator[Tiling]:
         """Single operators whose input and output must share bytes, since both need more than the largest step."""
         pinned = {name for name, _ in self._options.pins}
         for step, operator in enumerate(self._model.main.operators):
@@ -105,18 +105,25 @@ class _Search:
             for size in _SIZES:
                 rows = size * ARENA_ALIGNMENT // gcd(ARENA_ALIGNMENT, row)
                 if rows < height:
-                    yield StripedRegion(step, step + 1, (*range(rows, height, rows), height), "recompute", "trim")
+                    yield Tiling(step, step + 1, Reversed((*range(rows, height, rows), height)))
 
-    def _tried(self, regions: tuple[StripedRegion, ...]) -> LastFirst | None:
+    def _tried(self, tilings: Tilings) -> ReversedStripes | None:
         """The model with these stripes; None beyond the limits, or when enough has been planned."""
         if self._plans >= _PLANS or self._stop.strikes():
             return None
         self._plans += 1
-        made = with_last_first(self._model, regions)
-        if not is_within(made, self._model, self._profile, self._options):
+        made = apply_tilings(copy_model(self._model), tilings)
+        if not self._is_within(made):
             return None
         cost = self._cost(made)
-        return None if cost is None else LastFirst(regions, made, cost)
+        return None if cost is None else ReversedStripes(tilings, made, cost)
+
+    def _is_within(self, made: Model) -> bool:
+        """Whether it keeps the limits on what may be added to the model. No product is computed twice."""
+        most, model = self._options.max_extra_operators, self._model
+        if most is not None and operator_count(made) - operator_count(model) > most:
+            return False
+        return WorkLimit(instructions(model, self._profile), self._options.extra_work, self._profile).is_kept_by(made)
 
     def _cost(self, model: Model) -> Cost | None:
         placement = place(model, tuple(range(len(model.main.operators))), self._profile, self._options)
@@ -128,44 +135,3 @@ def _is_row_by_row(region: Region, operator: Operator) -> bool:
     axis = region.ways[0].rows
     is_same = (axis.reach, axis.stride, axis.factor, axis.before) == (1, 1, 1, 0)
     return is_same and len(region.inputs) == 1 and operator.outputs[0].origin is None
-
-
-def with_last_first(model: Model, regions: tuple[StripedRegion, ...]) -> Model:
-    """A copy with these single operators in stripes, of which the last one runs first.
-
-    Raises InfeasibleError where one cannot be in stripes.
-    """
-    made = copy_model(model)
-    exits = [made.main.operators[region.first].outputs[0] for region in regions]
-    stripe(made, regions)
-    for exit_ in exits:
-        _turn(made, exit_)
-    return made
-
-
-def _turn(model: Model, exit_: Tensor) -> None:
-    """Run the stripes that are joined to ``exit_`` in turn from the last to the first; then what joins them."""
-    operators = model.main.operators
-    joining, stripes = set[Operator](), list[Operator]()
-    pending = [exit_]
-    while pending:
-        producer = pending.pop().producer
-        assert producer is not None
-        if producer.name == "CONCATENATION":
-            joining.add(producer)
-            pending += [tensor for tensor in producer.inputs if tensor is not None]
-        else:
-            stripes.append(producer)
-    position = {operator: at for at, operator in enumerate(operators)}
-    stripes.sort(key=position.__getitem__)
-    first, end = position[stripes[0]], 1 + max(position[each] for each in joining)
-    inner = range(first, end)
-    moved = {position[each] for each in (*stripes, *joining)}
-    order = (
-        *range(first),
-        *(at for at in inner if at not in moved),
-        *(position[each] for each in reversed(stripes)),
-        *(at for at in inner if operators[at] in joining),
-        *range(end, len(operators)),
-    )
-    model.main.reorder(order)

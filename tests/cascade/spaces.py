@@ -1,0 +1,43 @@
+"""The tilings of a model and what is said of them, with as wide limits as a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tflite_memopt.cascade.measure import Measured
+from tflite_memopt.cascade.select import Figures, Limits
+from tflite_memopt.cascade.space import UNROLLED, Modes, Space
+from tflite_memopt.cascade.tiling import ClampedLoop, MaskedLoop, PeeledLoop, Tiling
+from tflite_memopt.ir.model import Model
+from tflite_memopt.kernels.profile import KernelProfile
+from tflite_memopt.options import Options
+
+ANY = 1 << 60
+"""More than any model needs, and as much as any test may add."""
+STRIPES = Modes(UNROLLED, (), phases=False)
+EVERY = Modes(UNROLLED, (ClampedLoop, MaskedLoop, PeeledLoop), phases=True)
+
+
+def space_of(
+    model: Model,
+    profile: KernelProfile,
+    modes: Modes = EVERY,
+    limits: Limits | None = Limits(ANY, ANY, ANY),
+    options: Options | None = None,
+    measured: Measured | None = None,
+    exits: Collection[int] | None = None,
+) -> Space:
+    """All tilings of these modes, each with its bound; with ``limits`` None those of the options."""
+    asked = Options(jobs=1) if options is None else options
+    pinned = [name for name, _ in asked.pins]
+    known = Measured() if measured is None else measured
+    space = Space(model, profile, asked, known, modes, pinned, exits)
+    if limits is not None:
+        space.limits = limits
+    space.fill(ANY)
+    return space
+
+
+def figures_of(space: Space) -> dict[Tiling, Figures]:
+    """What is said of each tiling: its bound, or what was measured."""
+    return {tiling: each.figures for found in space._by_interval.values() for tiling, each in found.items()}

@@ -1,0 +1,477 @@
+"""Lower bounds of tilings, without writing them: cheap enough for all of them, so that only the best are measured.
+
+Stripes: what is alive while each operator of each stripe runs, for many ways to cut at once.
+
+    parts of the exit made before | rows of this stripe, from its maker to its last reader | rows kept for the next one
+    inputs, from the first row that this stripe or a later one reads
+
+Loops: image, result and kept rows, and the largest operator of an iteration. Bytes are of the head, on 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.macs import operator_macs
+from ..graph.alignment import aligned
+from ..ir.model import Operator, Tensor
+from ..kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
+from ..kernels.profile import KernelProfile
+from ..kernels.relations.views import SHARED_CODE
+from ..kernels.requests.model import ILP32
+from ..memory.work import WINDOWS, call_work, operator_work, prices_of
+from ..operators.rows import Rows
+from ..operators.table import kind_of
+from .arena_terms import ArenaTerms, params_bytes
+from .cut_table import CutTable, Flags, Integers, up
+from .loop.clamped import Clamped
+from .loop.lower import Turns
+from .loop.masked import Masked
+from .lower import adds_nothing, row_bytes
+from .may_share import MayShare, one_row
+from .region import Region
+from .select import Figures
+from .stripes import Demand, OperatorRows
+
+_SPOILT = 0.6
+"""The least part of its run time that a row costs if it sees padding, where kernels skip padding."""
+Floats = npt.NDArray[np.floating[Any]]
+_FAR = 1 << 40
+"""More than any row."""
+
+
+@dataclass(frozen=True)
+class StripeBounds:
+    """Of a region whose first operator is the ``first`` of those looked at, by the way to cut; as in ``Figures``.
+
+    ``possible``: whether the region can be cut so.
+    """
+
+    first: int
+    possible: Flags
+    head: Integers
+    tail: Integers
+    temporaries: Integers
+    macs: Integers
+    operators: Integers
+    work: Integers
+
+
+@dataclass(frozen=True)
+class RunCosts:
+    """Of one run of an operator, whatever its rows: ``tail`` bytes, scratch ``requests`` and ``scratch`` bytes.
+
+    ``macs`` and ``work`` of one row of its output at least, on average; ``call`` is the work beside that. With all rows
+    at once it takes ``whole_tail`` and ``whole_work``.
+    """
+
+    tail: int
+    whole_tail: int
+    requests: int
+    scratch: int
+    macs: float
+    work: float
+    call: int
+    whole_work: int
+
+
+class Costs:
+    """What operators of a model cost under one kernel profile."""
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self.profile, self.shares = profile, MayShare(profile)
+        self.plain_tail = NODE_AND_REGISTRATION.on(profile.abi) + EVAL_TENSOR.on(profile.abi)
+        self._without_leftovers = replace(profile.prices, block=1)  # pixels of some rows may fill all blocks
+        self.of = cache(self._of)
+
+    def _of(self, operator: Operator) -> RunCosts:
+        asked, row = self.profile.requests(operator, self.profile.abi), one_row(operator)
+        rows = operator.outputs[0].shape[1]
+        call = call_work(operator, self.profile.prices)
+        work = (operator_work(operator, self._without_leftovers) - call) / rows
+        if operator.name not in WINDOWS:
+            work = min(work, operator_work(row, self.profile.prices) - call)
+        structures = self.plain_tail + params_bytes(asked)
+        return RunCosts(
+            tail=structures + min(self._buffers(operator), self._buffers(row)),
+            whole_tail=structures + self._buffers(operator),
+            requests=len(asked.scratch),
+            scratch=min(self._scratch(operator), self._scratch(row)),
+            macs=operator_macs(operator) / rows,
+            work=max(0, work),
+            call=call,
+            whole_work=operator_work(operator, self.profile.prices),
+        )
+
+    def _buffers(self, operator: Operator) -> int:
+        asked = self.profile.requests(operator, self.profile.abi)
+        return sum(aligned(size) for size in (*asked.init, *asked.prepare))
+
+    def _scratch(self, operator: Operator) -> int:
+        return sum(aligned(size) for size in self.profile.requests(operator, ILP32).scratch)
+
+
+class StripeBounder:
+    """Bounds of all regions with one exit, cut in many ways with one treatment of halo and edges.
+
+    Operators are added from the exit upwards; rows of ``_inside`` are the steps in that order, columns the stripes.
+    ``_runs``: where there is anything to do.
+    """
+
+    def __init__(self, cuts: CutTable, demand: Demand, costs: Costs, lives_on: Collection[Tensor], most: int) -> None:
+        self._cuts, self._demand, self._costs, self._lives_on = cuts, demand, costs, lives_on
+        self._inside: Integers = np.zeros((most, len(cuts.end)), np.int64)
+        self._runs: Flags = np.zeros((most, len(cuts.end)), np.bool_)
+        self._at: dict[Tensor, int] = {}
+        self._readers: dict[Tensor, list[int]] = {}
+        self._steps: list[OperatorRows] = []
+        ways = len(cuts.ways)
+        self._jobs, self._extra, self._tail, self._requests, self._macs = (np.zeros(ways, np.int64) for _ in range(5))
+        self._work = np.zeros(ways, np.float64)
+        self._before = np.zeros(3, np.int64)  # MACs, tail and operators of the region as it is
+        self._work_before = 0
+
+    def add(self, rows: OperatorRows) -> None:
+        """The next operator upwards."""
+        at, operator = len(self._steps), rows.operator
+        output, cost, cuts = operator.outputs[0], self._costs.of(operator), self._cuts
+        row, nbytes = row_bytes(output), self._inside
+        computed = np.where(rows.runs, up(rows.computed.count * row), 0)
+        if at == 0:
+            nbytes += cuts.sums_before(up(rows.made.count * row))
+            nbytes[0] += computed
+        else:
+            self._add_inner(at, output, rows, computed)
+        nbytes[at] += np.where(rows.runs, cost.scratch, 0)
+        for tensor in rows.sources:
+            self._readers.setdefault(tensor, []).append(at)
+        self._at[output], self._runs[at] = at, rows.has_job
+        self._steps.append(rows)
+        nbytes[at] -= np.where(rows.runs, self._saved(at, rows, computed), 0)
+        self._count(rows, cost)
+
+    def _add_inner(self, at: int, output: Tensor, rows: OperatorRows, computed: Integers) -> None:
+        """Rows of a tensor inside: those that are kept, those that are made, and those that the next stripe keeps."""
+        nbytes, row, last = self._inside, row_bytes(output), self._readers[output][0]
+        nbytes[at] += computed
+        if self._is_passed_on(output):
+            nbytes[last:at] += np.where(rows.has_job, up(rows.made.count * row), 0)
+            return
+        kept = up(rows.kept.count * row)
+        nbytes[at:] += kept
+        nbytes[last + 1 : at] += up(rows.needed.count * row)
+        nbytes[last] += up(np.minimum(rows.needed.count, self._steps[last].read.count) * row)  # the others may be dead
+        nbytes[:last] += self._cuts.following(kept, 0)
+
+    def _is_passed_on(self, tensor: Tensor) -> bool:
+        """Whether a reshape alone reads it, which holds its rows."""
+        readers = self._readers[tensor]
+        return len(readers) == 1 and self._steps[readers[0]].way.passes_on
+
+    def _saved(self, at: int, rows: OperatorRows, computed: Integers) -> Integers | int:
+        """What kernel and padding may save at most or take at least, beside rows that are read and made."""
+        shares, joins = self._costs.shares(rows.operator), rows.operator.name in SHARED_CODE
+        saved: Integers = np.zeros_like(computed)
+        dying: Integers = np.zeros_like(computed)
+        for tensor in rows.sources:
+            if self._readers[tensor][0] != at or tensor in self._lives_on:
+                continue
+            read = up(rows.read.count * row_bytes(tensor))
+            dying = dying + read
+            if shares:
+                each = np.minimum(computed, read)
+                saved = saved + each if joins else np.maximum(saved, each)
+        saved = np.minimum(saved, computed)
+        if not rows.pads.any():
+            return saved
+        source = rows.sources[0]
+        _, _, width, depth = source.shape
+        line = (width + rows.left + rows.right) * depth * source.dtype.arena_bytes
+        padded = up((rows.read.count + rows.above + rows.below) * line)
+        shared = np.minimum(padded, computed) if shares else 0
+        # First the rows and their padded copy, then that copy and what is made of it.
+        padding = padded - np.minimum(padded, dying) if self._costs.shares.has_reuse else padded
+        most = np.maximum(padding, padded + computed - shared - dying)
+        return np.where(rows.pads, computed - most, saved)
+
+    def _count(self, rows: OperatorRows, cost: RunCosts) -> None:
+        sums, jobs = self._cuts.sums, self._cuts.sums(rows.runs)
+        computed, made = self._rows_of_work(rows)
+        pads, windows = sums(rows.pads), sums((rows.kept.count > 0) & rows.runs)
+        output = rows.operator.outputs[0]
+        price = prices_of(output, self._costs.profile.prices)
+        self._jobs += jobs
+        self._extra += pads + windows
+        self._tail += jobs * cost.tail
+        self._requests += (jobs - 1) * cost.requests
+        self._macs += np.rint(computed * cost.macs).astype(np.int64)
+        spoilt = (computed - made) * (_SPOILT if price.skips_padding else 1.0)
+        self._work += (made + spoilt) * cost.work + jobs * cost.call + (pads + windows) * price.call
+        if windows.any():
+            joined = sums(np.where((rows.kept.count > 0) & rows.runs, rows.needed.count, 0))
+            self._work += joined * row_bytes(output) * price.joined
+        if pads.any():
+            source = rows.sources[0]
+            _, _, width, depth = source.shape
+            lines = sums(np.where(rows.pads, rows.read.count + rows.above + rows.below, 0))
+            self._work += lines * (width + rows.left + rows.right) * depth * price.padded
+        self._before += (round(cost.macs * output.shape[1]), cost.whole_tail, 1)
+        self._work_before += cost.whole_work
+
+    def _rows_of_work(self, rows: OperatorRows) -> tuple[Floats, Floats]:
+        """Rows of the output that are computed, and those of them that are wanted.
+
+        Where one row of the input becomes several, it is those that are read that cost.
+        """
+        axis, sums = rows.way.rows, self._cuts.sums
+        if axis.factor > 1:
+            read: Floats = sums(np.where(rows.runs, rows.read.count, 0)) * (axis.outputs / axis.size)
+            return read, read
+        both = (np.where(rows.runs, each.count, 0) for each in (rows.computed, rows.made))
+        computed, made = (sums(each).astype(np.float64) for each in both)
+        return computed, made
+
+    def bounds(self, terms: ArenaTerms) -> StripeBounds:
+        """Of the region of all operators so far."""
+        count, cuts = len(self._steps), self._cuts
+        nbytes = self._inside[:count].copy()
+        slices, work = np.zeros(len(cuts.ways), np.int64), self._work - self._work_before
+        exit_ = self._steps[0].operator.outputs[0]
+        for tensor, readers in self._readers.items():
+            if tensor in self._at:
+                continue
+            last, row = readers[0], row_bytes(tensor)
+            reads = [self._steps[reader] for reader in readers]
+            is_cut = self._is_cut(reads[0], tensor.shape[1])
+            price, calls = prices_of(tensor, self._costs.profile.prices), cuts.sums(is_cut)
+            lines = cuts.sums(np.where(is_cut, reads[0].read.count, 0))
+            slices += calls
+            work += calls * price.call + lines * tensor.shape[2] * (price.copied * tensor.shape[3] + price.run)
+            if tensor in self._lives_on:
+                nbytes += aligned(tensor.nbytes)
+                continue
+            here = self._still_needed(reads, row)
+            nbytes[last:] += here
+            nbytes[:last] += cuts.following(here, 0)
+        nbytes[~self._runs[:count]] = 0
+        head = cuts.largest(nbytes.max(axis=0))
+        least = sum(aligned(tensor.nbytes) for tensor in self._readers if tensor not in self._at)
+        head = np.maximum(up(head), max(least, aligned(exit_.nbytes)))
+        extra = self._extra + slices + 1
+        added = extra + self._jobs - self._before[2]
+        _, temporaries = terms.more(added, added, added, self._requests)
+        price = prices_of(exit_, self._costs.profile.prices)
+        work += price.call + price.joined * exit_.nbytes
+        return StripeBounds(
+            count,
+            self._demand.possible.copy(),
+            head,
+            self._tail - self._before[1] + extra * self._costs.plain_tail,
+            temporaries,
+            self._macs - self._before[0],
+            added,
+            work.astype(np.int64),
+        )
+
+    def _is_cut(self, rows: OperatorRows, height: int) -> Flags:
+        """Whether a stripe has a slice of an input for itself: not of all rows, nor of those of the stripe before."""
+        start, end = rows.read.start, rows.read.end
+        is_same = (self._cuts.previous(start, -1) == start) & (self._cuts.previous(end, -1) == end)
+        found: Flags = rows.has_job & ~is_same & (rows.read.count < height)
+        return found
+
+    def _still_needed(self, reads: Sequence[OperatorRows], row: int) -> Integers:
+        """Bytes of an input from the first row that this stripe's last reader or a later stripe reads."""
+        cuts, lowest = self._cuts, _FAR
+        first = np.where(reads[0].has_job, reads[0].read.start, _FAR)
+        later = np.minimum.reduce([np.where(each.has_job, each.read.start, _FAR) for each in reads])
+        end = np.maximum.reduce([np.where(each.has_job, each.read.end, 0) for each in reads])
+        from_here = np.minimum(first, cuts.following(cuts.least_from(later), lowest))
+        return np.maximum(0, cuts.largest(end)[cuts.way] - from_here) * row
+
+
+def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]) -> Figures:
+    """The least that a loop takes, from its iterations alone."""
+    count, moves = len(turns.writes), list(_moves(region, turns))
+    begins = len({turns.writes, *(starts for starts, _, _ in moves if starts is not None)})
+    operators = 4 + begins + len(moves) - _left_out(region, turns)
+    kept = 0 if isinstance(turns, Clamped) else len(turns.turn.kept())
+    # Sizes of slices are equal constants, of which one stays.
+    sizes = len({(elements, tensor.shape[2:]) for starts, tensor, elements in moves if starts is not None})
+    tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept) + 2 * begins + len(moves) + sizes
+    tail, temporaries = terms.more(operators, tensors, begins, 0)
+    every = [costs.of(operator) for operator in region.operators]
+    tail += sum(cost.tail - cost.whole_tail for cost in every)
+    return Figures(
+        least_head(region, turns, costs.shares, lives_on),
+        tail,
+        temporaries,
+        loop_macs(region, turns) - sum(operator_macs(operator) for operator in region.operators),
+        operators,
+        int(_SURE * _loop_work(region, turns, costs, count * (begins + 3), [each for *_, each in moves])),
+    )
+
+
+_TENSORS_OF_LOOP = 15
+"""Result, counter, what says whether there is another turn, and what comes out: without what several loops share."""
+_SURE = 0.97
+"""The part of the run time of rows that is certain: a few of them are cheaper than the average."""
+
+
+def _loop_work(region: Region, turns: Turns, costs: Costs, calls: int, moved: Sequence[int]) -> float:
+    """Run time that a loop adds: its iterations, less the region as it is. ``moved``: elements that are copied."""
+    count, price = len(turns.writes), prices_of(region.exit, costs.profile.prices)
+    work = float(calls * price.call + count * sum(price.call + elements * price.joined for elements in moved))
+    for operator, _, rows in _work(region, turns):
+        cost, made = costs.of(operator), float(rows)
+        if isinstance(turns, Clamped) and price.skips_padding:
+            part = turns.makes[operator]
+            made = part.count + _SPOILT * (part.of - part.count)
+        work += count * (cost.work * made + cost.call) - cost.whole_work
+    return work
+
+
+def _left_out(region: Region, turns: Turns) -> int:
+    """The operators that no iteration needs."""
+    jobs = {} if isinstance(turns, Clamped) else turns.turn.jobs
+    return sum(operator not in jobs or adds_nothing(operator, jobs[operator]) for operator in region.operators if jobs)
+
+
+def _moves(region: Region, turns: Turns) -> Iterator[tuple[tuple[int, ...] | None, Tensor, int]]:
+    """The copies of an iteration: where they begin in each iteration, None where that is the same; elements."""
+    if isinstance(turns, Clamped):
+        read = {
+            (tensor, part.count, part.starts): (tensor, part)
+            for (operator, slot), part in turns.reads.items()
+            if (tensor := operator.inputs[slot]) in region.inputs and tensor is not None
+        }
+        for tensor, part in (*read.values(), *((operator.outputs[0], part) for operator, part in turns.makes.items())):
+            if not part.is_whole:
+                yield part.starts, tensor, part.count * tensor.elements // tensor.shape[1]
+        return
+    for (tensor, rows), starts in turns.reads.items():
+        yield starts, tensor, rows.count * tensor.elements // tensor.shape[1]
+    for tensor, window in turns.turn.windows.items():
+        if window.kept.count:
+            row = tensor.elements // tensor.shape[1]
+            yield None, tensor, window.needed.count * row  # kept and new rows are joined
+            yield None, tensor, window.kept.count * row  # and some of them kept for the next iteration
+    for operator, job in turns.turn.jobs.items():
+        source = operator.inputs[0]
+        if job.padding is not None and any(job.padding) and source is not None and not kind_of(operator).is_pad:
+            yield None, source, job.read.count * source.elements // source.shape[1]
+
+
+def loop_macs(region: Region, turns: Turns) -> int:
+    """MACs of a region as a loop, first and last stripe included."""
+    stripes = [] if isinstance(turns, (Clamped, Masked)) else [turns.first, turns.last]
+    total = sum(_macs(operator, rows) * len(turns.writes) for operator, _, rows in _work(region, turns))
+    for stripe in stripes:
+        jobs = {} if stripe is None else stripe.jobs
+        total += sum(_macs(operator, job.computed.count) for operator, job in jobs.items())
+    return total
+
+
+def least_head(
+    region: Region, turns: Turns, shares: Callable[[Operator], bool], lives_on: Collection[Tensor] = ()
+) -> int:
+    """Bytes that no plan of the loop goes below: image, result and kept rows, and the largest operator of an iteration.
+
+    ``lives_on``: inputs that are read after the loop.
+    """
+    kept = {} if isinstance(turns, Clamped) else turns.turn.kept()
+    held = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in kept.items())
+    working = 0
+    for operator, read, made in _work(region, turns):
+        rows = _rows_beside(region, turns, kept, operator, read)
+        before = sum(aligned(count * row_bytes(tensor)) for tensor, count in rows.items())
+        after = aligned(made * row_bytes(operator.outputs[0]))
+        if not shares(operator):
+            working = max(working, before + after)
+        elif 0 not in rows.values():  # else the output may lie on what the loop carries
+            working = max(working, before, after)
+    return _carried(region, turns, lives_on) + held + working
+
+
+def _rows_beside(
+    region: Region, turns: Turns, kept: Mapping[Tensor, Rows], operator: Operator, read: int
+) -> dict[Tensor, int]:
+    """The rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
+    found: dict[Tensor, int] = {}
+    for slot in _slots(region, operator):
+        tensor = operator.inputs[slot]
+        if tensor is None:
+            continue
+        count = read
+        if isinstance(turns, Clamped) and tensor in region.inputs:
+            part = turns.reads[operator, slot]
+            count = 0 if part.is_whole else part.count  # a part is cut out, the whole is read where it lies
+        found[tensor] = max(0, count - (kept[tensor].count if tensor in kept else 0))
+    return found
+
+
+def _carried(region: Region, turns: Turns, lives_on: Collection[Tensor]) -> int:
+    """Bytes of image and result, which lies over what is not read any more.
+
+    An input is ``distance`` bytes above the result, or beside it. Inputs are beside each other, so that together they
+    have no more in common with the result than what is above the smallest distance.
+    """
+    result = aligned(region.exit.nbytes)
+    inputs = {tensor: aligned(tensor.nbytes) for tensor in region.inputs}
+    distances = {tensor: _distance(region, turns, tensor) for tensor in inputs if tensor not in lives_on}
+    over = {tensor: result - distance for tensor, distance in distances.items() if distance < result}
+    shared = sum(min(inputs[tensor], nbytes) for tensor, nbytes in over.items())
+    return result + sum(inputs.values()) - min(shared, max(over.values(), default=0))
+
+
+def _distance(region: Region, turns: Turns, tensor: Tensor) -> int:
+    """Bytes that the result's start is below the input's at least, where the two share bytes.
+
+    No iteration overwrites what a later one reads: see ``memory/loops.py``. An iteration reads before it writes.
+    """
+    reads = _starts(turns, tensor)
+    written, read = row_bytes(region.exit), row_bytes(tensor)
+    lowest, found = tensor.nbytes, 0
+    for turn in range(len(turns.writes) - 1, -1, -1):
+        if lowest < tensor.nbytes:
+            found = max(found, (turns.writes[turn] + turns.rows) * written - lowest)
+        lowest = min([lowest, *(starts[turn] * read for starts in reads)])
+    return found
+
+
+def _starts(turns: Turns, tensor: Tensor) -> list[Sequence[int]]:
+    """For what is read of an input: the first row in each iteration. A SLICE of the whole may begin further on."""
+    if isinstance(turns, Clamped):
+        read = {key: part for key, part in turns.reads.items() if key[0].inputs[key[1]] is tensor}
+        return [part.starts for (operator, _), part in read.items() if not (part.is_whole and operator.name == "SLICE")]
+    # Where an iteration reads padding, it cuts out the rows that are next to it.
+    return [
+        [max(0, min(start, tensor.shape[1] - rows.count)) for start in starts]
+        for (image, rows), starts in turns.reads.items()
+        if image is tensor
+    ]
+
+
+def _slots(region: Region, operator: Operator) -> tuple[int, ...]:
+    return region.ways[region.operators.index(operator)].sliced
+
+
+def _work(region: Region, turns: Turns) -> Iterator[tuple[Operator, int, int]]:
+    """Each operator of an iteration, with the rows that it reads of each input, and those that it makes."""
+    for operator in region.operators:
+        if isinstance(turns, Clamped):
+            reads = [turns.reads[operator, slot].count for slot in _slots(region, operator)]
+            yield operator, min(reads), turns.makes[operator].of
+        elif operator in turns.turn.jobs:
+            job = turns.turn.jobs[operator]
+            yield operator, job.read.count, job.computed.count
+
+
+def _macs(operator: Operator, rows: int) -> int:
+    return operator_macs(operator) // operator.outputs[0].shape[1] * rows

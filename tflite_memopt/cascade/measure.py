@@ -1,0 +1,194 @@
+"""What a region needs in some form: it is written into a copy of the region alone, and that is measured.
+
+One measure for all forms. A region is known by its operators, so that other orders and other models, which have many of
+the same regions, find the figures of one. Copies of a model share operator codes, options, buffers and quantization,
+which nothing changes in place: each has a number, by which it is the same or another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..errors import InfeasibleError
+from ..ir.copying import unlinked_twin
+from ..ir.model import Graph, Model, Operator, Tensor
+from ..kernels.arena import ALLOCATION_INFO, EVAL_TENSOR
+from ..kernels.profile import KernelProfile
+from ..memory.layout import memory_layout
+from ..memory.together import join
+from ..memory.work import model_work
+from ..plan.bounds import max_breadth
+from .arena_terms import arena_terms
+from .select import Figures
+from .tiling import Tiling, apply_tilings
+
+CONSTANT = (EVAL_TENSOR, ALLOCATION_INFO)
+"""The tail and the planner temporaries of a constant."""
+Key = tuple[object, ...]
+"""Equal for regions of which the same form needs the same. It pickles: numbers, shapes and types."""
+
+
+@dataclass
+class Measured:
+    """``found``: by the region, its kernel profile and its form; None where it cannot be written in that form.
+
+    An object that has a number is kept, so that no other one takes its place in memory.
+    """
+
+    found: dict[Key, Figures | None] = field(default_factory=dict)
+    _numbered: dict[int, tuple[int, object]] = field(default_factory=dict)
+
+    def number(self, shared: object) -> int:
+        """The number of an object that copies of a model share."""
+        return self._numbered.setdefault(id(shared), (len(self._numbered), shared))[0]
+
+
+class Measure:
+    """Figures of the regions of one model in its order, under one kernel profile. The model stays as it is.
+
+    ``measured``: what is known, from whichever model.
+    """
+
+    def __init__(self, model: Model, profile: KernelProfile, measured: Measured) -> None:
+        self._model, self._profile, self._measured = model, profile, measured
+        self._keys = _RegionKeys(model, measured.number(profile), measured)
+        self._uncut: dict[tuple[int, int], Figures] = {}
+
+    def is_known(self, tiling: Tiling) -> bool:
+        """Whether it takes no time to ask."""
+        return self._key(tiling) in self._measured.found
+
+    def add(self, tiling: Tiling, figures: Figures | None) -> None:
+        """Make known what another process has measured."""
+        self._measured.found[self._key(tiling)] = figures
+
+    def __call__(self, tiling: Tiling) -> Figures | None:
+        """The head of the region alone, and what its form adds to the model; None where it cannot be in that form."""
+        key = self._key(tiling)
+        if key not in self._measured.found:
+            self._measured.found[key] = self._added(tiling)
+        return self._measured.found[key]
+
+    def lives_on(self, tensor: Tensor, end: int) -> bool:
+        """Whether step ``end`` or a later one reads the tensor, or the graph returns it."""
+        return self._keys.lives_on(tensor, end)
+
+    def uncut(self, first: int, end: int) -> Figures:
+        """The totals of a region as it is."""
+        if (first, end) not in self._uncut:
+            self._uncut[first, end] = self._totals(excerpt(self._model, first, end))
+        return self._uncut[first, end]
+
+    def _key(self, tiling: Tiling) -> Key:
+        return *self._keys.of(tiling.first, tiling.end), tiling.form
+
+    def _added(self, tiling: Tiling) -> Figures | None:
+        part = excerpt(self._model, tiling.first, tiling.end)
+        try:
+            apply_tilings(part, [replace(tiling, first=0, end=tiling.end - tiling.first)])
+        except InfeasibleError:
+            return None
+        return self._difference(self.uncut(tiling.first, tiling.end), self._totals(part))
+
+    def _difference(self, before: Figures, after: Figures) -> Figures:
+        """What a form adds. Weights that have moved into a loop are taken off at once, as no other region has them."""
+        constants = after.constants - before.constants
+        tail, temporaries = (size.on(self._profile.abi) * min(0, constants) for size in CONSTANT)
+        return Figures(
+            after.head,
+            after.tail - before.tail + tail,
+            after.temporaries - before.temporaries + temporaries,
+            after.macs - before.macs,
+            after.operators - before.operators,
+            after.work - before.work,
+            max(0, constants),
+        )
+
+    def _totals(self, part: Model) -> Figures:
+        layout = memory_layout(part, self._profile)
+        head = max_breadth(join(layout.problem, layout.groups).problem)
+        terms = arena_terms(part, self._profile, layout.loops.loops)
+        constants = sum(tensor.is_constant for tensor in part.main.tensors)
+        tail, temporaries = (size.on(self._profile.abi) * constants for size in CONSTANT)
+        return Figures(
+            head,
+            terms.parts_of_tail - tail,
+            terms.tables - temporaries,
+            terms.macs,
+            terms.operators,
+            model_work(part, self._profile.prices, layout.loops.loops),
+            constants,
+        )
+
+
+def excerpt(model: Model, first: int, end: int) -> Model:
+    """Steps ``first`` to ``end``, half-open, of the main graph; what they read or leave behind is in- and output.
+
+    Tensors from outside that are read after the steps are outputs too, so that they live on as they do in the whole.
+    Buffers are shared with the model, and nothing changes them.
+    """
+    operators = model.main.operators
+    later = {tensor for operator in operators[end:] for tensor in operator.present_inputs()} | set(model.main.outputs)
+    graph, twins = Graph("excerpt"), dict[Tensor, Tensor]()
+    for operator in operators[first:end]:
+        for tensor in (*operator.present_inputs(), *operator.outputs):
+            if tensor not in twins:
+                twins[tensor] = graph.add_tensor(unlinked_twin(tensor))
+    for operator in operators[first:end]:
+        inputs = tuple(None if tensor is None else twins[tensor] for tensor in operator.inputs)
+        outputs = tuple(twins[tensor] for tensor in operator.outputs)
+        graph.add_operator(replace(operator, inputs=inputs, outputs=outputs, intermediates=()))
+    activations = [(tensor, twin) for tensor, twin in twins.items() if not tensor.is_constant]
+    graph.inputs = tuple(twin for _, twin in activations if twin.producer is None)
+    graph.outputs = tuple(twin for tensor, twin in activations if tensor in later)
+    opcodes, buffers = list(model.opcodes), list(model.buffers)
+    return replace(model, graphs=[graph], signatures=None, opcodes=opcodes, buffers=buffers)
+
+
+class _RegionKeys:
+    """The keys of one model's intervals, for one kernel profile. All its operators are numbered at once."""
+
+    def __init__(self, model: Model, profile: int, measured: Measured) -> None:
+        self._measured, self._profile = measured, profile
+        self._operators = tuple(model.main.operators)
+        self._described = [self._of_operator(operator) for operator in self._operators]
+        self._tensors = {t: self._of_tensor(t) for operator in self._operators for t in _tensors_of(operator)}
+        self._last_read = _last_reads(model.main)
+        self._found: dict[tuple[int, int], Key] = {}
+
+    def of(self, first: int, end: int) -> Key:
+        """Of steps ``first`` to ``end``, half-open: tensors by numbers in order, and whether they live on."""
+        if (first, end) not in self._found:
+            places: dict[Tensor, int] = {}
+            edges: list[tuple[int, ...]] = []
+            for operator in self._operators[first:end]:
+                ends = (*operator.inputs, *operator.outputs)
+                edges.append(tuple(-1 if t is None else places.setdefault(t, len(places)) for t in ends))
+            tensors = tuple((self._tensors[t], self.lives_on(t, end)) for t in places)
+            self._found[first, end] = self._profile, tuple(self._described[first:end]), tuple(edges), tensors
+        return self._found[first, end]
+
+    def lives_on(self, tensor: Tensor, end: int) -> bool:
+        return self._last_read.get(tensor, -1) >= end
+
+    def _of_operator(self, operator: Operator) -> Key:
+        shared = (operator.opcode, operator.options, operator.options2, operator.custom_options)
+        return *map(self._measured.number, shared), len(operator.inputs)
+
+    def _of_tensor(self, tensor: Tensor) -> Key:
+        """All but its name and its origin, which say nothing of what it needs; what is computed has no data."""
+        buffer = self._measured.number(tensor.buffer) if tensor.is_constant else -1
+        flags = tensor.is_variable, tensor.is_placeholder, tensor.fixed_offset
+        return tensor.shape, tensor.dtype.name, buffer, self._measured.number(tensor.quantization), *flags
+
+
+def _tensors_of(operator: Operator) -> Iterator[Tensor]:
+    yield from operator.present_inputs()
+    yield from operator.outputs
+
+
+def _last_reads(graph: Graph) -> Mapping[Tensor, int]:
+    """The last step that reads each tensor; one behind all for what the graph returns."""
+    found = {tensor: at for at, operator in enumerate(graph.operators) for tensor in operator.present_inputs()}
+    return found | dict.fromkeys(graph.outputs, len(graph.operators))

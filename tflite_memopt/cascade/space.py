@@ -1,0 +1,422 @@
+"""The tilings of one model in one order, each with a lower bound or, once it is measured, with its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from math import gcd
+
+import numpy as np
+
+from ..analysis.bounds import io_lower_bound
+from ..graph.alignment import ARENA_ALIGNMENT
+from ..graph.side_by_side import side_by_side
+from ..ir.model import Model, Operator, Tensor
+from ..kernels.profile import KernelProfile
+from ..kernels.since import LOOPS, has_operators
+from ..memory.layout import memory_layout
+from ..memory.schedule_problem import atoms_in, schedule_problem
+from ..memory.work import model_work
+from ..operators.rows import RowByRow
+from ..operators.table import row_by_row
+from ..options import EFFORTS, Options
+from .arena_terms import arena_terms
+from .bound import Costs, StripeBounder, StripeBounds, loop_bounds
+from .cut_table import CutTable, Integers, ways_to_cut
+from .least_needs import least_needs
+from .loop.masked import Masked
+from .lower import row_bytes
+from .may_share import one_row
+from .measure import CONSTANT, Measure, Measured
+from .phases import phase_regions
+from .region import Region, region_of, start_of_region
+from .select import Base, Figures, Limits, Option, OptionSet, Problem, choices, least_heads
+from .stripes import Demand, Edges, Halo
+from .tiling import (
+    NAME_OF,
+    ClampedLoop,
+    Form,
+    MaskedLoop,
+    PeeledLoop,
+    PhaseLoop,
+    RowLoop,
+    Tiling,
+    Tilings,
+    Unrolled,
+    turns_for,
+)
+
+COUNTS = (*range(2, 17), 18, 20, 24, 28, 32, 40, 48, 64)
+"""Numbers of stripes to look at."""
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Rows that an iteration of a loop makes."""
+LONGEST = 32
+"""Operators of a region. Longer ones are looked at as a whole, as causal sequences alone."""
+UNROLLED: tuple[tuple[Halo, Edges], ...] = (
+    ("recompute", "trim"),
+    ("recompute", "pad"),
+    ("rolling", "trim"),
+    ("rolling", "pad"),
+)
+LOOPS_BY_HALO: Mapping[Halo, type[RowLoop]] = {"recompute": ClampedLoop, "rolling": MaskedLoop}
+Forms = tuple[type[Form], ...]
+_SURE = 0.9
+"""The part of the limit on run time that is handed out: the estimate of single models was off by up to 0.6 %."""
+_MANY = 24
+"""With fewer tilings to measure, processes take longer than they save."""
+
+
+@dataclass(frozen=True)
+class Modes:
+    """What tilings may do: with rows that two stripes need, at the edges of stripes, and as loops."""
+
+    unrolled: tuple[tuple[Halo, Edges], ...]
+    loops: tuple[type[RowLoop], ...]
+    phases: bool
+
+
+def modes_of(options: Options) -> Modes:
+    """Those that the options and the firmware's TFLM allow."""
+    unrolled = tuple(mode for mode in UNROLLED if mode[0] in options.halos)
+    if not (options.loops and has_operators(LOOPS, options.tflm_since)):
+        return Modes(unrolled, (), False)
+    loops: list[type[RowLoop]] = [kind for halo, kind in LOOPS_BY_HALO.items() if halo in options.halos]
+    if options.effort == EFFORTS[-1]:  # it has its operators three times, so that it rarely needs less than the others
+        loops.append(PeeledLoop)
+    return Modes(unrolled, tuple(loops), phases=True)
+
+
+@dataclass
+class _Bounded:
+    """What a tiling needs: a bound, or what is measured."""
+
+    figures: Figures
+    is_measured: bool = False
+
+
+class Space:
+    """``looked_at`` counts the tilings that have a bound. The model stays as it is.
+
+    A tensor with a ``pinned`` name stays whole. ``exits`` and ``starts``: steps at which regions may end and start;
+    None: any. ``measured``: what is known, from whichever model.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        profile: KernelProfile,
+        options: Options,
+        measured: Measured,
+        modes: Modes,
+        pinned: Collection[str] = (),
+        exits: Collection[int] | None = None,
+        starts: Collection[int] | None = None,
+    ) -> None:
+        self.model, self.looked_at = model, 0
+        self._profile, self._modes, self._pinned, self._jobs = profile, modes, pinned, options.jobs
+        self._exits, self._starts = exits, starts
+        self._measure = Measure(model, profile, measured)
+        self._terms, self._costs = arena_terms(model, profile), Costs(profile)
+        self.needs = least_needs(model, profile)
+        self._across = _Across(model, profile)
+        self._ways = [_unless_wrong(operator, profile) for operator in model.main.operators]
+        # What no region can hold is there in any set.
+        fixed = [need for need, way in zip(self.needs, self._ways, strict=True) if isinstance(way, str)]
+        self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
+        operators = len(self.needs) * 1000 if options.max_extra_operators is None else options.max_extra_operators
+        work = int(model_work(model, profile.prices) * options.extra_work * _SURE)
+        self.limits = Limits(int(self._terms.macs * options.max_extra_macs), operators, work)
+        constant = tuple(size.on(profile.abi) for size in CONSTANT)
+        self.base = Base(
+            self._terms.least_tail,
+            self._terms.least_temporaries,
+            self._terms.interface,
+            (constant[0], constant[1]),
+            options.objective == "total",
+        )
+        self._by_interval: dict[tuple[int, int], dict[Tiling, _Bounded]] = {}
+        self._kept: dict[tuple[int, int], tuple[int, Forms, list[tuple[Tiling, Figures]]]] = {}
+
+    def fill(self, below: int, has_ended: Callable[[], bool] = lambda: False) -> None:
+        """Find the tilings with which the objective may be less than ``below`` bytes."""
+        for exit_ in range(len(self.needs)) if self._exits is None else sorted(self._exits):
+            if has_ended():
+                return
+            self._fill_above(exit_, below)
+        if MaskedLoop in self._modes.loops:
+            for first, end in self._long_regions():
+                self._add_loop(first, end, MaskedLoop, below, is_causal=True)
+        if self._modes.phases:
+            for first, end, phases in phase_regions(self.model.main, self._pinned):
+                self._add_phases(Tiling(first, end, PhaseLoop(phases)), below)
+
+    def _fill_above(self, exit_: int, below: int) -> None:
+        """Find the tilings of the regions that end with this step."""
+        first = start_of_region(self.model.main, exit_, self._ways, LONGEST, self._pinned)
+        if first > exit_ or max(self.needs[first : exit_ + 1]) <= self._floor:
+            return
+        for mode in self._modes.unrolled:
+            self._add_unrolled(first, exit_, *mode, below)
+        if self._modes.loops:
+            for start in range(first, exit_ + 1):
+                self._add_loops(start, exit_ + 1, below)
+
+    @property
+    def families(self) -> tuple[Forms, ...]:
+        """Forms to look at together, so that sets differ: stripes alone, then all."""
+        has_loops = bool(self._modes.loops) or self._modes.phases
+        return ((Unrolled,), tuple(NAME_OF)) if has_loops else ((Unrolled,),)
+
+    def choices(self, below: int, forms: Forms, by_work: bool = False) -> list[tuple[Tilings, OptionSet]]:
+        """Sets of tilings in these forms whose bound on the objective is less than ``below``, the smallest first."""
+        least = self._least_head(forms)
+        tilings, options = list[Tiling](), list[Option]()
+        for (first, end), interval in self._by_interval.items():
+            for tiling, figures in self._undominated(interval, first, end, least, forms):
+                tilings.append(tiling)
+                options.append(Option(first, end, figures))
+        problem = Problem(self.needs, options, self.limits, self.base, below, by_work)
+        return [(tuple(tilings[number] for number in each.options), each) for each in choices(problem)]
+
+    def least(self, forms: Forms) -> int:
+        """Bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
+        return self.base.least(Figures(self._least_head(forms), 0, 0, 0, 0, 0))
+
+    def _least_head(self, forms: Forms) -> int:
+        every = (pair for interval in self._by_interval.values() for pair in interval.items())
+        options = [Option(t.first, t.end, c.figures) for t, c in every if isinstance(t.form, forms)]
+        return least_heads(self.needs, options)[0]
+
+    def near(self, chosen: Tilings, below: int) -> list[Tilings]:
+        """One tiling in another form, or begun or ended a step earlier or later; the smallest bound first."""
+        found: list[tuple[int, Tilings]] = []
+        known = {self._kind(tiling) for tiling in chosen}
+        for at, tiling in enumerate(chosen):
+            alike = set(known)
+            rest = (*chosen[:at], *chosen[at + 1 :])
+            for (first, end), interval in self._by_interval.items():
+                if abs(first - tiling.first) > 1 or abs(end - tiling.end) > 1:
+                    continue
+                if any(first < other.end and other.first < end for other in rest):
+                    continue
+                for other in sorted(interval, key=lambda each: (not interval[each].is_measured, each)):
+                    changed = tuple(sorted((*rest, other)))
+                    figures = self._together(changed)
+                    least = self.base.least(figures)
+                    if self._kind(other) not in alike and least < below and self.limits.allow(figures):
+                        alike.add(self._kind(other))
+                        found.append((least, changed))
+        return [changed for _, changed in sorted(found)]
+
+    def _kind(self, tiling: Tiling) -> tuple[object, ...]:
+        """The same for tilings that come to the same, such as those of a region without a halo."""
+        ends = tiling.form.ends if isinstance(tiling.form, Unrolled) else tiling.form
+        return tiling.first, tiling.end, ends, self._by_interval[tiling.first, tiling.end][tiling].figures
+
+    def _together(self, chosen: Tilings) -> Figures:
+        """What a set comes to."""
+        every = [self._by_interval[each.first, each.end][each].figures for each in chosen]
+        covered = {step for each in chosen for step in range(each.first, each.end)}
+        bare = (need for step, need in enumerate(self.needs) if step not in covered)
+        return Figures(
+            max((*bare, *(each.head for each in every))),
+            sum(each.tail for each in every),
+            sum(each.temporaries for each in every),
+            sum(each.macs for each in every),
+            sum(each.operators for each in every),
+            sum(each.work for each in every),
+            max(each.constants for each in every),
+        )
+
+    def _undominated(
+        self, interval: dict[Tiling, _Bounded], first: int, end: int, least: int, forms: Forms
+    ) -> list[tuple[Tiling, Figures]]:
+        """Of one interval: without those that another one equals or beats in everything. Measured ones come first.
+
+        No head counts that is below what every set has: ``least``.
+        """
+        known = self._kept.get((first, end))
+        if known is not None and known[:2] == (least, forms):
+            return known[2]
+        raised = [
+            (replace(candidate.figures, head=max(least, candidate.figures.head)), not candidate.is_measured, tiling)
+            for tiling, candidate in interval.items()
+            if isinstance(tiling.form, forms)
+        ]
+        raised.sort(key=lambda each: (astuple(each[0]), *each[1:]))
+        kept: list[tuple[Tiling, Figures]] = []
+        for figures, _, tiling in raised:
+            if not any(other.beats(figures) for _, other in kept):
+                kept.append((tiling, figures))
+        self._kept[first, end] = least, forms, kept
+        return kept
+
+    def is_measured(self, tiling: Tiling) -> bool:
+        """Whether its figures are no bounds any more."""
+        return self._by_interval[tiling.first, tiling.end][tiling].is_measured
+
+    def measure(self, tilings: Sequence[Tiling]) -> None:
+        """Measure these; what cannot be written or does not keep the limits is dropped."""
+        new = [tiling for tiling in dict.fromkeys(tilings) if not self.is_measured(tiling)]
+        unknown = [tiling for tiling in new if not self._measure.is_known(tiling)]
+        jobs = self._jobs if len(unknown) >= _MANY else 1
+        for tiling, figures in zip(unknown, side_by_side(self._measure, unknown, jobs), strict=True):
+            self._measure.add(tiling, figures)
+        for tiling in new:
+            self._take(tiling, self._measure(tiling))
+
+    def _take(self, tiling: Tiling, figures: Figures | None) -> None:
+        interval = self._by_interval[tiling.first, tiling.end]
+        candidate = interval.pop(tiling)
+        self._kept.pop((tiling.first, tiling.end), None)
+        if figures is None:
+            return
+        across = self._across.nbytes(tiling.first, tiling.end)
+        # Two bounds of the same: where many views overlap, the one of stripes is the higher one.
+        figures = replace(figures, head=max(figures.head + across, candidate.figures.head))
+        if self.limits.allow(figures) and figures.head < max(self.needs[tiling.first : tiling.end]):
+            interval[tiling] = _Bounded(figures, is_measured=True)
+
+    def _add(self, tiling: Tiling, candidate: _Bounded, below: int) -> bool:
+        """Unless its bound says that it is no use."""
+        figures = candidate.figures
+        whole = max(self.needs[tiling.first : tiling.end])
+        if figures.head >= whole or not self.limits.allow(figures):
+            return False
+        if self.base.least(replace(figures, head=max(figures.head, self._floor))) >= below:
+            return False
+        self._by_interval.setdefault((tiling.first, tiling.end), {})[tiling] = candidate
+        self._kept.pop((tiling.first, tiling.end), None)
+        return True
+
+    def _add_unrolled(self, first: int, exit_: int, halo: Halo, edges: Edges, below: int) -> None:
+        operators, image = self.model.main.operators, self.model.main.operators[exit_].outputs[0]
+        cuts = ways_to_cut(image.shape[1], COUNTS, ARENA_ALIGNMENT // gcd(ARENA_ALIGNMENT, row_bytes(image)))
+        if cuts is None:
+            return
+        lives_on = _read_later(self.model, exit_ + 1)
+        demand = Demand(cuts, halo, edges)
+        bounder = StripeBounder(cuts, demand, self._costs, lives_on, exit_ + 1 - first)
+        for step in range(exit_, first - 1, -1):
+            way = self._ways[step]
+            assert isinstance(way, RowByRow)
+            bounder.add(demand.add(operators[step], way))
+            if not demand.possible.any():
+                return
+            if way.passes_on or (self._starts is not None and step not in self._starts):
+                continue
+            if max(self.needs[step : exit_ + 1]) > self._floor:
+                self._add_ways(step, exit_ + 1, cuts, halo, edges, bounder.bounds(self._terms), below)
+
+    def _add_ways(
+        self, first: int, end: int, cuts: CutTable, halo: Halo, edges: Edges, bounds: StripeBounds, below: int
+    ) -> None:
+        self.looked_at += len(cuts.ways)
+        head = bounds.head + self._across.nbytes(first, end)
+        good = bounds.possible & (head < max(self.needs[first:end])) & (bounds.macs <= self.limits.macs)
+        good &= (bounds.operators <= self.limits.operators) & (bounds.work <= self.limits.work)
+        columns = (head, bounds.tail, bounds.temporaries, bounds.macs, bounds.operators, bounds.work)
+        for way in np.flatnonzero(good):
+            figures = Figures(*(int(column[way]) for column in columns))
+            self._add(Tiling(first, end, Unrolled(cuts.ways[way], halo, edges)), _Bounded(figures), below)
+
+    def _add_loops(self, first: int, end: int, below: int) -> None:
+        if max(self.needs[first:end]) > self._floor:
+            for kind in self._modes.loops:
+                self._add_loop(first, end, kind, below)
+
+    def _add_loop(self, first: int, end: int, kind: type[RowLoop], below: int, is_causal: bool = False) -> None:
+        height = self.model.main.operators[end - 1].outputs[0].shape[1]
+        if kind is PeeledLoop:
+            for halo, edges in self._modes.unrolled:
+                rows = tuple(PeeledLoop(rows, halo, edges) for rows in ROWS if rows < height)
+                self._add_rows(first, end, rows, below)
+            return
+        numbers = [rows for rows in range(1, height) if height % rows == 0] if is_causal else ROWS
+        forms = tuple(kind(rows) for rows in numbers if rows < height)  # type: ignore[call-arg]
+        self._add_rows(first, end, forms, below, is_causal)
+
+    def _add_rows(self, first: int, end: int, forms: Sequence[RowLoop], below: int, is_causal: bool = False) -> None:
+        """Those of these loops that can be written and keep the limits."""
+        region = self._region(first, end)
+        if isinstance(region, str):
+            return
+        lives_on = {tensor for tensor in region.inputs if self._measure.lives_on(tensor, end)}
+        across = self._across.nbytes(first, end)
+        for form in forms:
+            turns = turns_for(region, form)
+            if isinstance(turns, str) or (is_causal and isinstance(turns, Masked) and turns.first_turn < 0):
+                continue
+            self.looked_at += 1
+            figures = loop_bounds(region, turns, self._costs, self._terms, lives_on)
+            figures = replace(figures, head=figures.head + across)
+            self._add(Tiling(first, end, form), _Bounded(figures), below)
+
+    def _add_phases(self, tiling: Tiling, below: int) -> None:
+        exit_ = self.model.main.operators[tiling.end - 1].outputs[0]
+        head = exit_.nbytes + self._across.nbytes(tiling.first, tiling.end)
+        self.looked_at += 1
+        self._add(tiling, _Bounded(Figures(head, 0, 0, 0, 0, 0)), below)
+
+    def _region(self, first: int, end: int) -> Region | str:
+        return region_of(self.model.main, self.model.main.operators[first:end])
+
+    def _long_regions(self) -> Iterator[tuple[int, int]]:
+        """Steps ``first`` to ``end``, half-open, of regions longer than others may be, none inside another one."""
+        count = len(self._ways)
+        least = count
+        for exit_ in reversed(range(count)):
+            first = start_of_region(self.model.main, exit_, self._ways, count, self._pinned)
+            if first < least and exit_ + 1 - first > LONGEST:
+                least = first
+                yield first, exit_ + 1
+
+
+def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
+    """How an operator runs row by row; not at all where a library computes wrongly what one row would be."""
+    if profile.may_miscompute(one_row(operator)):
+        return "a kernel library computes one row of it wrongly"
+    return row_by_row(operator)
+
+
+class _Across:
+    """Bytes that are alive during all steps of an interval and that none of them touches."""
+
+    def __init__(self, model: Model, profile: KernelProfile) -> None:
+        layout = memory_layout(model, profile)
+        problem = schedule_problem(model.main, layout)
+        count, steps = len(problem.sizes), len(problem.steps)
+        self._sizes: Integers = np.asarray(problem.sizes, np.int64)
+        self._born: Integers = np.full(count, steps, np.int64)
+        self._dies: Integers = np.full(count, -1, np.int64)
+        self._born[list(problem.inputs)] = -1
+        self._touched = []
+        for at, step in enumerate(problem.steps):
+            both = list({*step.inputs, *step.outputs})
+            self._born[list(step.outputs)] = at
+            self._dies[both] = at
+            self._touched.append(both)
+        self._dies[list(problem.outputs)] = steps
+        self._atoms, self._operators = atoms_in(model.main, layout).of, model.main.operators
+        self._found: dict[tuple[int, int], int] = {}
+
+    def nbytes(self, first: int, end: int) -> int:
+        """Of steps ``first`` to ``end``, half-open, less what their inputs have in common: alone they have it twice."""
+        if (first, end) not in self._found:
+            alive = (self._born < first) & (self._dies >= end)
+            alive[[atom for touched in self._touched[first:end] for atom in touched]] = False
+            self._found[first, end] = int(self._sizes[alive].sum()) - self._in_common(first, end)
+        return self._found[first, end]
+
+    def _in_common(self, first: int, end: int) -> int:
+        """Bytes of inputs that are views of one another, beyond those of one of them."""
+        inside = {operator.outputs[0] for operator in self._operators[first:end]}
+        read = (tensor for operator in self._operators[first:end] for tensor in operator.present_inputs())
+        inputs = dict.fromkeys(tensor for tensor in read if tensor not in inside)
+        atoms = [atom for tensor in inputs for atom in self._atoms.get(tensor, ())]
+        return int(self._sizes[atoms].sum() - self._sizes[list(set(atoms))].sum())
+
+
+def _read_later(model: Model, end: int) -> set[Tensor]:
+    later = {tensor for operator in model.main.operators[end:] for tensor in operator.present_inputs()}
+    return later | set(model.main.outputs)

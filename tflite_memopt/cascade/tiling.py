@@ -1,0 +1,212 @@
+"""A tiling: a region of a model and the form in which it runs in parts. What a search chooses, and what is replayed.
+
+A set of tilings prints on one line, ``4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2``, and is read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import pairwise
+
+from ..errors import InfeasibleError, UsageError
+from ..ir.model import Graph, Model
+from ..ir.share_constants import share_constants
+from .cut_table import Ends, even_ends
+from .loop.lower import Turns, lower_loop, turns_of
+from .lower import lower, run_last_first
+from .phases import lower_phases
+from .region import Region, region_of
+from .stripes import Edges, Halo, cuts_at, stripes_of
+
+_LARGEST_OPERAND = 64
+"""Bytes of what tilings add as constants: positions, sizes and paddings. Weights are not looked at again."""
+
+
+@dataclass(frozen=True, order=True)
+class Unrolled:
+    """Stripes one after the other, which end with the rows ``ends`` of the region's output."""
+
+    ends: Ends
+    halo: Halo
+    edges: Edges
+
+
+@dataclass(frozen=True, order=True)
+class PeeledLoop:
+    """A loop over ``rows`` rows, with the first and the last stripe outside of it."""
+
+    rows: int
+    halo: Halo
+    edges: Edges
+
+
+@dataclass(frozen=True, order=True)
+class ClampedLoop:
+    """A loop whose iterations at the edges of the image are moved inwards."""
+
+    rows: int
+
+
+@dataclass(frozen=True, order=True)
+class MaskedLoop:
+    """A loop that keeps rows from iteration to iteration, and masks those outside of the image."""
+
+    rows: int
+
+
+@dataclass(frozen=True, order=True)
+class PhaseLoop:
+    """A loop over the phases of a dilated sequence."""
+
+    phases: int
+
+
+@dataclass(frozen=True, order=True)
+class Reversed:
+    """Stripes of a single operator, which end with the rows ``ends``; the last one runs first."""
+
+    ends: Ends
+
+
+RowLoop = PeeledLoop | ClampedLoop | MaskedLoop
+Form = Unrolled | RowLoop | PhaseLoop | Reversed
+NAMES: Mapping[str, type[Form]] = {
+    "unrolled": Unrolled,
+    "peeled": PeeledLoop,
+    "clamped": ClampedLoop,
+    "masked": MaskedLoop,
+    "phases": PhaseLoop,
+    "reversed": Reversed,
+}
+NAME_OF: Mapping[type[Form], str] = {form: name for name, form in NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Steps ``first`` to ``end``, half-open, of a model in its order, in one form."""
+
+    first: int
+    end: int
+    form: Form
+
+    def __str__(self) -> str:
+        fields = (_field(value) for value in astuple(self.form))
+        return f"{self.first}-{self.end} {NAME_OF[type(self.form)]} {' '.join(fields)}"
+
+    def __lt__(self, other: Tiling) -> bool:
+        return self._key() < other._key()
+
+    def _key(self) -> tuple[object, ...]:
+        return self.first, self.end, list(NAMES.values()).index(type(self.form)), astuple(self.form)
+
+    def described(self, height: int) -> str:
+        """The form in words, for an output of ``height`` rows: ``6 stripes (rolling, trim)``."""
+        form = self.form
+        if isinstance(form, PhaseLoop):
+            return f"a loop over {form.phases} phases"
+        if isinstance(form, Unrolled | Reversed):
+            count = len(form.ends)
+            modes = [] if form.ends == even_ends(height, count) else ["uneven"]
+            modes += [form.halo, form.edges] if isinstance(form, Unrolled) else ["the last one first"]
+            return f"{count} stripes ({', '.join(modes)})"
+        said = f"a {NAME_OF[type(form)]} loop, {form.rows} row{'s' * (form.rows > 1)} per iteration"
+        return f"{said} ({form.halo}, {form.edges})" if isinstance(form, PeeledLoop) else said
+
+
+Tilings = tuple[Tiling, ...]
+
+
+def text_of(chosen: Sequence[Tiling]) -> str:
+    """The tilings on one line."""
+    return "; ".join(map(str, chosen))
+
+
+def tilings_in(text: str) -> Tilings:
+    """The tilings that ``text_of`` gives this text for. Raises UsageError, naming the part that is none."""
+    return tuple(_tiling_in(part.strip()) for part in text.split(";") if part.strip())
+
+
+def _tiling_in(text: str) -> Tiling:
+    try:
+        steps, name, *fields = text.split()
+        first, end = map(int, steps.split("-"))
+        kind = NAMES[name]
+        readers: dict[str, Callable[[str], object]] = {"ends": _ends, "halo": str, "edges": str}
+        names = list(kind.__dataclass_fields__)
+        values = [readers.get(name, int)(field) for name, field in zip(names, fields, strict=True)]
+        return Tiling(first, end, kind(*values))  # type: ignore[arg-type]
+    except (ValueError, KeyError):
+        raise UsageError(f"'{text}' is no tiling; one is such as '4-11 unrolled 8,16,24 rolling pad'") from None
+
+
+def _ends(text: str) -> Ends:
+    return tuple(map(int, text.split(",")))
+
+
+def _field(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def apply_tilings(model: Model, chosen: Sequence[Tiling]) -> Model:
+    """``model`` itself, its main graph's regions in these forms. Steps are those before any is applied.
+
+    Raises InfeasibleError when one does not fit the model.
+    """
+    operators = list(model.main.operators)
+    _check_steps(chosen, len(operators))
+    for each in chosen:
+        region = region_of(model.main, operators[each.first : each.end])
+        if isinstance(region, str):
+            raise InfeasibleError(f"steps {each.first} to {each.end} are no region: {region}")
+        reason = _apply(model, model.main, region, each.form)
+        if reason is not None:
+            raise InfeasibleError(f"'{each}': {reason}")
+    share_constants(model, _LARGEST_OPERAND)
+    return model
+
+
+def _check_steps(chosen: Sequence[Tiling], count: int) -> None:
+    """Raises InfeasibleError where steps are none of the ``count`` steps of a model, or in two tilings."""
+    for each in chosen:
+        if not 0 <= each.first < each.end <= count:
+            raise InfeasibleError(f"'{each}': the model has steps 0 to {count}")
+    for one, other in pairwise(sorted(chosen)):
+        if other.first < one.end:
+            raise InfeasibleError(f"'{one}' and '{other}' have steps in common")
+
+
+def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None:
+    """Write a region in a form; returns why that cannot be."""
+    if isinstance(form, PhaseLoop):
+        return lower_phases(model, region, form.phases)
+    if isinstance(form, Unrolled | Reversed):
+        return _apply_stripes(model, graph, region, form)
+    turns = turns_for(region, form)
+    if isinstance(turns, str):
+        return turns
+    lower_loop(model, graph, region, turns)
+    return None
+
+
+def turns_for(region: Region, form: RowLoop) -> Turns | str:
+    """The rows of a loop's iterations, or why there is no such loop."""
+    if isinstance(form, PeeledLoop):
+        return turns_of(region, form.rows, "peeled", form.halo, form.edges)
+    return turns_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked", "recompute", "trim")
+
+
+def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled | Reversed) -> str | None:
+    height, ends = region.exit.shape[1], form.ends
+    if ends[-1:] != (height,) or list(ends) != sorted(set(ends)):
+        return f"{height} rows cannot be cut at {ends}"
+    is_reversed = isinstance(form, Reversed)
+    halo, edges = ("recompute", "trim") if isinstance(form, Reversed) else (form.halo, form.edges)
+    stripes = stripes_of(region, cuts_at(ends), halo, edges)  # type: ignore[arg-type]
+    if isinstance(stripes, str):
+        return stripes
+    exit_ = region.exit
+    lower(model, graph, region, stripes)
+    if is_reversed:
+        run_last_first(model, exit_)
+    return None
