@@ -95,10 +95,10 @@ def optimize(
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, data, profile)
 
-    loops, interruption = Measured(), Interruption(options.keep_best, progress)
-    stages = stages or Stages(rewrite, partial(cascade, measured=loops, other_form=sequences_along_h), True)
+    measured, interruption = Measured(), Interruption(options.keep_best, progress)
+    stages = stages or Stages(rewrite, partial(cascade, measured=measured, other_form=sequences_along_h), True)
     answers = Answers() if known is None else known
-    run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, loops)
+    run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, measured)
     with looking_beside(data, options) if _may_look_beside(options) else nullcontext() as look:
         looked_at, early = (None, None) if look is None else _looked_at_beside(look, run, options)
         with clock.stage("inspect"):
@@ -138,7 +138,7 @@ def _wider(run: Setting, options: Options, shaped: Shaped, before: Mapping[str, 
     if options.seconds_left <= 0:
         return None
     known, model = cost_in(shaped.arrangement.placement.memory, options), copy_model(shaped.rewritten.model)
-    search = partial(wider_limits, model, run.profile, options, known, before, run.loops)
+    search = partial(wider_limits, model, run.profile, options, known, before, run.measured)
     with run.clock.stage("cascade"):
         wider = run.interruption.beside("the search for what wider limits bring", search)
     run.notes[:0] = run.interruption.said

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tflite_memopt
-from tflite_memopt.cascade.least_needs import least_needs
+from tflite_memopt.cascade.alive import Alive
 from tflite_memopt.cascade.reversing import reversed_stripes
 from tflite_memopt.cascade.stop import EmergencyStop
 from tflite_memopt.cascade.tiling import Reversed, Tiling, apply_tilings
@@ -39,7 +39,7 @@ def chain(blocks: int = 4, size: int = 12, channels: int = 16) -> Model:
 def test_the_drift_is_undone_and_tflm_says_so() -> None:
     model = chain()
     whole = cost_of(model, HEAD.profile, HEAD)
-    least = max(least_needs(model, HEAD.profile))
+    least = max(Alive(model, HEAD.profile).needs())
     found = reversed_stripes(model, HEAD.profile, HEAD, whole, NEVER)
     assert found is not None
     assert least <= found.cost.head < whole.head

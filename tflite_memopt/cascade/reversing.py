@@ -34,7 +34,7 @@ from ..memory.cost import Cost, cost_in
 from ..memory.usage import operator_count
 from ..memory.work import WorkLimit, instructions
 from ..options import Options
-from .least_needs import least_needs
+from .alive import Alive
 from .lower import row_bytes
 from .region import Region, region_of
 from .stop import EmergencyStop
@@ -73,7 +73,7 @@ def reversed_stripes(
 class _Reversing:
     def __init__(self, model: Model, profile: KernelProfile, options: Options, stop: EmergencyStop) -> None:
         self._model, self._profile, self._options, self._stop = model, profile, options, stop
-        self._least = max(least_needs(model, profile), default=0)
+        self._least = max(Alive(model, profile).needs(), default=0)
         self._plans = 0
 
     def run(self) -> ReversedStripes | None:

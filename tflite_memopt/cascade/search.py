@@ -199,9 +199,9 @@ class _Cascade:
 
     def _use(self, search: OrderSearch, chosen: Tilings, at: int) -> RewriteUse:
         """What is said of each region: it saves what is needed more without it."""
+        every = [chosen[:each] + chosen[each + 1 :] for each in range(len(chosen)) if len(chosen) > 1]
+        search.plans.draft(every, _ANY)  # all at once, side by side; those that are known take no time
         without = chosen[:at] + chosen[at + 1 :]
-        if without:
-            search.plans.draft([without], _ANY)
         cost = search.plans.drafts[without] if without else self._untiled
         saved = 0 if cost is None else max(0, cost.need - self._incumbent().need)
         return use_of(search.model, chosen[at], saved)
