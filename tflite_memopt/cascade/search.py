@@ -2,7 +2,6 @@
 
     for each variant of the model     other orders, its own order, its sequences laid along H
         search it (in_order.py)       all variants share one incumbent
-    single operators, the last stripe first, where that is cheaper (reversing.py)
 
 Work is counted, not timed: the same model and options give the same answer on every machine. The time limit is an
 emergency stop, and the report says so when it struck.
@@ -28,7 +27,6 @@ from .in_order import OrderSearch
 from .measure import Measured
 from .orders import promising_orders
 from .region import region_of
-from .reversing import reversed_stripes
 from .stop import EmergencyStop
 from .tiling import Tiling, Tilings
 
@@ -105,7 +103,7 @@ class _Cascade:
             self._look_at(variant)
             if self._is_enough():
                 break
-        found = self._reversed() or self._changed(*self._notes())
+        found = self._changed(*self._notes())
         if self._stop.has_struck or self._below is not None:
             return found
         return replace(found, least=min(search.least for search in self._searches))
@@ -159,17 +157,6 @@ class _Cascade:
         """The incumbent's cost, with the need that is to be beaten where that is less."""
         known = self._incumbent()
         return known if self._below is None or known.need <= self._below else replace(known, need=self._below)
-
-    def _reversed(self) -> Changed | None:
-        """The model with single operators in stripes, the last one first, where that costs less than the incumbent."""
-        if self._is_enough() or self._stop.strikes():
-            return None
-        found = reversed_stripes(self._own.model, self._profile, self._options, self._capped(), self._stop)
-        if found is None:
-            return None
-        uses = (*self._own.uses, *(use_of(self._own.model, each) for each in sorted(found.tilings)))
-        saved = f"together {self._untiled.need - found.cost.need:,} bytes less than without stripes"
-        return Changed(found.model, uses, (Refusal(_RULE, "the search", saved),))
 
     def best_so_far(self) -> Changed:
         """The best that has been planned, if only as a draft: its full plan is no worse."""
