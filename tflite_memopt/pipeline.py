@@ -116,12 +116,23 @@ def optimize(
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
     refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
     # Runs of one model under many limits say by themselves what each limit brings.
-    is_asked = known is None and shaped.cascaded.least is not None and not interruption.said
+    is_asked = (
+        known is None and options.decision is None and shaped.cascaded.least is not None and not interruption.said
+    )
     wider = _wider(run, options, shaped, original.memory.instructions) if is_asked else None
 
     bound = shaped.cascaded.least
     outcome = RunOutcome(
-        shaped.arrangement, written, uses, refused, proof, shaped.arenas, clock.seconds(), bound, wider
+        shaped.arrangement,
+        written,
+        uses,
+        refused,
+        proof,
+        shaped.arenas,
+        clock.seconds(),
+        str(shaped.decision),
+        bound,
+        wider,
     )
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
@@ -228,7 +239,7 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):
-        gone = attach_plan(shaped.model, profile, placement, run.original())
+        gone = attach_plan(shaped.model, profile, placement, run.original(), shaped.decision)
         run.notes[:] = [f"metadata '{name}' left out: it names operators by their old positions" for name in gone]
         written = write_model(shaped.model)
 

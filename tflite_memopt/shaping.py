@@ -18,6 +18,7 @@ from .io.writer import write_model
 from .ir.change import OUT_OF_TIME, Changed, Refusal
 from .ir.check import check_model
 from .ir.copying import copy_model
+from .ir.decision import Decision
 from .ir.model import Model
 from .kernels.portable import PORTABLE
 from .kernels.profile import KernelProfile
@@ -102,6 +103,11 @@ class Shaped:
         return not self.is_no_worse, cost_in(self.arrangement.placement.memory, options)
 
     @property
+    def decision(self) -> Decision:
+        """With which another run makes the same of the model, without a search."""
+        return replace(self.cascaded.decision, sites=self.rewritten.decision.sites)
+
+    @property
     def is_out_of_time(self) -> bool:
         """Whether the clock has ended one of its searches."""
         return any(each.reason == OUT_OF_TIME for each in (*self.rewritten.refused, *self.cascaded.refused))
@@ -140,7 +146,7 @@ def narrower(options: Options) -> tuple[Options, ...]:
     the final plan. So each of these runs goes all the way. The default limits are where this starts: narrower ones are
     not run again, since each takes as long as the run itself.
     """
-    if not options.cascade:
+    if not options.cascade or options.decision is not None:
         return ()
     wanted, least = (EFFORTS.index(each) for each in (options.effort, _DEFAULT.effort))
     efforts = EFFORTS[min(wanted, least) : wanted + 1]
@@ -174,7 +180,8 @@ def best_within(
         if run.interruption.said or found[-1].meets_budget(options):
             break
     is_whole = len(found) == len(every) and not run.interruption.said
-    is_open = is_whole and not run.profile.libraries and not found[-1].meets_budget(options)
+    is_asked = options.decision is None and not found[-1].meets_budget(options)
+    is_open = is_whole and is_asked and not run.profile.libraries
     is_late = is_open and options.seconds_left <= 0
     if is_open and not is_late:
         make = partial(_for_any_library, run, options, before)

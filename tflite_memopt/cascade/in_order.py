@@ -10,6 +10,7 @@ Work is counted, not timed. A search begins with sets far below the present need
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
@@ -24,9 +25,10 @@ from .reversing import reversible
 from .select import HEADS, OptionSet
 from .space import Forms, Modes, Space, modes_of
 from .stop import EmergencyStop
-from .tiling import Tilings
+from .tiling import Tilings, text_of
 
 Progress = Callable[[float, Cost], None]
+_LOG = logging.getLogger(__name__)
 PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
 """How often sets are planned without a better one among them, before it goes on with larger needs."""
 _AT_ONCE = 8
@@ -72,6 +74,7 @@ class OrderSearch:
     def run(self, known: Cost, progress: Progress = lambda *_: None) -> tuple[Cost, Tilings]:
         """The best set that costs less than the incumbent ``known``, and its cost; else ``known`` and no tilings."""
         self.space.fill(_cutoff(known), self._stop.strikes)
+        _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
         best: tuple[Cost, Tilings] = known, ()
         for forms in self.space.families:
             best = self._descended(best, forms, progress)
@@ -97,6 +100,8 @@ class OrderSearch:
                     self.space.measure([tiling for chosen in fresh for tiling in chosen])
                     continue
                 before, best = best, self._best_of(best, ready)
+                gap = 100 * (best[0].need - least) / best[0].need
+                _LOG.info("%3d sets below %d; bound %d, best %d, gap %.1f %%", heads, target, least, best[0].need, gap)
                 patience = PATIENCE[effort] if best != before else patience - 1
                 target = min(target, _cutoff(best[0]))
                 progress(1 - left / _CHOICES[effort], best[0])
@@ -166,6 +171,8 @@ class OrderSearch:
         good = [chosen for cost, chosen in drafts[:most] if cost.need <= _PROMISING * best[0].need]
         full = zip(self.plans.full(good, below), good, strict=True)
         found = [(cost, chosen) for cost, chosen in full if cost is not None]
+        for cost, chosen in found:
+            _LOG.info("    planned %d bytes: %s", cost.need, text_of(chosen))
         return min((best, *found), key=lambda each: price(each[0]))
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
