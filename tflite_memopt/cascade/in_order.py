@@ -45,6 +45,8 @@ _REVERSED = 48
 """Sets with stripes of which the last one runs first that are planned at most."""
 _ANY = 1 << 62
 """More than any need."""
+_PLANNED: Mapping[Effort, int] = {"quick": 8_000, "normal": 24_000, "thorough": 200_000}
+"""Operators of all models that are planned, after which no more sets are chosen."""
 _PROMISING = 1.03
 """A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)
@@ -88,7 +90,7 @@ class OrderSearch:
         least, left = self.space.least(forms), _CHOICES[effort]
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
-            while left and patience:
+            while left and patience and self.plans.work < _PLANNED[effort]:
                 if self._stop.strikes() or self.is_enough(best[0]):
                     return best
                 left -= 1
@@ -113,7 +115,10 @@ class OrderSearch:
     def _nearby(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """The neighborhoods of the best sets with heads that differ: a bound says little of how well a plan fits."""
         centers: list[Tilings] = []
-        while len(centers) < _CENTERS[self._options.effort] and not (self._stop.strikes() or self.is_enough(best[0])):
+        effort = self._options.effort
+        while len(centers) < _CENTERS[effort] and self.plans.work < _PLANNED[effort]:
+            if self._stop.strikes() or self.is_enough(best[0]):
+                break
             center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
             if center is None:
                 break

@@ -53,6 +53,8 @@ class Plans:
     def __init__(self, model: Model, profile: KernelProfile, options: Options) -> None:
         self._model, self._profile, self._options = model, profile, options
         self._work = WorkLimit(instructions(model, profile), options.extra_work, profile)
+        self.work = 0
+        """The operators of all models that have been planned."""
         self.drafts: dict[Tilings, Cost | None] = {}
         self._full: dict[Tilings, Cost | None] = {}
         self._orders: dict[Tilings, Order] = {}
@@ -87,16 +89,19 @@ class Plans:
         is_much = len(new) * len(self._model.main.operators) >= _LEAST_WORK
         plan = partial(self._planned, below=below, is_full=is_full)
         found = side_by_side(plan, new, self._options.jobs if is_much else 1)
-        for chosen, (cost, order) in zip(new, found, strict=True):
+        for chosen, (cost, order, operators) in zip(new, found, strict=True):
             known[chosen] = cost
+            self.work += operators
             if order is not None:
                 self._orders[chosen] = order
 
-    def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
-        """What a set costs, and in which order, None for that in which it is written."""
+    def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None, int]:
+        """What a set costs, and in which order, None for that in which it is written; the operators of its model."""
         model = apply_tilings(copy_model(self._model), chosen)
-        if not self._is_within(model):
-            return None, None
+        cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
+        return cost, order, operator_count(model)
+
+    def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
         layout = self._layout(model, None)
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
         counts_tail = self._options.objective == "total"
