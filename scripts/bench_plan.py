@@ -18,9 +18,9 @@ from tflite_memopt.plan.compiled import code_for
 from tflite_memopt.plan.exact import tree
 from tflite_memopt.plan.methods import BEST, STRATEGIES, solve
 from tflite_memopt.plan.problem import Item, Plan, PlanProblem
-from tflite_memopt.plan.shared_objects.bounds import positional_maxima
-from tflite_memopt.plan.shared_objects.methods import STRATEGIES as SHARED
-from tflite_memopt.plan.shared_objects.methods import solve as solve_objects
+from tflite_memopt.published.shared_objects import STRATEGIES as SHARED
+from tflite_memopt.published.shared_objects import positional_maxima
+from tflite_memopt.published.shared_objects import solve as solve_objects
 
 PUBLISHED = ("mobilenet_v1", "mobilenet_v2", "deeplab", "inception_v3", "posenet", "blazeface")
 """The networks of the paper's Tables 1 and 2."""

@@ -14,11 +14,11 @@ from markdown_table import row, table
 from paper_tables import ABLATION, PARTITIONED, PARTS, PEAKS, SECONDS
 
 from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.published.ilp.method import IlpParts, ilp_with
+from tflite_memopt.published.serenity.method import SerenityParts, serenity_with
 from tflite_memopt.schedule.check import check_order, peak_of
-from tflite_memopt.schedule.ilp.method import IlpParts, ilp_with
 from tflite_memopt.schedule.methods import METHODS, solve
 from tflite_memopt.schedule.problem import Schedule, ScheduleProblem
-from tflite_memopt.schedule.serenity.method import SerenityParts, serenity_with
 
 REPEATS = 3
 SEARCHES = ("serenity", "hmcos", "ilp")

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from bench_cells import cells_of
 
+from scripts.papers.as_printed.serenity import StepLimit, serenity_as_printed
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.copying import copy_model
@@ -21,6 +22,7 @@ from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.plan.methods import solve as solve_plan
 from tflite_memopt.plan.problem import Item, PlanProblem
+from tflite_memopt.published.sram_study import off_chip_traffic
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.nested_concatenation import NESTED_CONCATENATION
 from tflite_memopt.rewrite.rules.partial_convolution import PARTIAL_CONVOLUTION
@@ -28,9 +30,7 @@ from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
 from tflite_memopt.schedule.check import peak_of
 from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
-from tflite_memopt.schedule.off_chip import off_chip_traffic
 from tflite_memopt.schedule.problem import ScheduleProblem
-from tflite_memopt.schedule.serenity.as_printed import StepLimit, serenity_as_printed
 
 NETWORKS = ("darts_cell", "swiftnet", "randwire1", "randwire2", "randwire3")
 CAPACITIES = (32, 64, 128, 256)

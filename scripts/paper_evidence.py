@@ -44,11 +44,11 @@ from paper_serenity import reruns as serenity_reruns
 from paper_serenity import tables as serenity_tables
 from paper_serenity_why import FORMS, experiments
 
+from scripts.papers.as_printed.serenity import StepLimit
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.model import Model
-from tflite_memopt.schedule.serenity.as_printed import StepLimit
 
 _SOURCES = click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 _FOLDER = click.option(

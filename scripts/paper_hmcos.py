@@ -26,10 +26,10 @@ from paper_graphs import files_in, plain_problem
 from paper_ilp import NETWORKS
 from paper_tables import PEAKS
 
+from scripts.papers.as_printed.ilp_walk import order_from_outputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.ilp.as_printed.walk import order_from_outputs
 from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem

@@ -16,19 +16,19 @@ from kept_parts import KeptParts
 from paper_graphs import files_in, plain_problem, unfolded_problem
 from paper_random_cells import random_stage
 
+from scripts.papers.as_printed.ilp import PrintedParts, ilp_as_printed
+from scripts.papers.as_printed.ilp_fusion import fuse_as_printed
+from scripts.papers.as_printed.ilp_walk import order_from_outputs
+from scripts.papers.as_printed.serenity import StepLimit, serenity_as_printed
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
+from tflite_memopt.published.hmcos.hierarchy import build_hierarchy
+from tflite_memopt.published.ilp.fusion import fuse
 from tflite_memopt.schedule.check import peak_of
-from tflite_memopt.schedule.hmcos.hierarchy import build_hierarchy
-from tflite_memopt.schedule.ilp.as_printed.fusion import fuse_as_printed
-from tflite_memopt.schedule.ilp.as_printed.method import PrintedParts, ilp_as_printed
-from tflite_memopt.schedule.ilp.as_printed.walk import order_from_outputs
-from tflite_memopt.schedule.ilp.fusion import fuse
 from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem
-from tflite_memopt.schedule.serenity.as_printed import StepLimit, serenity_as_printed
 
 T = TypeVar("T")
 

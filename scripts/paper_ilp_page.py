@@ -162,7 +162,7 @@ def _scale(found: Found) -> Iterator[Rerun]:
     wide = sum(each.peaks[0] == each.peaks[2] for each in found.scales.values())
     why = (
         f"It does on {kept} of the 9 networks: the least peak of any order, proved before and after. It does not "
-        "always: six operators in tests/schedule/test_ilp_as_printed.py need 180 bytes, and 200 after fusion. The "
+        "always: six operators in tests/evidence/test_ilp_as_printed.py need 180 bytes, and 200 after fusion. The "
         "theorem compares the ends of a sub-graph with the half-done states of one inner order, the one with the "
         "smallest peak; another inner order may pass through a lighter state, and while others run it pays to wait "
         "there. The proof's step from (17) to (18) moves only operators of that one order. Our fusion asks the same "
@@ -321,7 +321,7 @@ def _hmcos() -> Iterator[str]:
 def _formulation() -> Iterator[str]:
     yield "## The formulation as printed\n"
     yield "Three things in (1) to (10) cannot be meant as they are printed; each has a test in"
-    yield "tests/schedule/test_ilp_as_printed.py. The first two are mended in what runs here, the third is left."
+    yield "tests/evidence/test_ilp_as_printed.py. The first two are mended in what runs here, the third is left."
     yield ""
     yield "- Nothing keeps an output of the graph in memory, since no operator reads it: a graph of one operator"
     yield "  needs its input alone. Here one equation more keeps it."

@@ -18,10 +18,9 @@ from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.methods import solve
 from tflite_memopt.plan.placement import Placement
 from tflite_memopt.plan.problem import Item, PlanProblem, arena_bytes
-from tflite_memopt.plan.shared_objects.bounds import positional_maxima
-from tflite_memopt.plan.shared_objects.methods import STRATEGIES as OBJECTS
-from tflite_memopt.plan.shared_objects.methods import solve as solve_objects
-from tflite_memopt.plan.shared_objects.min_cost_flow import MOST_ITEMS
+from tflite_memopt.published.shared_objects import MOST_ITEMS, positional_maxima
+from tflite_memopt.published.shared_objects import STRATEGIES as OBJECTS
+from tflite_memopt.published.shared_objects import solve as solve_objects
 
 NETWORKS = ("mobilenet_v1", "mobilenet_v2", "deeplab", "inception_v3", "posenet", "blazeface")
 OFFSETS = ("greedy_by_size", "greedy_by_breadth", "strip_packing_best_fit", "naive")

@@ -12,12 +12,12 @@ from paper_cells import CAPACITIES, Cell, OverTime
 from paper_claims import Rerun
 from paper_serenity_why import Why
 
+from scripts.papers.as_printed.serenity import StepLimit, serenity_as_printed
 from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.published.serenity.method import SerenityParts
+from tflite_memopt.published.sram_study import peaks_of_random_orders
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem
-from tflite_memopt.schedule.random_orders import peaks_of_random_orders
-from tflite_memopt.schedule.serenity.as_printed import StepLimit, serenity_as_printed
-from tflite_memopt.schedule.serenity.method import SerenityParts
 
 LEVELS = {
     "table2_program": SerenityParts(divide=False, budgeting=False),

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 from kept_parts import KeptParts
 from paper_random_cells import random_stage
 
+from scripts.papers.as_printed.serenity import StepLimit, TriedBudget, serenity_as_printed
 from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.published.serenity.method import SerenityParts
+from tflite_memopt.published.sram_study import peaks_of_random_orders
 from tflite_memopt.schedule.check import peak_of
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
-from tflite_memopt.schedule.random_orders import peaks_of_random_orders
-from tflite_memopt.schedule.serenity.as_printed import StepLimit, TriedBudget, serenity_as_printed
-from tflite_memopt.schedule.serenity.method import SerenityParts
 
 CELLS = (21, 19, 22)
 """Operators of SwiftNet's cells, Table 2."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from scripts.papers.as_printed.serenity import StepLimit
 from tests.evidence.scripts import script
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
-from tflite_memopt.schedule.serenity.as_printed import StepLimit
 
 cells = script("paper_cells")
 claims = script("paper_claims")

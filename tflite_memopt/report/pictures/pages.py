@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse
-from ...memory.sram_study import SramStudy
-from ..model import Analysis, Comparison, Report, Summary
+from ..model import Analysis, Comparison, Report, SramStudy, Summary
 from ..names import short_name
 from ..options_used import changed_options
 from ..sizes import in_words
