@@ -58,7 +58,7 @@ def batch() -> None:
 @click.argument("folder", type=_FOLDER)
 @click.option("--count", default=1000, show_default=True)
 @click.option("--engine", type=click.Choice(["bare loop", *_ENGINES]), required=True)
-@click.option("--kill", is_flag=True, help="Kill a worker when a third is done.")
+@click.option("--kill", is_flag=True, help="Kill the process of a worker when a third is done.")
 def engine(folder: Path, count: int, engine: str, kill: bool) -> None:
     """Candidates on one engine: models a second, and the time outside of the work itself."""
     files = _candidates(folder, count)
@@ -216,7 +216,7 @@ class _Clock:
 
 
 class _Killer:
-    """A clock that also kills the worker of the model that comes after so many others."""
+    """A clock that also kills the process that worked on the model that comes after so many others."""
 
     def __init__(self, clock: _Clock, after: int) -> None:
         self._clock, self._after = clock, after

@@ -76,8 +76,8 @@ def _engines(folder: Path) -> Iterator[str]:
     if killed is not None:
         yield _text(
             f"Of the two processes one was killed (SIGKILL) when a third was done: {killed['done']:,} of",
-            f"{killed['models']:,} models done, {killed['distinct']:,} rows of distinct models. Noted in the results:",
-            f"*{'; '.join(killed['events'])}*.",
+            f"{killed['models']:,} models done, {killed['distinct']:,} rows of distinct models;",
+            "what it worked on is written down as crashed.",
         )
 
 
