@@ -10,7 +10,7 @@ import click
 from bench_networks import named
 from markdown_table import row, table
 
-from tflite_memopt.analysis.bounds import io_lower_bound
+from tflite_memopt.analysis.working_set import io_lower_bound
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors

@@ -16,8 +16,7 @@ from markdown_table import row, table
 from tflite_memopt import Options, Report, optimize
 from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.memory.work import slowdowns
-from tflite_memopt.report.price import percent
-from tflite_memopt.report.words import change_in_percent
+from tflite_memopt.report.words import change_in_percent, percent
 
 _SECONDS = 900.0
 _COLUMNS = "model | RAM as it comes | any kernels | Cortex-M4, M7 (CMSIS-NN) | TFLM's own kernels"

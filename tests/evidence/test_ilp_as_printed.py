@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from scripts.papers.as_printed.ilp import PrintedParts, ilp_as_printed
 from scripts.papers.as_printed.ilp_fusion import fuse_as_printed, grown_from, is_hill, is_monotonic
 from scripts.papers.as_printed.ilp_program import formulate_as_printed
-from tflite_memopt.graph.closure import transitive_closure
-from tflite_memopt.graph.dependency_graph import reverse_post_order
+from tflite_memopt.graph.dependency_graph import reverse_post_order, transitive_closure
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.published.ilp.program import PEAK
 from tflite_memopt.published.ilp.solver import ProgramRun, run_program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from tflite_memopt.graph.bit_sets import bits
+from tflite_memopt.graph.dependency_graph import bits
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.published.hmcos.hierarchy import Hierarchy, build_hierarchy
 from tflite_memopt.published.hmcos.method import hmcos, hmcos_with

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.bit_sets import bits
-from tflite_memopt.graph.dependency_graph import reverse_post_order
+from tflite_memopt.graph.dependency_graph import bits, reverse_post_order
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.published.ilp.fusion import fuse
 from tflite_memopt.published.ilp.method import IlpParts, ilp, ilp_with

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
-from ..analysis.bounds import io_lower_bound
+from ..analysis.working_set import io_lower_bound
 from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import OUT_OF_TIME, Changed, Refusal, RewriteUse
 from ..ir.copying import copy_model

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .exit_codes import OVER_BUDGET
-from .pictures import HTML, check_files, check_pictures, pictures
-from .shared import FORCE, csv_option, show
+from .shared import FORCE, HTML, check_files, check_pictures, csv_option, pictures, show
 from .types import ModelPath
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def report(folder: Path, against: Path | None, html_path: Path | None, as_csv: b
     from ..batch.store import open_store
     from ..io.files import write_files
     from ..report.many_models import table_csv, without_reports
-    from ..report.pictures.many_page import models_page
+    from ..report.pictures.pages import models_page
 
     check_pictures(html_path, None)
     check_files((html_path,), (), force)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..io import offline_plan, plan_label, positional_metadata
+from ..io import offline_plan, plan_label
+from ..io.metadata import detach_if_moved
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -16,7 +17,7 @@ def attach_plan(model: Model, profile: KernelProfile, placement: ModelPlacement,
     """
     offline_plan.attach(model, placement.offsets)
     plan_label.attach(model, _label_of(profile, placement))
-    return positional_metadata.detach_if_moved(model, original)
+    return detach_if_moved(model, original)
 
 
 def _label_of(profile: KernelProfile, placement: ModelPlacement) -> PlanLabel | None:

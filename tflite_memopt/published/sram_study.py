@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..graph.bit_sets import bits
+from ..graph.dependency_graph import bits
 from ..graph.search_limit import SearchLimit
 from ..report.model import SramStudy, TrafficUse
 from ..schedule.memory_graph import memory_graph

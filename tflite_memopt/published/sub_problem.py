@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..graph.bit_sets import bits
+from ..graph.dependency_graph import bits
 from ..schedule.memory_graph import MemoryGraph
 from ..schedule.problem import Reuse, ScheduleProblem, Step
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tflite_memopt.graph.bit_sets import set_of
+from tflite_memopt.graph.dependency_graph import set_of
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.published.ilp.fusion import unfused
 from tflite_memopt.published.ilp.partition import light_cuts

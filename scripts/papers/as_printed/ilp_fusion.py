@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tflite_memopt.graph.bit_sets import bits, set_of, union
-from tflite_memopt.graph.closure import TransitiveClosure, transitive_closure
+from tflite_memopt.graph.dependency_graph import TransitiveClosure, bits, set_of, transitive_closure, union
 from tflite_memopt.published.ilp.closed_set import ClosedSet, InnerOrder, inner_order
 from tflite_memopt.published.ilp.fusion import MAX_SIZE, FusedProblem, fused_by
 from tflite_memopt.schedule.memory_graph import MemoryGraph, memory_graph

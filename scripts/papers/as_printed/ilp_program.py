@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from tflite_memopt.graph.bit_sets import bits
-from tflite_memopt.graph.closure import TransitiveClosure, transitive_closure
+from tflite_memopt.graph.dependency_graph import TransitiveClosure, bits, transitive_closure
 from tflite_memopt.published.ilp.program import ALWAYS, NEVER, PEAK, Constraints, StepColumns
 from tflite_memopt.schedule.memory_graph import MemoryGraph, memory_graph
 from tflite_memopt.schedule.problem import ScheduleProblem

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflite_memopt.graph.bit_sets import bits
+from tflite_memopt.graph.dependency_graph import bits
 from tflite_memopt.schedule.memory_graph import MemoryGraph
 
 

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...graph.bit_sets import bits, set_of, union
-from ...graph.dependency_graph import DependencyGraph, reverse_post_order
+from ...graph.dependency_graph import DependencyGraph, bits, reverse_post_order, set_of, union
 from ...schedule.memory_graph import MemoryGraph
 from ..serenity import dynamic_programming as dp
 

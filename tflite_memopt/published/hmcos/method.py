@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ...graph.bit_sets import bits, set_of
-from ...graph.dependency_graph import kahn_order, reverse_post_order
+from ...graph.dependency_graph import bits, kahn_order, reverse_post_order, set_of
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ...schedule.bounds import schedule_lower_bound
 from ...schedule.memory_graph import MemoryGraph, memory_graph

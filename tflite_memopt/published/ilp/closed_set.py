@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...graph.bit_sets import bits, union
-from ...graph.closure import TransitiveClosure
+from ...graph.dependency_graph import TransitiveClosure, bits, union
 from ...graph.fusion import MemoryProfile
 from ...schedule.memory_graph import MemoryGraph
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...graph.bit_sets import bits, union
-from ...graph.closure import TransitiveClosure, transitive_closure
+from ...graph.dependency_graph import TransitiveClosure, bits, transitive_closure, union
 from ...graph.fusion import runs_in_one_go
 from ...schedule.memory_graph import MemoryGraph, memory_graph
 from ...schedule.problem import ScheduleProblem, Step

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ...graph.closure import transitive_closure
-from ...graph.cuts import forced_cuts, sets_at
-from ...graph.dependency_graph import reverse_post_order
+from ...graph.dependency_graph import forced_cuts, reverse_post_order, sets_at, transitive_closure
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ...schedule.bounds import schedule_lower_bound
 from ...schedule.check import peak_of

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...graph.bit_sets import bits
-from ...graph.cuts import sets_at
+from ...graph.dependency_graph import bits, sets_at
 from ...schedule.memory_graph import MemoryGraph
 
 IMBALANCE = 1.4

@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from ...graph.bit_sets import bits
-from ...graph.closure import TransitiveClosure, transitive_closure
+from ...graph.dependency_graph import TransitiveClosure, bits, transitive_closure
 from ...schedule.memory_graph import MemoryGraph, memory_graph
 from ...schedule.problem import Reuse, ScheduleProblem
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...graph.bit_sets import set_of
+from ...graph.dependency_graph import set_of
 from ...graph.search_limit import WorkAllowance
 from ...schedule.memory_graph import MemoryGraph
 from ..sub_problem import sub_problems

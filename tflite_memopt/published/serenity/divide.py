@@ -6,8 +6,7 @@ parts are independent, whatever is alive at the cut: no optimum is lost.
 
 from __future__ import annotations
 
-from ...graph.closure import transitive_closure
-from ...graph.cuts import sets_at, single_vertex_cuts
+from ...graph.dependency_graph import sets_at, single_vertex_cuts, transitive_closure
 from ...graph.search_limit import SearchLimit
 from ...schedule.baselines import kahn
 from ...schedule.bounds import schedule_lower_bound

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from ...graph.bit_sets import bits, set_of, union
 from ...graph.clock import deadline_in
-from ...graph.dependency_graph import DependencyGraph, dependency_graph
+from ...graph.dependency_graph import DependencyGraph, bits, dependency_graph, set_of, union
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ...schedule.memory_graph import MemoryGraph
 
