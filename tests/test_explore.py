@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError
-from tflite_memopt.cascade.narrower import MACS
 from tflite_memopt.cli import cli
 from tflite_memopt.exploring import LIMITS, Explored, explore
 from tflite_memopt.io.writer import write_model
@@ -19,6 +18,7 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.report.schema import from_json
+from tflite_memopt.shaping import MACS
 
 OPTIONS = Options(effort="quick", kernels="reference", objective="head")
 FLAGS = ("--effort", "quick", "--kernels", "reference", "--objective", "head", "--samples", "2")

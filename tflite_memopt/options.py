@@ -13,6 +13,7 @@ from .errors import UsageError
 from .field_types import field_types, is_of_type, plain_value, said_of_type
 from .graph.clock import NO_DEADLINE, Deadline, deadline_in
 from .graph.search_limit import SearchLimit
+from .ir.decision import Decision, decision_in
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
 from .kernels.targets import profile_for, target_named
@@ -72,7 +73,8 @@ class Options:
     interruption ends the search and not the run.
     ``all_kernels``: also report the head that each other kernel profile would allow.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
-    ``loops``: also write stripes as one loop, whose operators exist once. ``tflm_since``: the date of the firmware's
+    ``loops``: also write stripes as one loop, whose operators exist once. ``replay``: a decision of another run
+    (``ir/decision.py``), which is carried out in place of a search. ``tflm_since``: the date of the firmware's
     TFLM, None for a present one: what that does not have is not used.
     """
 
@@ -108,6 +110,7 @@ class Options:
     halos: tuple[str, ...] = HALOS
     all_kernels: bool = False
     loops: bool = True
+    replay: str | None = None
     tflm_since: date | None = None
     until: Deadline = field(default=NO_DEADLINE, repr=False, compare=False)
 
@@ -132,6 +135,11 @@ class Options:
     def profile(self) -> KernelProfile:
         """The kernels and the layout of structures that plans and figures are for."""
         return profile_for(self.target, self.kernels)
+
+    @property
+    def decision(self) -> Decision | None:
+        """What is to be done in place of a search, if that was asked for."""
+        return None if self.replay is None else decision_in(self.replay)
 
     @property
     def extra_work(self) -> float:
@@ -175,6 +183,10 @@ class Options:
         yield from self._other_faults()
 
     def _other_faults(self) -> Iterator[tuple[str, str]]:
+        try:
+            self.decision  # noqa: B018 (it raises)
+        except UsageError as error:
+            yield "replay", str(error)
         for option, fraction in (("max_extra_macs", self.max_extra_macs), ("max_extra_work", self.max_extra_work)):
             if fraction is not None and not 0 <= fraction <= 1:
                 yield option, "must be a fraction from 0 to 1; 0.1 stands for 10 %"

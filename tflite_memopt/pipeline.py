@@ -95,10 +95,10 @@ def optimize(
         memory_layout(model, profile, options.pins)  # a wrong pin is refused before any search
         original = facts_of(model, name, data, profile)
 
-    loops, interruption = Measured(), Interruption(options.keep_best, progress)
-    stages = stages or Stages(rewrite, partial(cascade, measured=loops, other_form=sequences_along_h), True)
+    measured, interruption = Measured(), Interruption(options.keep_best, progress)
+    stages = stages or Stages(rewrite, partial(cascade, measured=measured, other_form=sequences_along_h), True)
     answers = Answers() if known is None else known
-    run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, loops)
+    run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, measured)
     with looking_beside(data, options) if _may_look_beside(options) else nullcontext() as look:
         looked_at, early = (None, None) if look is None else _looked_at_beside(look, run, options)
         with clock.stage("inspect"):
@@ -116,12 +116,23 @@ def optimize(
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
     refused = (*shaped.rewritten.refused, *shaped.cascaded.refused)
     # Runs of one model under many limits say by themselves what each limit brings.
-    is_asked = known is None and shaped.cascaded.least is not None and not interruption.said
+    is_asked = (
+        known is None and options.decision is None and shaped.cascaded.least is not None and not interruption.said
+    )
     wider = _wider(run, options, shaped, original.memory.instructions) if is_asked else None
 
     bound = shaped.cascaded.least
     outcome = RunOutcome(
-        shaped.arrangement, written, uses, refused, proof, shaped.arenas, clock.seconds(), bound, wider
+        shaped.arrangement,
+        written,
+        uses,
+        refused,
+        proof,
+        shaped.arenas,
+        clock.seconds(),
+        str(shaped.decision),
+        bound,
+        wider,
     )
     report = build_report(original, shaped.model, outcome, profile, options)
     npu = () if not has_npu(model) else (_npu_note(options),)
@@ -138,7 +149,7 @@ def _wider(run: Setting, options: Options, shaped: Shaped, before: Mapping[str, 
     if options.seconds_left <= 0:
         return None
     known, model = cost_in(shaped.arrangement.placement.memory, options), copy_model(shaped.rewritten.model)
-    search = partial(wider_limits, model, run.profile, options, known, before, run.loops)
+    search = partial(wider_limits, model, run.profile, options, known, before, run.measured)
     with run.clock.stage("cascade"):
         wider = run.interruption.beside("the search for what wider limits bring", search)
     run.notes[:0] = run.interruption.said
@@ -228,7 +239,7 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
     """The file, with its proof. Raises FailedProofError when it is not equal to the original."""
     profile, placement, uses = run.profile, shaped.arrangement.placement, shaped.rewritten.uses
     with run.clock.stage("write"):
-        gone = attach_plan(shaped.model, profile, placement, run.original())
+        gone = attach_plan(shaped.model, profile, placement, run.original(), shaped.decision)
         run.notes[:] = [f"metadata '{name}' left out: it names operators by their old positions" for name in gone]
         written = write_model(shaped.model)
 

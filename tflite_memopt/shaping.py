@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 
 from .analysis.macs import model_macs
 from .cascade.measure import Measured
-from .cascade.narrower import narrower
 from .cascade.search import cascade
 from .equivalence.original import Original
 from .equivalence.pool import Interpreters
@@ -18,6 +18,7 @@ from .io.writer import write_model
 from .ir.change import OUT_OF_TIME, Changed, Refusal
 from .ir.check import check_model
 from .ir.copying import copy_model
+from .ir.decision import Decision
 from .ir.model import Model
 from .kernels.portable import PORTABLE
 from .kernels.profile import KernelProfile
@@ -28,7 +29,7 @@ from .memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
 from .memory.work import WorkLimit, instructions
-from .options import Options
+from .options import EFFORTS, LEAST_WORK, Options
 from .report.interruption import Interruption
 from .report.stage_clock import StageClock
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
@@ -38,6 +39,9 @@ from .rewrite.tile_search import TileSearch, TilesFound
 Progress = Callable[[str], None]
 _NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
 _OUT_OF_TIME = Refusal("cascade", "the search", OUT_OF_TIME)
+MACS = (0.0, 0.1, 0.3, 1.0)
+"""Limits on added MACs, as fractions, from which wider ones start."""
+_DEFAULT = Options()
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Setting:
     looked_at: Original | None
     notes: list[str]
     answers: Answers
-    loops: Measured
+    measured: Measured
     running: Interpreters | None = None
     """The interpreters of the look at the original, where it went on beside the search."""
 
@@ -99,6 +103,11 @@ class Shaped:
         return not self.is_no_worse, cost_in(self.arrangement.placement.memory, options)
 
     @property
+    def decision(self) -> Decision:
+        """With which another run makes the same of the model, without a search."""
+        return replace(self.cascaded.decision, sites=self.rewritten.decision.sites)
+
+    @property
     def is_out_of_time(self) -> bool:
         """Whether the clock has ended one of its searches."""
         return any(each.reason == OUT_OF_TIME for each in (*self.rewritten.refused, *self.cascaded.refused))
@@ -126,6 +135,36 @@ class StripedModel:
     options: Options
 
 
+def narrower(options: Options) -> tuple[Options, ...]:
+    """The options with each narrower limit, from narrow to wide; none where no limit is wider than by default.
+
+        asked for: 30 % more MACs, thorough
+
+        10 %, normal -> 30 %, normal -> 10 %, thorough -> 30 %, thorough      the best of the four is the answer
+
+    A search with wider limits looks at more, and may choose what seems better and then gains less by tiles, rules and
+    the final plan. So each of these runs goes all the way. The default limits are where this starts: narrower ones are
+    not run again, since each takes as long as the run itself.
+    """
+    if not options.cascade or options.decision is not None:
+        return ()
+    wanted, least = (EFFORTS.index(each) for each in (options.effort, _DEFAULT.effort))
+    efforts = EFFORTS[min(wanted, least) : wanted + 1]
+    shares = [each for each in MACS if _DEFAULT.max_extra_macs <= each < options.max_extra_macs]
+    every = product(efforts, (*shares, options.max_extra_macs))
+    found = [
+        replace(options, effort=effort, max_extra_macs=share, max_extra_work=work)
+        for effort, share in every
+        for work in _works(options.max_extra_work, share)
+    ]
+    return tuple(each for each in found if each != options)
+
+
+def _works(asked: float | None, share: float) -> Sequence[float | None]:
+    """The limits on work to go through with a share of MACs: first what that allows by itself, if that is less."""
+    return (None, asked) if asked is not None and asked > max(LEAST_WORK, share) else (asked,)
+
+
 def best_within(
     run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: StripedModel | None
 ) -> Shaped:
@@ -141,7 +180,8 @@ def best_within(
         if run.interruption.said or found[-1].meets_budget(options):
             break
     is_whole = len(found) == len(every) and not run.interruption.said
-    is_open = is_whole and not run.profile.libraries and not found[-1].meets_budget(options)
+    is_asked = options.decision is None and not found[-1].meets_budget(options)
+    is_open = is_whole and is_asked and not run.profile.libraries
     is_late = is_open and options.seconds_left <= 0
     if is_open and not is_late:
         make = partial(_for_any_library, run, options, before)
@@ -291,6 +331,6 @@ def _tile_search(run: Setting, options: Options, before: Mapping[str, LibraryNee
 
     def in_stripes(model: Model, below: int) -> Changed:
         left = _left(run, model, options)
-        return cascade(model, run.profile, left, run.progress, below, run.loops, sequences_along_h)
+        return cascade(model, run.profile, left, run.progress, below, run.measured, sequences_along_h)
 
     return TileSearch(run.profile, in_stripes, options, before, most_macs, run.work_limit(options), run.progress)

@@ -15,8 +15,8 @@ from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import ANY, STRIPES, figures_of, space_of
+from tflite_memopt.cascade.alive import Alive
 from tflite_memopt.cascade.bound import Costs, least_head
-from tflite_memopt.cascade.least_needs import least_needs
 from tflite_memopt.cascade.may_share import MayShare
 from tflite_memopt.cascade.measure import Measure, Measured, excerpt
 from tflite_memopt.cascade.region import region_of
@@ -82,7 +82,7 @@ def test_no_tiling_of_a_random_network_is_below_its_bound(seed: int, dtype: DTyp
     for tiling in random.Random(seed).sample(sorted(bounds), min(TRIED, len(bounds))):
         measured = measure(tiling)
         if measured is not None:
-            alone = replace(bounds[tiling], head=bounds[tiling].head - space._across.nbytes(tiling.first, tiling.end))
+            alone = replace(bounds[tiling], head=bounds[tiling].head - space._alive.across(tiling.first, tiling.end))
             assert_is_bound(model, tiling, alone, measured, profile)
 
 
@@ -124,7 +124,7 @@ def test_views_that_overlap_do_not_lower_what_is_known_of_a_head(kernels: str) -
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 def test_no_plan_of_the_whole_model_goes_below_a_bound(kernels: str) -> None:
     model, profile = chain(), profile_named(kernels)
-    bounds, needs = figures_of(space_of(model, profile)), least_needs(model, profile)
+    bounds, needs = figures_of(space_of(model, profile)), Alive(model, profile).needs()
     for tiling in sorted(bounds)[::30]:
         made = apply_tilings(copy_model(model), [tiling])
         outside = [need for step, need in enumerate(needs) if not tiling.first <= step < tiling.end]
@@ -156,7 +156,7 @@ def least_head_of(model: Model, profile: KernelProfile, form: RowLoop) -> list[i
         region = region_of(model.main, model.main.operators[first:end])
         if isinstance(region, str) or isinstance(turns := turns_for(region, form), str):
             continue
-        lives_on = {tensor for tensor in region.inputs if measure.lives_on(tensor, end)}
+        lives_on = measure.read_later(end)
         measured = measure(Tiling(first, end, form))
         assert measured is not None
         gaps.append(measured.head - least_head(region, turns, costs.shares, lives_on))

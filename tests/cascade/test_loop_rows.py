@@ -28,7 +28,6 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.making import add_buffer
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import arrange
-from tflite_memopt.operators.rows import Rows
 from tflite_memopt.options import Options
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
@@ -43,8 +42,8 @@ def rows_read(region: Region) -> dict[str, set[int]]:
             tensor = operator.inputs[slot]
             if tensor is not None and tensor.name in found:
                 for row in found[operator.outputs[0].name]:
-                    rows = way.rows.reads(Rows(row, row + 1))
-                    found[tensor.name].update(range(rows.start, rows.end))
+                    first, last = way.rows.reads(row, row + 1)
+                    found[tensor.name].update(range(max(0, first), min(way.rows.size, last)))
     return found
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random_network, regions
 from tests.dump import dump_model
+from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.lower import lower
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.space import UNROLLED
-from tflite_memopt.cascade.stripes import Edges, Halo, even_cuts, stripes_of
+from tflite_memopt.cascade.stripes import Edges, Halo, cuts_at, stripes_of
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.equivalence import litert, tflm
 from tflite_memopt.equivalence.adapter import RunJob
@@ -37,7 +38,7 @@ def in_stripes(model: Model, region: Region, count: int, halo: Halo, edges: Edge
     at = model.main.operators.index(region.operators[0])
     twin = region_of(copied.main, copied.main.operators[at : at + len(region.operators)])
     assert isinstance(twin, Region)
-    stripes = stripes_of(twin, even_cuts(twin.exit.shape[1], count), halo, edges)
+    stripes = stripes_of(twin, cuts_at(even_ends(twin.exit.shape[1], count)), halo, edges)
     if isinstance(stripes, str):
         return stripes
     lower(copied, copied.main, twin, stripes)
@@ -110,7 +111,7 @@ def test_weights_are_the_same_tensors_and_outputs_keep_their_name(halo: Halo, ed
     region = whole(model)
     weights = {operator.name: operator.inputs[1:] for operator in region.operators if "CONV" in operator.name}
     exit_ = region.exit
-    stripes = stripes_of(region, even_cuts(3, 3), halo, edges)
+    stripes = stripes_of(region, cuts_at(even_ends(3, 3)), halo, edges)
     assert not isinstance(stripes, str)
     lower(model, model.main, region, stripes)
     for operator in model.main.operators:

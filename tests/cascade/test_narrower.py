@@ -8,7 +8,6 @@ import pytest
 
 import tflite_memopt
 from tests.models import mobile_chain
-from tflite_memopt.cascade.narrower import narrower
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed
@@ -17,7 +16,7 @@ from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.rewrite.stage import rewrite
-from tflite_memopt.shaping import Answers, Progress, Stages
+from tflite_memopt.shaping import Answers, Progress, Stages, narrower
 
 PLAIN = Options(verify=False, objective="head", kernels="reference")
 

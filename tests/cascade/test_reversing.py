@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from tests.dump import dump_model
-from tflite_memopt.cascade.least_needs import least_needs
-from tflite_memopt.cascade.reversing import reversed_stripes
+from tflite_memopt.cascade.alive import Alive
+from tflite_memopt.cascade.in_order import OrderSearch
+from tflite_memopt.cascade.measure import Measured
+from tflite_memopt.cascade.space import Modes
 from tflite_memopt.cascade.stop import EmergencyStop
-from tflite_memopt.cascade.tiling import Reversed, Tiling, apply_tilings
+from tflite_memopt.cascade.tiling import Reversed, Tiling, Tilings, apply_tilings
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
@@ -36,17 +38,25 @@ def chain(blocks: int = 4, size: int = 12, channels: int = 16) -> Model:
     return b.finish(b.dense(b.average_pool(y, size), 2))
 
 
+def reversed_in(options: Options, known: Cost = ANY) -> tuple[Cost, Tilings]:
+    """What a search without any other form finds for the chain."""
+    model = chain()
+    none = Modes((), (), phases=False)
+    whole = cost_of(model, options.profile, options)
+    return OrderSearch(model, options.profile, options, NEVER, whole, Measured(), none).run(known)
+
+
 def test_the_drift_is_undone_and_tflm_says_so() -> None:
     model = chain()
     whole = cost_of(model, HEAD.profile, HEAD)
-    least = max(least_needs(model, HEAD.profile))
-    found = reversed_stripes(model, HEAD.profile, HEAD, whole, NEVER)
-    assert found is not None
-    assert least <= found.cost.head < whole.head
-    assert found.cost.macs == whole.macs
+    least = max(Alive(model, HEAD.profile).needs())
+    cost, chosen = reversed_in(HEAD)
+    assert chosen
+    assert least <= cost.head < whole.head
+    assert cost.macs == whole.macs
     report = tflite_memopt.optimize(write_model(model), HEAD).report
     assert report.equivalence["tflm"].equal
-    assert report.after.arena_bytes <= found.cost.head
+    assert report.after.arena_bytes <= cost.head
     assert report.basis.plan_executed
 
 
@@ -77,14 +87,15 @@ def test_any_such_stripes_are_a_valid_model_whose_last_stripe_is_first(steps: se
         replace(HEAD, objective="total"),
         replace(HEAD, kernels="portable"),
         replace(HEAD, max_extra_operators=3),
-        replace(HEAD, pins=tuple((op.outputs[0].name, 0) for op in chain().main.operators[:9])),
+        replace(
+            HEAD, pins=tuple((op.outputs[0].name, 8192 * (at % 2)) for at, op in enumerate(chain().main.operators[:9]))
+        ),
     ],
 )
 def test_where_there_is_none(options: Options) -> None:
-    assert reversed_stripes(chain(), options.profile, options, ANY, NEVER) is None
+    assert reversed_in(options)[1] == ()
 
 
 def test_what_is_known_is_not_found_again() -> None:
-    found = reversed_stripes(chain(), HEAD.profile, HEAD, ANY, NEVER)
-    assert found is not None
-    assert reversed_stripes(chain(), HEAD.profile, HEAD, found.cost, NEVER) is None
+    cost, _ = reversed_in(HEAD)
+    assert reversed_in(HEAD, cost) == (cost, ())

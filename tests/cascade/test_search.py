@@ -124,8 +124,7 @@ def test_only_the_halo_that_was_asked_for_is_used(halo: str) -> None:
     report = run(wide_inside(), replace(HEAD, max_extra_macs=1.0, halos=(halo,)))
     modes = [use.rule.partition("(")[2].partition(",")[0] for use in report.rewrites if "cascade" in use.rule]
     assert modes == [halo] * len(modes) != []
-    assert any(f"({halo}," in each.operator for each in report.refused)
-    assert not any(f"({other}," in each.operator for each in report.refused for other in HALOS if other != halo)
+    assert f" {halo} " in report.decision
 
 
 @pytest.mark.parametrize("halos", [(), ("rolling", "kept")])

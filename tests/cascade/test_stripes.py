@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import random_network, regions
 from tflite_memopt.analysis.macs import operator_macs
+from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.space import UNROLLED
-from tflite_memopt.cascade.stripes import Job, Stripe, Window, even_cuts, stripes_of
+from tflite_memopt.cascade.stripes import Job, Stripe, Window, cuts_at, stripes_of
 from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
@@ -25,7 +26,7 @@ NOTHING = Window(Rows(0, 0), Rows(0, 0), Rows(0, 0))
 
 @given(st.integers(1, 60), st.integers(1, 70), st.integers(1, 5))
 def test_even_cuts_cover_all_rows_once(height: int, count: int, multiple: int) -> None:
-    cuts = even_cuts(height, count, multiple)
+    cuts = cuts_at(even_ends(height, count, multiple))
     assert [row for cut in cuts for row in range(cut.start, cut.end)] == list(range(height))
     assert len(cuts) == min(count, -(-height // multiple))
     assert all(cut.count > 0 for cut in cuts)
@@ -44,7 +45,7 @@ def cut_regions(draw: st.DrawFn) -> tuple[Region, tuple[Rows, ...]]:
     region = found[draw(st.integers(0, min(4, len(found) - 1)))]
     height = region.exit.shape[1]
     if draw(st.booleans()):
-        return region, even_cuts(height, draw(st.integers(2, 20)))
+        return region, cuts_at(even_ends(height, draw(st.integers(2, 20))))
     ends = sorted({*draw(st.lists(st.integers(1, height), max_size=12)), height})
     return region, tuple(Rows(start, end) for start, end in zip([0, *ends], ends, strict=False))
 
@@ -136,7 +137,7 @@ def test_rolling_makes_each_row_of_a_chain_once(seed: int, count: int) -> None:
     region = region_of(model.main, operators)
     assume(isinstance(region, Region) and region.exit.shape[1] > 1)
     assert isinstance(region, Region)
-    stripes = stripes_of(region, even_cuts(region.exit.shape[1], count), "rolling", "trim")
+    stripes = stripes_of(region, cuts_at(even_ends(region.exit.shape[1], count)), "rolling", "trim")
     assert not isinstance(stripes, str)
     for operator in region.operators:
         made = [row for stripe in stripes if operator in stripe.jobs for row in numbers(stripe.jobs[operator].wanted)]
@@ -167,7 +168,7 @@ def test_the_halo_of_two_convolutions(halo: str, rows: list[int]) -> None:
     b, operators, _ = two_convs()
     region = region_of(b.graph, operators)
     assert isinstance(region, Region)
-    stripes = stripes_of(region, even_cuts(24, 4), halo, "pad")  # type: ignore[arg-type]
+    stripes = stripes_of(region, cuts_at(even_ends(24, 4)), halo, "pad")  # type: ignore[arg-type]
     assert not isinstance(stripes, str)
     assert [stripe.jobs[operators[0]].wanted.count for stripe in stripes] == rows
     assert [stripe.jobs[operators[1]].padding for stripe in stripes] == [
@@ -187,5 +188,5 @@ def test_a_stripe_of_padding_only_is_refused() -> None:
     b.finish(y)
     region = region_of(b.graph, [pad])
     assert isinstance(region, Region)
-    assert stripes_of(region, even_cuts(8, 4), "recompute", "pad") == "a stripe of 'y' would be padding only"
-    assert not isinstance(stripes_of(region, even_cuts(8, 2), "recompute", "pad"), str)
+    assert stripes_of(region, cuts_at(even_ends(8, 4)), "recompute", "pad") == "a stripe of 'y' would be padding only"
+    assert not isinstance(stripes_of(region, cuts_at(even_ends(8, 2)), "recompute", "pad"), str)

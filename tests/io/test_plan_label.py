@@ -15,6 +15,7 @@ from tflite_memopt.io.plan_label import LABEL_NAME, PlanLabel
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.decision import NOTHING_DECIDED
 from tflite_memopt.ir.model import Buffer
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import reuse_in_force
@@ -42,10 +43,10 @@ def test_a_label_survives_the_file() -> None:
 @pytest.mark.parametrize(
     ("target", "kernels", "expected"),
     [
-        (None, None, PlanLabel("portable", None, False)),
-        (None, "portable", PlanLabel("portable", None, False)),
-        ("cortex-m7", None, PlanLabel("cmsis-nn-dsp", "cortex-m7", True)),
-        ("cortex-m7", "portable", PlanLabel("portable", "cortex-m7", False)),
+        (None, None, PlanLabel("portable", None, False, "as it is")),
+        (None, "portable", PlanLabel("portable", None, False, "as it is")),
+        ("cortex-m7", None, PlanLabel("cmsis-nn-dsp", "cortex-m7", True, "as it is")),
+        ("cortex-m7", "portable", PlanLabel("portable", "cortex-m7", False, "as it is")),
     ],
 )
 def test_a_plan_says_what_it_is_for(target: str | None, kernels: str | None, expected: PlanLabel) -> None:
@@ -58,9 +59,9 @@ def test_what_shared_code_writes_over_its_input_is_right_with_any_kernels() -> N
     model = looped("peeled")
     placement = placement_of(model)
     assert any(use.kind != "view" for use in reuse_in_force(placement))
-    attach_plan(model, profile_named("portable"), placement, model)
+    attach_plan(model, profile_named("portable"), placement, model, NOTHING_DECIDED)
     data = write_model(model)
-    assert analyze(data).planned_for == PlanLabel("portable", None, False)
+    assert analyze(data).planned_for == PlanLabel("portable", None, False, "as it is")
     assert b"Right with any kernels." in generate(data, "cortex-m7")["arena.h"]
 
 

@@ -2,7 +2,7 @@
 
 A replay of the allocator (``kernels/arena.py``) in closed form, without its alignment, so that bytes can be added one
 by one: structures come first, then the operators' persistent buffers, each aligned to 16. The tail can be 30 bytes
-larger than such a sum; with short enums some structures are no multiples of a word, which is a few bytes more.
+larger than such a sum, and a few bytes more with short enums, where some structures are no multiples of a word.
 """
 
 from __future__ import annotations

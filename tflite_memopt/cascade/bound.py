@@ -26,7 +26,7 @@ from ..kernels.profile import KernelProfile
 from ..kernels.relations.views import SHARED_CODE
 from ..kernels.requests.model import ILP32
 from ..memory.work import WINDOWS, call_work, operator_work, prices_of
-from ..operators.rows import Rows
+from ..operators.rows import RowByRow, Rows
 from ..operators.table import kind_of
 from .arena_terms import ArenaTerms, params_bytes
 from .cut_table import CutTable, Flags, Integers, up
@@ -48,12 +48,8 @@ _FAR = 1 << 40
 
 @dataclass(frozen=True)
 class StripeBounds:
-    """Of a region whose first operator is the ``first`` of those looked at, by the way to cut; as in ``Figures``.
+    """Figures of one region, by the way to cut it; fields as in ``Figures``. ``possible``: whether it can be cut so."""
 
-    ``possible``: whether the region can be cut so.
-    """
-
-    first: int
     possible: Flags
     head: Integers
     tail: Integers
@@ -160,19 +156,11 @@ class StripeBounder:
         """Rows of a tensor inside: those that are kept, those that are made, and those that the next stripe keeps."""
         nbytes, row, last = self._inside, row_bytes(output), self._readers[output][0]
         nbytes[at] += computed
-        if self._is_passed_on(output):
-            nbytes[last:at] += np.where(rows.has_job, up(rows.made.count * row), 0)
-            return
         kept = up(rows.kept.count * row)
         nbytes[at:] += kept
         nbytes[last + 1 : at] += up(rows.needed.count * row)
         nbytes[last] += up(np.minimum(rows.needed.count, self._steps[last].read.count) * row)  # the others may be dead
         nbytes[:last] += self._cuts.following(kept, 0)
-
-    def _is_passed_on(self, tensor: Tensor) -> bool:
-        """Whether a reshape alone reads it, which holds its rows."""
-        readers = self._readers[tensor]
-        return len(readers) == 1 and self._steps[readers[0]].way.passes_on
 
     def _saved(self, at: int, rows: OperatorRows, computed: Integers) -> Integers | int:
         """What kernel and padding may save at most or take at least, beside rows that are read and made."""
@@ -269,7 +257,6 @@ class StripeBounder:
         price = prices_of(exit_, self._costs.profile.prices)
         work += price.call + price.joined * exit_.nbytes
         return StripeBounds(
-            count,
             self._demand.possible.copy(),
             head,
             self._tail - self._before[1] + extra * self._costs.plain_tail,
@@ -328,7 +315,7 @@ def _loop_work(region: Region, turns: Turns, costs: Costs, calls: int, moved: Se
     """Run time that a loop adds: its iterations, less the region as it is. ``moved``: elements that are copied."""
     count, price = len(turns.writes), prices_of(region.exit, costs.profile.prices)
     work = float(calls * price.call + count * sum(price.call + elements * price.joined for elements in moved))
-    for operator, _, rows in _work(region, turns):
+    for operator, _, _, rows in _work(region, turns):
         cost, made = costs.of(operator), float(rows)
         if isinstance(turns, Clamped) and price.skips_padding:
             part = turns.makes[operator]
@@ -371,7 +358,7 @@ def _moves(region: Region, turns: Turns) -> Iterator[tuple[tuple[int, ...] | Non
 def loop_macs(region: Region, turns: Turns) -> int:
     """MACs of a region as a loop, first and last stripe included."""
     stripes = [] if isinstance(turns, (Clamped, Masked)) else [turns.first, turns.last]
-    total = sum(_macs(operator, rows) * len(turns.writes) for operator, _, rows in _work(region, turns))
+    total = sum(_macs(operator, rows) * len(turns.writes) for operator, _, _, rows in _work(region, turns))
     for stripe in stripes:
         jobs = {} if stripe is None else stripe.jobs
         total += sum(_macs(operator, job.computed.count) for operator, job in jobs.items())
@@ -388,8 +375,8 @@ def least_head(
     kept = {} if isinstance(turns, Clamped) else turns.turn.kept()
     held = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in kept.items())
     working = 0
-    for operator, read, made in _work(region, turns):
-        rows = _rows_beside(region, turns, kept, operator, read)
+    for operator, way, read, made in _work(region, turns):
+        rows = _rows_beside(region, turns, kept, operator, way, read)
         before = sum(aligned(count * row_bytes(tensor)) for tensor, count in rows.items())
         after = aligned(made * row_bytes(operator.outputs[0]))
         if not shares(operator):
@@ -400,11 +387,11 @@ def least_head(
 
 
 def _rows_beside(
-    region: Region, turns: Turns, kept: Mapping[Tensor, Rows], operator: Operator, read: int
+    region: Region, turns: Turns, kept: Mapping[Tensor, Rows], operator: Operator, way: RowByRow, read: int
 ) -> dict[Tensor, int]:
     """The rows that an operator reads in an iteration, by tensor, without those that the loop carries along."""
     found: dict[Tensor, int] = {}
-    for slot in _slots(region, operator):
+    for slot in way.sliced:
         tensor = operator.inputs[slot]
         if tensor is None:
             continue
@@ -458,19 +445,15 @@ def _starts(turns: Turns, tensor: Tensor) -> list[Sequence[int]]:
     ]
 
 
-def _slots(region: Region, operator: Operator) -> tuple[int, ...]:
-    return region.ways[region.operators.index(operator)].sliced
-
-
-def _work(region: Region, turns: Turns) -> Iterator[tuple[Operator, int, int]]:
+def _work(region: Region, turns: Turns) -> Iterator[tuple[Operator, RowByRow, int, int]]:
     """Each operator of an iteration, with the rows that it reads of each input, and those that it makes."""
-    for operator in region.operators:
+    for operator, way in region.steps:
         if isinstance(turns, Clamped):
-            reads = [turns.reads[operator, slot].count for slot in _slots(region, operator)]
-            yield operator, min(reads), turns.makes[operator].of
+            reads = [turns.reads[operator, slot].count for slot in way.sliced]
+            yield operator, way, min(reads), turns.makes[operator].of
         elif operator in turns.turn.jobs:
             job = turns.turn.jobs[operator]
-            yield operator, job.read.count, job.computed.count
+            yield operator, way, job.read.count, job.computed.count
 
 
 def _macs(operator: Operator, rows: int) -> int:

@@ -10,6 +10,7 @@ Work is counted, not timed. A search begins with sets far below the present need
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
@@ -20,12 +21,14 @@ from ..memory.work import model_work
 from ..options import Effort, Options
 from .measure import Measured
 from .plans import Plans
+from .reversing import reversible
 from .select import HEADS, OptionSet
 from .space import Forms, Modes, Space, modes_of
 from .stop import EmergencyStop
-from .tiling import Tilings
+from .tiling import Tilings, text_of
 
 Progress = Callable[[float, Cost], None]
+_LOG = logging.getLogger(__name__)
 PATIENCE: Mapping[Effort, int] = {"quick": 1, "normal": 4, "thorough": 12}
 """How often sets are planned without a better one among them, before it goes on with larger needs."""
 _AT_ONCE = 8
@@ -38,6 +41,10 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """How many sets have neighbors that are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """How often sets are chosen, at most: the iterations of the search."""
+_REVERSED = 48
+"""Sets with stripes of which the last one runs first that are planned at most."""
+_ANY = 1 << 62
+"""More than any need."""
 _PROMISING = 1.03
 """A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)
@@ -67,10 +74,11 @@ class OrderSearch:
     def run(self, known: Cost, progress: Progress = lambda *_: None) -> tuple[Cost, Tilings]:
         """The best set that costs less than the incumbent ``known``, and its cost; else ``known`` and no tilings."""
         self.space.fill(_cutoff(known), self._stop.strikes)
+        _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
         best: tuple[Cost, Tilings] = known, ()
         for forms in self.space.families:
             best = self._descended(best, forms, progress)
-        best = self._simpler(self._nearby(best))
+        best = self._reversed(self._simpler(self._nearby(best)))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -92,6 +100,8 @@ class OrderSearch:
                     self.space.measure([tiling for chosen in fresh for tiling in chosen])
                     continue
                 before, best = best, self._best_of(best, ready)
+                gap = 100 * (best[0].need - least) / best[0].need
+                _LOG.info("%3d sets below %d; bound %d, best %d, gap %.1f %%", heads, target, least, best[0].need, gap)
                 patience = PATIENCE[effort] if best != before else patience - 1
                 target = min(target, _cutoff(best[0]))
                 progress(1 - left / _CHOICES[effort], best[0])
@@ -161,6 +171,8 @@ class OrderSearch:
         good = [chosen for cost, chosen in drafts[:most] if cost.need <= _PROMISING * best[0].need]
         full = zip(self.plans.full(good, below), good, strict=True)
         found = [(cost, chosen) for cost, chosen in full if cost is not None]
+        for cost, chosen in found:
+            _LOG.info("    planned %d bytes: %s", cost.need, text_of(chosen))
         return min((best, *found), key=lambda each: price(each[0]))
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
@@ -174,6 +186,23 @@ class OrderSearch:
                 break
             best = first
         return best
+
+    def _reversed(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
+        """With single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
+        least, left = max(self.space.needs), _REVERSED
+        candidates = list(reversible(self.model, least, self._options))
+        start = self.plans.full([best[1]], _ANY)[0] if candidates and not self.is_enough(best[0]) else None
+        reached = None if start is None else (start, best[1])
+        while reached is not None and reached[0].head > least and left and not self._stop.strikes():
+            (cost, chosen), taken = reached, {step for each in reached[1] for step in range(each.first, each.end)}
+            more = [tuple(sorted((*chosen, each))) for each in candidates if each.first not in taken][:left]
+            left -= len(more)
+            found = [(each, tilings) for each, tilings in zip(self.plans.full(more, _ANY), more, strict=True) if each]
+            lowest = min(found, key=lambda each: each[0], default=None)
+            if lowest is None or lowest[0].head >= cost.head:
+                break
+            reached = lowest
+        return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
 
     def is_enough(self, cost: Cost) -> bool:
         """Whether the budget is met, so that there is nothing more to look for."""

@@ -70,12 +70,12 @@ class Measure:
             self._measured.found[key] = self._added(tiling)
         return self._measured.found[key]
 
-    def lives_on(self, tensor: Tensor, end: int) -> bool:
-        """Whether step ``end`` or a later one reads the tensor, or the graph returns it."""
-        return self._keys.lives_on(tensor, end)
+    def read_later(self, end: int) -> frozenset[Tensor]:
+        """The tensors that step ``end`` or a later one reads, or that the graph returns."""
+        return self._keys.read_later(end)
 
-    def uncut(self, first: int, end: int) -> Figures:
-        """The totals of a region as it is."""
+    def _as_it_is(self, first: int, end: int) -> Figures:
+        """The totals of a region that is not tiled."""
         if (first, end) not in self._uncut:
             self._uncut[first, end] = self._totals(excerpt(self._model, first, end))
         return self._uncut[first, end]
@@ -89,7 +89,7 @@ class Measure:
             apply_tilings(part, [replace(tiling, first=0, end=tiling.end - tiling.first)])
         except InfeasibleError:
             return None
-        return self._difference(self.uncut(tiling.first, tiling.end), self._totals(part))
+        return self._difference(self._as_it_is(tiling.first, tiling.end), self._totals(part))
 
     def _difference(self, before: Figures, after: Figures) -> Figures:
         """What a form adds. Weights that have moved into a loop are taken off at once, as no other region has them."""
@@ -156,6 +156,7 @@ class _RegionKeys:
         self._tensors = {t: self._of_tensor(t) for operator in self._operators for t in _tensors_of(operator)}
         self._last_read = _last_reads(model.main)
         self._found: dict[tuple[int, int], Key] = {}
+        self._read_later: dict[int, frozenset[Tensor]] = {}
 
     def of(self, first: int, end: int) -> Key:
         """Of steps ``first`` to ``end``, half-open: tensors by numbers in order, and whether they live on."""
@@ -165,12 +166,15 @@ class _RegionKeys:
             for operator in self._operators[first:end]:
                 ends = (*operator.inputs, *operator.outputs)
                 edges.append(tuple(-1 if t is None else places.setdefault(t, len(places)) for t in ends))
-            tensors = tuple((self._tensors[t], self.lives_on(t, end)) for t in places)
+            later = self.read_later(end)
+            tensors = tuple((self._tensors[t], t in later) for t in places)
             self._found[first, end] = self._profile, tuple(self._described[first:end]), tuple(edges), tensors
         return self._found[first, end]
 
-    def lives_on(self, tensor: Tensor, end: int) -> bool:
-        return self._last_read.get(tensor, -1) >= end
+    def read_later(self, end: int) -> frozenset[Tensor]:
+        if end not in self._read_later:
+            self._read_later[end] = frozenset(tensor for tensor, at in self._last_read.items() if at >= end)
+        return self._read_later[end]
 
     def _of_operator(self, operator: Operator) -> Key:
         shared = (operator.opcode, operator.options, operator.options2, operator.custom_options)

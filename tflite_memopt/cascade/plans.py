@@ -95,7 +95,7 @@ class Plans:
     def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
         """What a set costs, and in which order, None for that in which it is written."""
         model = apply_tilings(copy_model(self._model), chosen)
-        if not self._work.is_kept_by(model):
+        if not self._is_within(model):
             return None, None
         layout = self._layout(model, None)
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
@@ -114,6 +114,11 @@ class Plans:
             return None, None
         head = self._head(open_[0][0])
         return Cost(need(head), head, model_macs(model, layout.loops.loops), operator_count(model)), None
+
+    def _is_within(self, made: Model) -> bool:
+        """Whether it keeps the limits on what may be added to the model."""
+        most, added = self._options.max_extra_operators, operator_count(made) - operator_count(self._model)
+        return (most is None or added <= most) and self._work.is_kept_by(made)
 
     def _problem(self, layout: MemoryLayout) -> PlanProblem:
         return join(layout.problem, layout.groups).problem

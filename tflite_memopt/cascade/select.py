@@ -44,6 +44,18 @@ class Figures:
     work: int
     constants: int = 0
 
+    def beside(self, other: Figures) -> Figures:
+        """What both need together: see ``_together``, which says the same of many."""
+        return Figures(
+            max(self.head, other.head),
+            self.tail + other.tail,
+            self.temporaries + other.temporaries,
+            self.macs + other.macs,
+            self.operators + other.operators,
+            self.work + other.work,
+            max(self.constants, other.constants),
+        )
+
     def beats(self, other: Figures) -> bool:
         """Whether nothing of it is more than the other's."""
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import reduce
 from math import gcd
 
 import numpy as np
@@ -11,19 +12,17 @@ import numpy as np
 from ..analysis.working_set import io_lower_bound
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.side_by_side import side_by_side
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import Model, Operator
 from ..kernels.profile import KernelProfile
 from ..kernels.since import LOOPS, has_operators
-from ..memory.layout import memory_layout
-from ..memory.schedule_problem import atoms_in, schedule_problem
 from ..memory.work import model_work
 from ..operators.rows import RowByRow
 from ..operators.table import row_by_row
 from ..options import EFFORTS, Options
+from .alive import Alive
 from .arena_terms import arena_terms
 from .bound import Costs, StripeBounder, StripeBounds, loop_bounds
-from .cut_table import CutTable, Integers, ways_to_cut
-from .least_needs import least_needs
+from .cut_table import CutTable, ways_to_cut
 from .loop.masked import Masked
 from .lower import row_bytes
 from .may_share import one_row
@@ -117,8 +116,8 @@ class Space:
         self._exits, self._starts = exits, starts
         self._measure = Measure(model, profile, measured)
         self._terms, self._costs = arena_terms(model, profile), Costs(profile)
-        self.needs = least_needs(model, profile)
-        self._across = _Across(model, profile)
+        self._alive = Alive(model, profile)
+        self.needs = self._alive.needs()
         self._ways = [_unless_wrong(operator, profile) for operator in model.main.operators]
         # What no region can hold is there in any set.
         fixed = [need for need, way in zip(self.needs, self._ways, strict=True) if isinstance(way, str)]
@@ -218,15 +217,7 @@ class Space:
         every = [self._by_interval[each.first, each.end][each].figures for each in chosen]
         covered = {step for each in chosen for step in range(each.first, each.end)}
         bare = (need for step, need in enumerate(self.needs) if step not in covered)
-        return Figures(
-            max((*bare, *(each.head for each in every))),
-            sum(each.tail for each in every),
-            sum(each.temporaries for each in every),
-            sum(each.macs for each in every),
-            sum(each.operators for each in every),
-            sum(each.work for each in every),
-            max(each.constants for each in every),
-        )
+        return reduce(Figures.beside, every, Figures(max(bare, default=0), 0, 0, 0, 0, 0))
 
     def _undominated(
         self, interval: dict[Tiling, _Bounded], first: int, end: int, least: int, forms: Forms
@@ -271,32 +262,28 @@ class Space:
         self._kept.pop((tiling.first, tiling.end), None)
         if figures is None:
             return
-        across = self._across.nbytes(tiling.first, tiling.end)
+        across = self._alive.across(tiling.first, tiling.end)
         # Two bounds of the same: where many views overlap, the one of stripes is the higher one.
         figures = replace(figures, head=max(figures.head + across, candidate.figures.head))
         if self.limits.allow(figures) and figures.head < max(self.needs[tiling.first : tiling.end]):
             interval[tiling] = _Bounded(figures, is_measured=True)
 
-    def _add(self, tiling: Tiling, candidate: _Bounded, below: int) -> bool:
-        """Unless its bound says that it is no use."""
-        figures = candidate.figures
+    def _add(self, tiling: Tiling, figures: Figures, below: int) -> None:
+        """Unless its bound ``figures`` says that it is no use."""
         whole = max(self.needs[tiling.first : tiling.end])
         if figures.head >= whole or not self.limits.allow(figures):
-            return False
-        if self.base.least(replace(figures, head=max(figures.head, self._floor))) >= below:
-            return False
-        self._by_interval.setdefault((tiling.first, tiling.end), {})[tiling] = candidate
-        self._kept.pop((tiling.first, tiling.end), None)
-        return True
+            return
+        if self.base.least(replace(figures, head=max(figures.head, self._floor))) < below:
+            self._by_interval.setdefault((tiling.first, tiling.end), {})[tiling] = _Bounded(figures)
+            self._kept.pop((tiling.first, tiling.end), None)
 
     def _add_unrolled(self, first: int, exit_: int, halo: Halo, edges: Edges, below: int) -> None:
         operators, image = self.model.main.operators, self.model.main.operators[exit_].outputs[0]
         cuts = ways_to_cut(image.shape[1], COUNTS, ARENA_ALIGNMENT // gcd(ARENA_ALIGNMENT, row_bytes(image)))
         if cuts is None:
             return
-        lives_on = _read_later(self.model, exit_ + 1)
         demand = Demand(cuts, halo, edges)
-        bounder = StripeBounder(cuts, demand, self._costs, lives_on, exit_ + 1 - first)
+        bounder = StripeBounder(cuts, demand, self._costs, self._measure.read_later(exit_ + 1), exit_ + 1 - first)
         for step in range(exit_, first - 1, -1):
             way = self._ways[step]
             assert isinstance(way, RowByRow)
@@ -312,13 +299,13 @@ class Space:
         self, first: int, end: int, cuts: CutTable, halo: Halo, edges: Edges, bounds: StripeBounds, below: int
     ) -> None:
         self.looked_at += len(cuts.ways)
-        head = bounds.head + self._across.nbytes(first, end)
+        head = bounds.head + self._alive.across(first, end)
         good = bounds.possible & (head < max(self.needs[first:end])) & (bounds.macs <= self.limits.macs)
         good &= (bounds.operators <= self.limits.operators) & (bounds.work <= self.limits.work)
         columns = (head, bounds.tail, bounds.temporaries, bounds.macs, bounds.operators, bounds.work)
         for way in np.flatnonzero(good):
             figures = Figures(*(int(column[way]) for column in columns))
-            self._add(Tiling(first, end, Unrolled(cuts.ways[way], halo, edges)), _Bounded(figures), below)
+            self._add(Tiling(first, end, Unrolled(cuts.ways[way], halo, edges)), figures, below)
 
     def _add_loops(self, first: int, end: int, below: int) -> None:
         if max(self.needs[first:end]) > self._floor:
@@ -341,22 +328,20 @@ class Space:
         region = self._region(first, end)
         if isinstance(region, str):
             return
-        lives_on = {tensor for tensor in region.inputs if self._measure.lives_on(tensor, end)}
-        across = self._across.nbytes(first, end)
+        read_later, across = self._measure.read_later(end), self._alive.across(first, end)
         for form in forms:
             turns = turns_for(region, form)
             if isinstance(turns, str) or (is_causal and isinstance(turns, Masked) and turns.first_turn < 0):
                 continue
             self.looked_at += 1
-            figures = loop_bounds(region, turns, self._costs, self._terms, lives_on)
-            figures = replace(figures, head=figures.head + across)
-            self._add(Tiling(first, end, form), _Bounded(figures), below)
+            figures = loop_bounds(region, turns, self._costs, self._terms, read_later)
+            self._add(Tiling(first, end, form), replace(figures, head=figures.head + across), below)
 
     def _add_phases(self, tiling: Tiling, below: int) -> None:
         exit_ = self.model.main.operators[tiling.end - 1].outputs[0]
-        head = exit_.nbytes + self._across.nbytes(tiling.first, tiling.end)
+        head = exit_.nbytes + self._alive.across(tiling.first, tiling.end)
         self.looked_at += 1
-        self._add(tiling, _Bounded(Figures(head, 0, 0, 0, 0, 0)), below)
+        self._add(tiling, Figures(head, 0, 0, 0, 0, 0), below)
 
     def _region(self, first: int, end: int) -> Region | str:
         return region_of(self.model.main, self.model.main.operators[first:end])
@@ -377,46 +362,3 @@ def _unless_wrong(operator: Operator, profile: KernelProfile) -> RowByRow | str:
     if profile.may_miscompute(one_row(operator)):
         return "a kernel library computes one row of it wrongly"
     return row_by_row(operator)
-
-
-class _Across:
-    """Bytes that are alive during all steps of an interval and that none of them touches."""
-
-    def __init__(self, model: Model, profile: KernelProfile) -> None:
-        layout = memory_layout(model, profile)
-        problem = schedule_problem(model.main, layout)
-        count, steps = len(problem.sizes), len(problem.steps)
-        self._sizes: Integers = np.asarray(problem.sizes, np.int64)
-        self._born: Integers = np.full(count, steps, np.int64)
-        self._dies: Integers = np.full(count, -1, np.int64)
-        self._born[list(problem.inputs)] = -1
-        self._touched = []
-        for at, step in enumerate(problem.steps):
-            both = list({*step.inputs, *step.outputs})
-            self._born[list(step.outputs)] = at
-            self._dies[both] = at
-            self._touched.append(both)
-        self._dies[list(problem.outputs)] = steps
-        self._atoms, self._operators = atoms_in(model.main, layout).of, model.main.operators
-        self._found: dict[tuple[int, int], int] = {}
-
-    def nbytes(self, first: int, end: int) -> int:
-        """Of steps ``first`` to ``end``, half-open, less what their inputs have in common: alone they have it twice."""
-        if (first, end) not in self._found:
-            alive = (self._born < first) & (self._dies >= end)
-            alive[[atom for touched in self._touched[first:end] for atom in touched]] = False
-            self._found[first, end] = int(self._sizes[alive].sum()) - self._in_common(first, end)
-        return self._found[first, end]
-
-    def _in_common(self, first: int, end: int) -> int:
-        """Bytes of inputs that are views of one another, beyond those of one of them."""
-        inside = {operator.outputs[0] for operator in self._operators[first:end]}
-        read = (tensor for operator in self._operators[first:end] for tensor in operator.present_inputs())
-        inputs = dict.fromkeys(tensor for tensor in read if tensor not in inside)
-        atoms = [atom for tensor in inputs for atom in self._atoms.get(tensor, ())]
-        return int(self._sizes[atoms].sum() - self._sizes[list(set(atoms))].sum())
-
-
-def _read_later(model: Model, end: int) -> set[Tensor]:
-    later = {tensor for operator in model.main.operators[end:] for tensor in operator.present_inputs()}
-    return later | set(model.main.outputs)

@@ -29,7 +29,7 @@ import numpy as np
 from ..ir.model import Operator, Tensor
 from ..operators.rows import Axis, RowByRow, Rows
 from ..operators.table import kind_of
-from .cut_table import CutTable, Ends, Flags, Integers, even_ends
+from .cut_table import CutTable, Ends, Flags, Integers
 from .region import Region
 
 Halo = Literal["recompute", "rolling"]
@@ -42,7 +42,7 @@ class Job:
 
     ``padding`` is (above, below, left, right) to put around the rows first; the window is then VALID. None: the
     operator stays as it is. ``step``: where it is not 0, the operator pads columns by itself, and its window steps over
-    so many rows.
+    that many rows.
     """
 
     wanted: Rows
@@ -105,11 +105,6 @@ def _job(rows: OperatorRows, at: int) -> Job:
     padding = int(rows.above[at]), int(rows.below[at]), rows.left, rows.right
     is_padded = rows.is_valid or kind_of(rows.operator).is_pad
     return Job(rows.made.at(at), rows.computed.at(at), rows.read.at(at), padding if is_padded else None)
-
-
-def even_cuts(height: int, count: int, multiple: int = 1) -> tuple[Rows, ...]:
-    """``count`` stripes or fewer of a tensor's rows, as even as multiples of so many rows allow."""
-    return cuts_at(even_ends(height, count, multiple))
 
 
 def cuts_at(ends: Ends) -> tuple[Rows, ...]:
@@ -176,7 +171,7 @@ class OperatorRows:
     @cached_property
     def sources(self) -> tuple[Tensor, ...]:
         """The tensors of which it reads rows, each once."""
-        return tuple(dict.fromkeys(t for slot in self.way.sliced if (t := self.operator.inputs[slot]) is not None))
+        return tuple(dict.fromkeys(self.way.images(self.operator)))
 
 
 @dataclass
@@ -191,7 +186,6 @@ class Demand:
     edges: Edges
     possible: Flags = field(init=False)
     _needs: dict[Tensor, RowArrays] = field(default_factory=dict)
-    _passed: dict[Tensor, RowArrays] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.possible = np.ones(len(self.cuts.ways), np.bool_)
@@ -201,9 +195,6 @@ class Demand:
         output = operator.outputs[0]
         if not self._needs:
             needed = RowArrays(self.cuts.start, self.cuts.end)
-            kept = RowArrays(needed.start, needed.start)
-        elif output in self._passed:
-            needed = self._passed[output]
             kept = RowArrays(needed.start, needed.start)
         else:
             needed = self._needs[output]
@@ -215,8 +206,6 @@ class Demand:
             self.possible &= self.cuts.sums(has_job & (done.read.end <= done.read.start)) == 0
         for tensor in done.sources:
             self._want(tensor, done.read, has_job)
-            if way.passes_on:
-                self._passed[tensor] = made
         return done
 
     def _kept(self, needed: RowArrays) -> RowArrays:
@@ -244,19 +233,15 @@ class Demand:
         has_padding = way.is_window and any((axis.before, axis.after, columns.before, columns.after))
         is_trimmed = has_padding and (self.edges == "trim" or kind_of(operator).beyond == "not counted")
         is_valid = way.is_window and not is_trimmed
+        first, last = axis.reads(made.start, made.end)
+        read = RowArrays(np.maximum(first, 0), np.minimum(last, axis.size))
         if axis.factor > 1:
-            computed, read = _enlarged(axis, made)
+            computed = RowArrays(*axis.makes(read.start, read.end))
         elif is_trimmed:
-            computed, read = _trimmed(axis, made)
-        else:
-            first, last = (
-                made.start * axis.stride - axis.before,
-                (made.end - 1) * axis.stride - axis.before + axis.reach,
-            )
-            read = RowArrays(np.maximum(first, 0), np.minimum(last, axis.size))
-            if has_padding or is_pad:
-                above, below = np.maximum(-first, 0), np.maximum(last - axis.size, 0)
-                left, right = columns.before, columns.after
+            computed, read = _trimmed(axis, read)
+        elif has_padding or is_pad:
+            above, below = np.maximum(-first, 0), np.maximum(last - axis.size, 0)
+            left, right = columns.before, columns.after
         pads = zero.astype(np.bool_) if is_pad else ((above + below + left + right) > 0) & has_job
         return OperatorRows(
             operator, way, needed, kept, made, computed, read, above, below, left, right, pads, has_job, is_valid
@@ -272,22 +257,12 @@ class Demand:
         self._needs[tensor] = RowArrays(start, end)
 
 
-def _trimmed(axis: Axis, made: RowArrays) -> tuple[RowArrays, RowArrays]:
-    """(computed, read) rows of a SAME window whose own padding is to be that of the whole tensor.
+def _trimmed(axis: Axis, needed: RowArrays) -> tuple[RowArrays, RowArrays]:
+    """(computed, read) rows of a SAME window that ``needed`` rows at least, so that its padding is that of the whole.
 
     The padding depends on the number of rows modulo the stride alone; the first row must be a multiple of it.
     """
-    start = np.maximum(made.start * axis.stride - axis.before, 0)
-    end = np.minimum((made.end - 1) * axis.stride - axis.before + axis.reach, axis.size)
-    first = start // axis.stride * axis.stride
-    last = np.minimum(axis.size, end + (axis.size - end) % axis.stride)
+    first = needed.start // axis.stride * axis.stride
+    last = np.minimum(axis.size, needed.end + (axis.size - needed.end) % axis.stride)
     top = first // axis.stride
     return RowArrays(top, top - (first - last) // axis.stride), RowArrays(first, last)
-
-
-def _enlarged(axis: Axis, made: RowArrays) -> tuple[RowArrays, RowArrays]:
-    """(computed, read) rows where one row becomes several: see ``Axis.reads`` and ``Axis.makes``."""
-    first = np.maximum((made.start - axis.above) // axis.factor, 0)
-    last = np.minimum((made.end - 1 + axis.below) // axis.factor + 1, axis.size)
-    beyond = axis.outputs - axis.size * axis.factor
-    return RowArrays(first * axis.factor, last * axis.factor + beyond), RowArrays(first, last)

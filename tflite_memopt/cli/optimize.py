@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import UsageError
 from ..options import HALOS, REQUIRABLE, Options
 from ..plan.methods import BEST as BEST_PLANNER
 from ..plan.methods import NAMES as PLANNERS
@@ -191,7 +193,14 @@ _AS_IS = "as_is"
     help="After the first Ctrl-C, prove and write the best that was found so far. [default: on a terminal]",
 )
 @click.option(
-    "--explain", is_flag=True, help="Also show every change that was made or considered, and why it was left out."
+    "--replay",
+    metavar="TEXT|FILE",
+    help="Do what another run decided, without a search: the decision in its report, or the .tflite that it wrote.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Also show every change that was made or considered, and why it was left out; and the log of the search.",
 )
 @click.option(
     "--report",
@@ -231,8 +240,11 @@ def optimize(
     only_one_format(as_json, as_csv)
     check_pictures(html_path, plot_path)
     check_files((output, report_path, html_path, plot_path), (source,), force)
-    with progress_line(quiet) as say:
-        result = run(source, options_from_flags(**chosen), say)
+    options = options_from_flags(**chosen)
+    if explain:
+        logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
+    with progress_line(True if explain else quiet) as say:
+        result = run(source, options, say)
     report = result.report
     files = {output: result.model} | pictures(
         html_path, lambda: report_page(report), plot_path, arena_plot(report.arena)
@@ -274,8 +286,24 @@ def options_from_flags(
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
+    if chosen.get("replay") is not None:
+        chosen["replay"] = _decision_of(chosen["replay"])
     if chosen["keep_best"] is None:
         chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
     stages["loops"] = not no_loops
     return Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)
+
+
+def _decision_of(given: str) -> str:
+    """The decision itself, or the one in a file that ``optimize`` wrote."""
+    if not Path(given).is_file():
+        return given
+    from ..io import plan_label
+    from ..io.files import load
+    from ..io.reader import read_model
+
+    label = plan_label.decode(read_model(load(given)[0]))
+    if label is None or not label.decision:
+        raise UsageError(f"{given}: it holds no decision; give the text of one, or a file that optimize wrote")
+    return label.decision

@@ -1,8 +1,9 @@
 """Codec of the label beside an offline plan, the metadata entry ``tflite_memopt.plan``: which kernels it was made for.
 
 TFLM does not look at it. The buffer is a JSON object in UTF-8, padded with spaces to a multiple of 16 bytes:
-``kernels`` (profile), ``target`` (or null) and ``overlaps``: whether some output lies on an input that its kernel still
-reads, so that the plan is right with these kernels only. schema/offline_plan.md has an example.
+``kernels`` (profile), ``target`` (or null), ``overlaps``: whether some output lies on an input that its kernel still
+reads, so that the plan is right with these kernels only, and ``decision``: what ``--replay`` takes.
+schema/offline_plan.md has an example.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ _MULTIPLE = 16
 
 @dataclass(frozen=True)
 class PlanLabel:
-    """What a plan was made for."""
+    """What a plan was made for, and the decision (``ir/decision.py``) that led to it; "" in files that do not say."""
 
     kernels: str
     target: str | None
     overlaps: bool
+    decision: str = ""
 
     def is_wrong_with(self, kernels: str) -> bool:
         """Whether a kernel library may compute wrongly under the plan."""
@@ -38,7 +40,9 @@ def decode(model: Model) -> PlanLabel | None:
         return None
     try:
         fields = json.loads(buffers[-1].data.tobytes().decode())
-        return PlanLabel(str(fields["kernels"]), fields["target"], bool(fields["overlaps"]))
+        return PlanLabel(
+            str(fields["kernels"]), fields["target"], bool(fields["overlaps"]), str(fields.get("decision", ""))
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFormatError(f"the metadata entry '{LABEL_NAME}' is damaged: optimise the model again") from error
 

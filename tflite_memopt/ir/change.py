@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from .decision import NOTHING_DECIDED, Decision
 from .model import Model
 
 Exactness = Literal["exact", "reassociates", "approximates"]
@@ -46,12 +47,14 @@ class Changed:
     """The model that a stage hands on, what was done to it, and what was not for which reason.
 
     ``least``: of a search for stripes, bytes of the objective that nothing it looks at goes below, where it is known.
+    ``decision``: what the stage's search chose, with which the same stage does the same again.
     """
 
     model: Model
     uses: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     least: int | None = None
+    decision: Decision = NOTHING_DECIDED
 
 
 def loosest(found: Iterable[Exactness]) -> Exactness:

@@ -17,10 +17,15 @@ and makes all rows of these; those that are not wanted, which lack a neighbour, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..ir.model import Operator, Tensor
+
+Row = TypeVar("Row", int, npt.NDArray[np.int64])
+"""The number of a row, or an array of them."""
 
 
 @dataclass(frozen=True)
@@ -59,24 +64,16 @@ class Axis:
     above: int = 0
     below: int = 0
 
-    def reads(self, out: Rows) -> Rows:
-        """The input rows for these output rows, clipped."""
+    def reads(self, start: Row, end: Row) -> tuple[Row, Row]:
+        """The input rows for output rows ``start`` to ``end``, half-open and not clipped: rows outside are padding."""
         if self.factor > 1:
-            last = (out.end - 1 + self.below) // self.factor + 1
-            return Rows(max(0, (out.start - self.above) // self.factor), min(self.size, last))
-        first = out.start * self.stride - self.before
-        return Rows(max(0, first), min(self.size, (out.end - 1) * self.stride - self.before + self.reach))
+            return (start - self.above) // self.factor, (end - 1 + self.below) // self.factor + 1
+        return start * self.stride - self.before, (end - 1) * self.stride - self.before + self.reach
 
-    def makes(self, read: Rows) -> Rows:
+    def makes(self, start: Row, end: Row) -> tuple[Row, Row]:
         """The output rows that come of these input rows, where ``factor`` is more than one."""
         beyond = self.outputs - self.size * self.factor
-        return Rows(read.start * self.factor, read.end * self.factor + beyond)
-
-    def padding_of(self, out: Rows) -> tuple[int, int]:
-        """Rows of padding above and below the rows that ``reads`` gives, for a window that is not clipped."""
-        first = out.start * self.stride - self.before
-        last = (out.end - 1) * self.stride - self.before + self.reach
-        return max(0, -first), max(0, last - self.size)
+        return start * self.factor, end * self.factor + beyond
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
@@ -16,10 +16,9 @@ from .exact.strategy import allowance_for, exact, fit, improve
 from .greedy_by_breadth import greedy_by_breadth
 from .greedy_by_size import greedy_by_size
 from .hill_climb.strategy import Climber, hill_climb, record_to_record
-from .memory import PlanMemory
 from .naive import naive
 from .nested_storages import nested_storages
-from .problem import BoundCertificate, Candidate, FitResult, OffsetStrategy, Plan, PlanProblem, arena_bytes
+from .problem import BoundCertificate, FitResult, OffsetStrategy, Plan, PlanProblem, arena_bytes
 from .strip_packing_best_fit import strip_packing_best_fit
 from .tflm_greedy import tflm_greedy
 
@@ -59,18 +58,16 @@ def solve(
     method: str = BEST,
     limit: SearchLimit | None = None,
     settings: TreeSettings = TreeSettings(),
-    before: PlanMemory | None = None,
 ) -> Plan:
     """Plan by a named strategy, or by the best of several; the result and its bound are checked.
 
-    The ``settings`` bound the work of ``exact``. ``before``: what plans of this problem within narrower limits have
-    left; it grows, and changes no answer. Raises UsageError for an unknown name, InfeasibleError for given
+    The ``settings`` bound the work of ``exact``. Raises UsageError for an unknown name, InfeasibleError for given
     offsets that collide and for a strategy that breaks a rule.
     """
     if method not in NAMES:
         raise UsageError(f"unknown planner '{method}'; choose one of {', '.join(NAMES)}")
     check_given(problem)
-    run = _Portfolio(problem, limit or SearchLimit(), settings, PlanMemory() if before is None else before)
+    run = _Portfolio(problem, limit or SearchLimit(), settings)
     if method != BEST:
         run.add(method)
     elif not _plan_from_cores(run):
@@ -86,7 +83,7 @@ def _plan_from_cores(run: _Portfolio) -> bool:
     the search spends is taken from one allowance, step after step: so a wider limit does all that a narrower one does.
     """
     is_chosen = False
-    for core in run.cores():
+    for core in cores_of(run.problem):
         inner = run.of(core)
         inner.add_each(CHEAP_IN_CORES)
         is_chosen = is_chosen or run.add_around(core, inner.plans[-1])
@@ -155,7 +152,6 @@ class _Portfolio:
     problem: PlanProblem
     limit: SearchLimit
     settings: TreeSettings
-    before: PlanMemory
     allowance: WorkAllowance | None = None
     dropped: list[str] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
@@ -172,14 +168,7 @@ class _Portfolio:
     def of(self, core: Core) -> _Portfolio:
         """The strategies on a core, with the same allowance; all but ``exact`` never get more than their own limit."""
         limit = replace(self.limit, time_limit=self._deadline.left(), work=min(1.0, self.limit.work))
-        before = self.before.of_cores.setdefault(core.indices, PlanMemory())
-        return _Portfolio(core.problem, limit, self.settings, before, self._allowance)
-
-    def cores(self) -> Iterator[Core]:
-        """Ever larger ones, as ``cores_of`` finds them."""
-        if self.before.cores is None:
-            self.before.cores = tuple(cores_of(self.problem))
-        return iter(self.before.cores)
+        return _Portfolio(core.problem, limit, self.settings, self._allowance)
 
     def add_each(self, names: Sequence[str]) -> None:
         """Run these, until the plan is proved smallest; one whose answer breaks a rule is dropped."""
@@ -266,21 +255,11 @@ class _Portfolio:
         part = min(1.0, len(self.problem.items) / _ITEMS_OF_A_WHOLE_CLIMB) if name == "hill_climb" else 1.0
         return self.limit.work * _CLIMBS * part
 
-    def _cheap(self, name: str, limit: SearchLimit) -> Candidate:
-        """What does not depend on the limit."""
-        if name not in self.before.answers:
-            self.before.answers[name] = STRATEGIES[name](self.problem, limit)
-        return self.before.answers[name]
-
     def _runner(self, name: str) -> OffsetStrategy:
         if name in (IN_TURNS, "hill_climb"):
-            climber = self._climber = self._climber or Climber(self.problem, self.before.climbs)
+            climber = self._climber = self._climber or Climber(self.problem)
             return lambda _, limit: climber.travel(limit) if name == IN_TURNS else climber.climb(limit)
-        if name in CHEAP:
-            return lambda _, limit: self._cheap(name, limit)
         if name != "exact":
             return STRATEGIES[name]
         known = self.plans[-1].offsets if self.plans else None
-        return lambda problem, limit: improve(
-            problem, known, limit, self.settings, self._allowance, self.before.searches
-        )
+        return lambda problem, limit: improve(problem, known, limit, self.settings, self._allowance)

@@ -62,7 +62,8 @@ class RunOutcome:
     """What the stages of one run give to the report.
 
     ``written`` is the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
-    ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at.
+    ``decision``: what ``--replay`` takes. ``least_in_stripes``: bytes of the objective that nothing goes below that the
+    search for stripes looks at.
     """
 
     arrangement: Arrangement
@@ -72,6 +73,7 @@ class RunOutcome:
     proof: Proof
     arenas: Mapping[str, int]
     seconds: dict[str, float]
+    decision: str
     least_in_stripes: int | None = None
     wider: WiderLimits | None = None
 
@@ -105,6 +107,7 @@ def build_report(
         interface={"before": original.interface, "after": interface_of(model)},
         schedule=_order_use(arrangement, any_order),
         plan=_plan_use(placement),
+        decision=outcome.decision,
         rewrites=outcome.rewrites,
         refused=outcome.refused,
         sharing=reuse_in_force(placement),

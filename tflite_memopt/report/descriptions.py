@@ -64,6 +64,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "summary": _SUMMARY,
         "arena": 'What lies where and when in the head, "before" and "after".',
         "loops": _LOOPS,
+        "decision": "What the searches decided, on one line; optimize --replay does the same again without a search.",
         "least_in_stripes": "Bytes of the objective that nothing goes below that the search for stripes looks at; null "
         "without such a search.",
         "wider": "What wider limits on computation would bring; null where they bring nothing.",
@@ -239,6 +240,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "PlanLabel": {
         "kernels": "Kernel profile that the plan was made for.",
         "target": "Target that it was made for; null for any.",
+        "decision": "With which optimize --replay makes the same file of the original; empty in files that do not say.",
         "overlaps": "Whether some output overwrites what its kernel still reads: right with these kernels only.",
     },
     "Summary": {

@@ -175,7 +175,7 @@ class Report:
     """What ``optimize`` did and found; see schema/report.schema.json.
 
     ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
-    not met.
+    not met. ``decision``: what ``--replay`` takes to make the same again.
     ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
     bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
     and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
@@ -201,6 +201,7 @@ class Report:
     interface: dict[str, tuple[InterfaceTensor, ...]]
     schedule: SearchUse
     plan: PlanUse
+    decision: str
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     sharing: tuple[ReuseInForce, ...]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..errors import InfeasibleError, UsageError
 from ..graph.clock import deadline_in
 from ..graph.interrupted_search import InterruptedSearch
 from ..graph.side_by_side import side_by_side
@@ -44,9 +45,24 @@ class Site:
     is_exact: bool
     tiles: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.position}{f'x{self.tiles}' if self.tiles else ''}{'e' * self.is_exact}"
+
 
 Sites = frozenset[Site]
 """At most one site for each position."""
+
+
+def sites_in(text: str) -> Sites:
+    """The sites that print as these words: ``12 15e 30x4``. Raises UsageError, naming the one that is none."""
+    return frozenset(map(_site_in, text.split()))
+
+
+def _site_in(word: str) -> Site:
+    position, _, tiles = word.removesuffix("e").partition("x")
+    if not position.isdigit() or not (tiles or "0").isdigit():
+        raise UsageError(f"'{word}' is no site; one is such as '12', '15e' or '30x4'")
+    return Site(int(position), word.endswith("e"), int(tiles or 0))
 
 
 CostOf = Callable[[Model], Cost]
@@ -114,6 +130,19 @@ def search(
     names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
     start = Start(model, tuple(rules), tuple(allowed), tuple(pinned), names)
     return _SiteSearch(start, cost_of, limit).run()
+
+
+def take_apart(start: Start, sites: Sites) -> tuple[Model, tuple[SiteUse, ...]]:
+    """The model with these sites taken apart, and what was done at each; what each saves is not measured.
+
+    Raises InfeasibleError when a position is none of the model.
+    """
+    operators = start.model.main.operators
+    if sites and max(sites).position >= len(operators):
+        raise InfeasibleError(f"site {max(sites)}: the rewritten model has {len(operators)} operators")
+    model, by_site = start.taken_apart(sites, is_trial=False)
+    uses = (SiteUse(at, label(operators[at.position]), tuple(by_site[at].applied), 0) for at in sorted(sites))
+    return model, tuple(uses)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import BOUNDARY, EXACTNESS, Changed, Exactness, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.decision import Decision
 from ..ir.model import Model
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..ir.share_constants import share_constants
@@ -18,7 +19,7 @@ from ..memory.work import WorkLimit, instructions
 from ..options import Options, as_it_stands
 from .boundary import take_integers
 from .driver import Driver
-from .search import SiteLimit, SiteUse, TakenApart, search
+from .search import SiteLimit, SiteUse, Start, TakenApart, search, sites_in, take_apart
 from .table import CLEAN_UP, SPLITS
 
 _WORK = 40_000
@@ -42,20 +43,37 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     refused = (*cleaned.refused, *boundary.refused)
     if not options.rewrite:
         return Changed(model, uses, refused)
+    if options.decision is not None:
+        return _replayed(Changed(model, uses, refused), options.decision, options)
     progress("looking for concatenations to take apart")
 
     now = instructions(model, profile)
     work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.extra_work, profile)
 
     def with_the_rest(found: TakenApart) -> Changed:
-        sites = tuple(site_use(site) for site in found.sites)
-        return Changed(found.model, (*uses, *sites), (*refused, *found.refused))
+        return with_sites(Changed(found.model, uses, (*refused, *found.refused)), found.sites)
 
     try:
         return with_the_rest(_confirmed(model, _search(model, profile, options, work), profile, options))
     except InterruptedSearch as stopped:
         taken, hurried = stopped.finish, as_it_stands(options)
         raise InterruptedSearch(lambda: with_the_rest(_confirmed(model, taken(), profile, hurried))) from stopped
+
+
+def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
+    """The same, with what is said of the sites that its model has in parts."""
+    rounds = (" ".join(str(each.site) for each in sites),) if sites else ()
+    decision = replace(changed.decision, sites=(*changed.decision.sites, *rounds))
+    return replace(changed, uses=(*changed.uses, *map(site_use, sites)), decision=decision)
+
+
+def _replayed(cleaned: Changed, decision: Decision, options: Options) -> Changed:
+    """The cleaned-up model with the sites of a decision in parts, round by round."""
+    for words in decision.sites:
+        start = Start(cleaned.model, SPLITS, allowed(options), pinned(options), {})
+        model, uses = take_apart(start, sites_in(words))
+        cleaned = with_sites(replace(cleaned, model=model), uses)
+    return cleaned
 
 
 def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLimit) -> TakenApart:

@@ -19,7 +19,7 @@ from ..memory.libraries import LibraryNeed
 from ..memory.work import WorkLimit
 from ..options import Options
 from .after_stripes import Kept, Simplified, after_stripes, if_cheaper, simplified
-from .stage import site_use
+from .stage import with_sites
 from .table import AFTER_STRIPES
 from .tiles import TILES, KnownTiles, find_tiles
 
@@ -146,7 +146,8 @@ class TileSearch:
 
     def _with_more_tiles(self, best: _Striped) -> _Striped | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
-        if self.options.budget is not None and best.cost.need <= self.options.budget:
+        is_enough = self.options.budget is not None and best.cost.need <= self.options.budget
+        if is_enough or self.options.decision is not None:
             return None
         self.progress("looking for channels to make in tiles")
         # Where the model peaks in stripes; and without, since tiles alone may need less than stripes do.
@@ -171,8 +172,8 @@ class TileSearch:
             if self._may_fit_every_library(other):
                 # What one of several saves is not measured.
                 saved = best.cost.need - other.cost.need if len(found.sites) == 1 else 0
-                uses = (replace(site_use(site), saved_bytes=saved) for site in found.sites)
-                return replace(other, rewritten=replace(rewritten, model=found.model, uses=(*rewritten.uses, *uses)))
+                sites = [replace(site, saved_bytes=saved) for site in found.sites]
+                return replace(other, rewritten=with_sites(replace(rewritten, model=found.model), sites))
         return None
 
     def _may_fit_every_library(self, found: _Striped) -> bool:

@@ -167,7 +167,7 @@ class _RollingBody:
         return padded(self._turn.edit, rows, padding, f"{last_part(rows)}/padded")
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
-        """A new activation of so many rows, with the columns of padding that all readers want."""
+        """A new activation of ``count`` rows, with the columns of padding that all readers want."""
         shape = (1, count, *wide_shape(like, self._wide.get(like, (0, 0))))
         return self._turn.edit.activation(f"{last_part(like)}/{name}", shape, like)
 

@@ -65,7 +65,7 @@ class _TurnRows:
 
 
 def clamped(region: Region, rows: int) -> Clamped | str:
-    """Iterations of so many rows; or why there are none."""
+    """The loop with ``rows`` rows per iteration, or the reason why there is none."""
     height = region.exit.shape[1]
     if rows >= height:
         return f"{rows} rows are all of {height}"

@@ -59,7 +59,7 @@ class Masked:
 
 
 def masked(region: Region, rows: int) -> Masked | str:
-    """Iterations of so many rows; or why there are none."""
+    """The loop with ``rows`` rows per iteration, or the reason why there is none."""
     height = region.exit.shape[1]
     if height % rows or rows >= height:
         return f"{rows} rows a turn are no part of {height}"
@@ -215,7 +215,7 @@ def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mappin
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}
     for operator, way in reversed(region.steps):
-        output, axis = operator.outputs[0], way.rows
+        output = operator.outputs[0]
         end = needed[output].end
         made = Rows(end - rows * strides[output], end)
         if made.start < needed[output].start:
@@ -223,7 +223,7 @@ def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mappin
         windows[output] = Window(needed[output], Rows(needed[output].start, made.start), made)
         if _has_other_padding(operator, way):
             return f"'{output.name}' is padded by something else than the zero point"
-        read = Rows(made.start * axis.stride - axis.before, (made.end - 1) * axis.stride - axis.before + axis.reach)
+        read = Rows(*way.rows.reads(made.start, made.end))
         is_padded = way.is_window or kind_of(operator).is_pad
         sides = (0, 0) if operator.inputs[0] in wide else (way.columns.before, way.columns.after)
         job = Job(made, made, read, (0, 0, *sides) if is_padded else None)

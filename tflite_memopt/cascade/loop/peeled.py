@@ -42,7 +42,7 @@ class Peeled:
 
 
 def peeled(region: Region, rows: int, halo: Halo, edges: Edges) -> Peeled | str:
-    """Iterations of so many rows between a first and a last stripe as small as can be; or why there are none."""
+    """The loop with ``rows`` rows per iteration and the smallest first stripe, or the reason why there is none."""
     height = region.exit.shape[1]
     for start in range(height - 2 * rows + 1):
         found = _peeled_from(region, start, rows, halo, edges)

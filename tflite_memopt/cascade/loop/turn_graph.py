@@ -67,7 +67,7 @@ class TurnGraph:
         self._flags: dict[tuple[bool, ...], Tensor] = {}
 
     def rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
-        """A new activation of so many rows."""
+        """A new activation of ``count`` rows."""
         return self.edit.activation(f"{last_part(like)}/{name}", (1, count, *like.shape[2:]), like)
 
     def cut(self, tensor: Tensor, starts: tuple[int, ...], count: int, name: str) -> Tensor:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from ...graph.search_limit import WorkAllowance
 from ..compiled import Tables, code_for, zeros
 from . import disjunctive
@@ -44,22 +41,15 @@ class PairSearch:
 
     def run(self, capacity: int, rule: str, nodes: int, allowance: WorkAllowance) -> SearchRun:
         """Look for offsets within ``capacity`` bytes, with at most so many ``nodes``; work comes from the allowance."""
-        return self.begin(capacity, rule).go_on(nodes, allowance)
-
-    def begin(self, capacity: int, rule: str) -> PairRun:
-        """A run that has not visited any node."""
-        run = PairRun(self, rule, zeros(self._state_lengths(), self.code is not disjunctive) | self._weights)
-        self.code.start_pairs(self.data(rule), run.state(), capacity)
-        return run
-
-    @property
-    def code(self) -> Any:
-        """The module that does the work; asked for each time, since no module can be sent to another process."""
-        return code_for(disjunctive, self._compiles)[0]
-
-    def data(self, rule: str) -> Any:
-        """What the code takes that stays as it is."""
-        return self.code.PairData(self._arrays | {"rule": _RULES.index(rule), "reserve": self._reserve})
+        code = code_for(disjunctive, self._compiles)[0]  # not kept, since no module can be sent to another process
+        items, is_compiled = len(self.group.items), code is not disjunctive
+        data = code.PairData(self._arrays | {"rule": _RULES.index(rule), "reserve": self._reserve})
+        tables = zeros(self._state_lengths(), is_compiled) | self._weights
+        state = code.PairState(tables)
+        code.start_pairs(data, state, capacity)
+        most = min(nodes, _SECOND_OPINION * items) if rule == "room" else nodes
+        course = Course(state, tables, (NODES, WORK), items, is_compiled)
+        return run_in_chunks(lambda until, work: code.run_pairs(data, state, until, work), course, most, allowance)
 
     def _state_lengths(self) -> dict[str, int]:
         lengths = dict.fromkeys(disjunctive.PairState.__annotations__, len(self.group.items))
@@ -67,27 +57,6 @@ class PairSearch:
         lengths |= {"dirty": self._rows, "is_dirty": self._rows}
         lengths |= dict.fromkeys(("frame_conflict", "frame_mark", "frame_side"), self._conflicts + 1)
         return lengths | dict.fromkeys(("trail_kind", "trail_at", "trail_value", "trail_cause"), 2 * self._reserve)
-
-
-@dataclass(frozen=True)
-class PairRun:
-    """A run at one capacity, which can go on where a limit has ended it. ``tables``: all that changes."""
-
-    search: PairSearch
-    rule: str
-    tables: Tables
-
-    def go_on(self, nodes: int, allowance: WorkAllowance) -> SearchRun:
-        """With at most so many ``nodes`` since the start; the work since then comes from the allowance."""
-        code, data, state = self.search.code, self.search.data(self.rule), self.state()
-        items = len(self.search.group.items)
-        course = Course(state, self.tables, (NODES, WORK), items, code is not disjunctive)
-        most = min(nodes, _SECOND_OPINION * items) if self.rule == "room" else nodes
-        return run_in_chunks(lambda until, work: code.run_pairs(data, state, until, work), course, most, allowance)
-
-    def state(self) -> Any:
-        """What the code takes that changes."""
-        return self.search.code.PairState(self.tables)
 
 
 def _tables(group: ItemGroup) -> Tables:

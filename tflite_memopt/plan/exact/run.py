@@ -74,11 +74,7 @@ class Course:
 
 
 def run_in_chunks(go_on: Callable[[int, int], int], course: Course, nodes: int, allowance: WorkAllowance) -> SearchRun:
-    """Call ``go_on(nodes, work)`` until it ends.
-
-    A state that has come to a limit goes on from there: nodes and work count from its start, and all of its work is
-    taken from the allowance.
-    """
+    """Call ``go_on(nodes, work)`` until it ends, with all nodes and work since the start; the allowance pays."""
     state, (counted, worked) = course.state, course.counters
     chunk = _COMPILED_CHUNK if course.is_compiled else _PLAIN_CHUNK
     end, work = LIMIT, allowance.left

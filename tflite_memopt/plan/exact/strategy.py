@@ -20,15 +20,9 @@ from ..problem import Candidate, FitResult, PlanProblem
 from .group import ItemGroup, group_of, time_groups
 from .pair_search import PairSearch
 from .questions import BestOfGroup, CapacityQuestions
-from .resumed import ResumedSearch
 from .run import CapacitySearch
 from .settings import TreeSettings
 from .tree_search import TreeSearch
-
-Searches = dict[tuple[tuple[int, ...], int, int], ResumedSearch]
-"""By the items of a group, the bytes of the best plan that was known of it, and its bound."""
-_MOST_KEPT = 50_000
-"""Conflicts of a search that is kept: one takes some 250 bytes. Larger ones begin anew."""
 
 
 def exact(problem: PlanProblem, limit: SearchLimit) -> Candidate:
@@ -48,12 +42,10 @@ def improve(
     limit: SearchLimit,
     settings: TreeSettings = TreeSettings(),
     allowance: WorkAllowance | None = None,
-    before: Searches | None = None,
 ) -> Candidate:
     """The best plan that a search finds below ``known`` (offsets in bytes), or that one, and a proved bound.
 
-    What it spends is taken from the ``allowance``, where it shares one with other searches. ``before``: what searches
-    on this problem with less work have come to; it grows, and changes no answer.
+    What it spends is taken from the ``allowance``, where it shares one with other searches.
     """
     allowance = allowance or allowance_for(problem, limit, settings)
     offsets = list(known if known is not None else greedy_by_size(problem, limit).offsets)
@@ -65,7 +57,7 @@ def improve(
         if top <= bound:
             continue
         best = BestOfGroup(top, bound)
-        nodes += _minimise(_resumed(problem, indices, settings, best, before), best, allowance, settings)
+        nodes += _minimise(_search_for(group_of(problem, indices), settings), best, allowance, settings)
         for found in best.found:
             for index, offset in zip(indices, found, strict=True):
                 offsets[index] = offset
@@ -89,24 +81,6 @@ def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeS
         for index, offset in zip(indices, best.found[-1], strict=True):
             offsets[index] = offset
     return FitResult(tuple(offsets), False, nodes, allowance.stopped_by_clock)
-
-
-def _resumed(
-    problem: PlanProblem,
-    indices: Sequence[int],
-    settings: TreeSettings,
-    best: BestOfGroup,
-    before: Searches | None,
-) -> CapacitySearch:
-    """The search for a group, or the one that began with as much known of it before."""
-    key = tuple(indices), best.top, best.bound
-    if before is not None and key in before:
-        return before[key].begin_again()
-    group = group_of(problem, indices)
-    if before is None or not group.has_relations or sum(map(len, group.conflicts)) > _MOST_KEPT:
-        return _search_for(group, settings)
-    before[key] = ResumedSearch(group, settings.compiles)
-    return before[key]
 
 
 def _search_for(group: ItemGroup, settings: TreeSettings) -> CapacitySearch:

@@ -9,7 +9,6 @@ Source: the hill-climb allocator of Arm's Ethos-U Vela compiler (hillclimb_alloc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..conflicts import meetings, neighbours_of
 from ..greedy_by_size import greedy_by_size
 from ..problem import Candidate, PlanProblem, arena_bytes
 from . import moves
-from .moves import BEST, MOVES, RANDOM, SLACK, TOP, WORK
+from .moves import BEST, MOVES, RANDOM, SLACK, TOP
 
 _MAX_MOVES = 100_000
 _MAX_STALL = 30_000
@@ -46,30 +45,11 @@ def record_to_record(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     return Climber(problem).travel(limit)
 
 
-@dataclass(frozen=True)
-class EndedRun:
-    """A run that no limit on work has ended, and the turns of loops that it took: with more it would be the same."""
-
-    answer: Candidate
-    work: int
-
-
-Runs = dict[tuple[int, int], EndedRun]
-"""Runs on one problem, by the most moves and the seed."""
-
-
 class Climber:
-    """A problem to be run with one seed after the other. The runs know nothing of each other.
+    """A problem to be run with one seed after the other. The runs know nothing of each other."""
 
-    ``ended``: runs that are known; it grows. The problem is made ready for the first run that is not known.
-    """
-
-    def __init__(self, problem: PlanProblem, ended: Runs | None = None) -> None:
-        self.problem, self._ended = problem, {} if ended is None else ended
-        self._is_ready = False
-
-    def _make_ready(self) -> None:
-        problem, self._is_ready = self.problem, True
+    def __init__(self, problem: PlanProblem) -> None:
+        self.problem = problem
         self.bound = max_breadth(problem)
         self._best = greedy_by_size(problem, SearchLimit()).offsets
         self._known = arena_bytes(problem, self._best)
@@ -109,11 +89,6 @@ class Climber:
     def _run(self, limit: SearchLimit, most: int, slack: float) -> Candidate:
         """At most so many moves; the arena may be larger than the best one by this part of it."""
         allowance, seed = WorkAllowance(_MAX_WORK, limit), limit.seed % (1 << 32)
-        known = self._ended.get((most, seed))
-        if known is not None and known.work < allowance.left:
-            return known.answer
-        if not self._is_ready:
-            self._make_ready()
         if self._is_done:
             return Candidate(self._best)
         state = self._placed(self._order)
@@ -124,10 +99,7 @@ class Climber:
             state.registers[SLACK] = int(state.registers[BEST] * slack)
             self._code.climb(self._data, state, self.bound, min(most, made + _CHUNK), stall, allowance.left)
         offsets = tuple(state.best) if state.registers[BEST] < self._known else self._best
-        found = Candidate(offsets, steps=state.registers[MOVES], stopped_by_clock=allowance.stopped_by_clock)
-        if state.registers[WORK] < allowance.left and not found.stopped_by_clock:
-            self._ended[most, seed] = EndedRun(found, state.registers[WORK])
-        return found
+        return Candidate(offsets, steps=state.registers[MOVES], stopped_by_clock=allowance.stopped_by_clock)
 
 
 def _tables(problem: PlanProblem, free: list[int]) -> Tables:

@@ -1,0 +1,117 @@
+"""A decision prints on one line, is read from it, and is carried out again without a search."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cascade.test_search import wide_inside
+from tests.rewrite.test_channel_tiles import text_model
+from tests.rewrite.test_sequences_along_h import network as sequence
+from tests.test_what_is_left import joined_twice
+from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.io import plan_label
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.decision import NOTHING_DECIDED, Decision, decision_in
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import optimize
+
+OPTIONS = Options(kernels="reference", samples=2, objective="head", verify=False)
+
+
+@given(
+    sites=st.lists(st.sampled_from(["12", "12 15e", "30x4"])).map(tuple),
+    along=st.booleans(),
+    order=st.permutations(range(7)).map(tuple),
+    tilings=st.sampled_from(["", "1-4 masked 1", "1-4 masked 1; 4-8 unrolled 8,16 rolling trim"]),
+)
+def test_what_prints_is_read_again(sites: tuple[str, ...], along: bool, order: tuple[int, ...], tilings: str) -> None:
+    decision = Decision(sites, along, order, tilings)
+    own = order == tuple(range(7))
+    assert decision_in(str(decision)) == (replace(decision, order=()) if own else decision)
+
+
+def test_no_decision_prints_too() -> None:
+    assert str(NOTHING_DECIDED) == "as it is"
+    assert decision_in("as it is") == NOTHING_DECIDED
+
+
+@pytest.mark.parametrize("text", ["upside down", "order 1,x", "order 0-2; order 0-2", "sites 3 4y", "1-4 knitted 2"])
+def test_what_is_no_decision_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is no (decision|order|site|tiling)"):
+        optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))
+
+
+MODELS = {
+    "stripes": (write_model(wide_inside()), OPTIONS, "unrolled"),
+    "a loop": (write_model(wide_inside()), replace(OPTIONS, kernels=None, target="cortex-m7", max_extra_macs=1.0), "-"),
+    "a sequence": (write_model(sequence(DType.INT8)), Options(verify=False, max_extra_macs=1.0), "along H"),
+    "channels in tiles": (write_model(text_model()), replace(OPTIONS, max_extra_work=1.0), "x8"),
+    "a concatenation": (joined_twice(), replace(OPTIONS, allow_approximate=True, max_extra_work=1.0), "sites"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_was_decided_is_done_again_without_a_search(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, options, word = MODELS[name]
+    found = optimize(data, options)
+    assert word in found.report.decision
+    label = plan_label.decode(read_model(found.model))
+    assert label is not None
+    assert label.decision == found.report.decision
+    for search in ("cascade.search._Cascade.run", "rewrite.stage.search", "rewrite.tile_search.find_tiles"):
+        monkeypatch.setattr(f"tflite_memopt.{search}", None)
+    again = optimize(data, replace(options, replay=label.decision))
+    assert again.model == found.model
+    assert again.report.decision == found.report.decision
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0-99 masked 1", "the model has steps 0 to"),
+        ("order 0-2", "none of"),
+        ("sites 99", "the rewritten model has"),
+        ("along H", "no sequence"),
+        ("0-2 masked 1; 1-3 masked 1", "in common"),
+        ("0-1 unrolled 3,2 rolling pad", "cannot be cut"),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(InfeasibleError, match=said):
+        optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))
+
+
+def test_the_command_replays_a_file_and_logs_its_search(tmp_path: Path) -> None:
+    source, first, second = (tmp_path / name for name in ("in.tflite", "a.tflite", "b.tflite"))
+    source.write_bytes(write_model(wide_inside()))
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "tflite_memopt",
+        "optimize",
+        source,
+        "--no-verify",
+        "--kernels",
+        "reference",
+    ]
+    done = subprocess.run([*command, "-o", first, "--explain"], capture_output=True, text=True, check=True)
+    assert "ways to cut a region looked at" in done.stderr
+    assert "bound" in done.stderr
+    assert "gap" in done.stderr
+    again = subprocess.run([*command, "-o", second, "--replay", first], capture_output=True, text=True, check=True)
+    assert first.read_bytes() == second.read_bytes()
+    assert "gap" not in again.stderr
+    wrong = subprocess.run(
+        [*command, "-o", tmp_path / "c.tflite", "--replay", source], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2
+    assert "holds no decision" in wrong.stderr
