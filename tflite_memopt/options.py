@@ -19,6 +19,7 @@ from .kernels.profiles import PROFILES
 from .kernels.targets import profile_for, target_named
 from .plan.methods import NAMES as PLANNERS
 from .schedule.methods import METHODS as SCHEDULERS
+from .schedule.methods import check_method
 
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
@@ -128,6 +129,7 @@ class Options:
         if wrong is not None:
             field, advice = wrong
             raise UsageError(f"option {field}={getattr(self, field)!r}: {advice}")
+        check_method(self.scheduler)
 
     @property
     def profile(self) -> KernelProfile:

@@ -35,9 +35,9 @@ from .memory.label import attach_plan
 from .memory.layout import memory_layout
 from .memory.libraries import LibraryNeed
 from .memory.reading import read_planned
+from .memory.schedule_problem import schedule_problem
 from .options import Options, without_one_step_after_another
 from .report.build import RunOutcome, build_analysis, build_report, facts_of
-from .report.comparison import compare_methods
 from .report.interruption import Interruption
 from .report.model import Analysis, Comparison, Report
 from .report.stage_clock import StageClock
@@ -279,7 +279,12 @@ def analyze(source: Source, kernels: str | None = None, target: str | None = Non
     if label is not None:
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels)
-    return build_analysis(model, name, data, profile, sram)
+    analysis = build_analysis(model, name, data, profile)
+    if sram is None:
+        return analysis
+    from .published.sram_study import sram_study
+
+    return replace(analysis, study=sram_study(schedule_problem(model.main, memory_layout(model, profile)), sram))
 
 
 def verify(
@@ -299,6 +304,11 @@ def compare(
     options: Options = Options(),
     progress: Progress = lambda _: None,
 ) -> Comparison:
-    """The named methods side by side, or all of them; see :func:`tflite_memopt.report.comparison.compare_methods`."""
+    """The named methods side by side, or all of them.
+
+    See :func:`tflite_memopt.published.comparison.compare_methods`.
+    """
+    from .published.comparison import compare_methods
+
     data, name = load(source)
     return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress)

@@ -18,11 +18,10 @@ from tests.models import (
     transpose_conv_model,
     while_model,
 )
-from tflite_memopt.analysis.bounds import io_lower_bound
 from tflite_memopt.analysis.lifetimes import compute_timeline
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.side_effects import is_stateful, side_effect_order
-from tflite_memopt.analysis.working_set import peak, working_sets
+from tflite_memopt.analysis.working_set import io_lower_bound, peak, working_sets
 from tflite_memopt.errors import InfeasibleError, UnsupportedModelError, UsageError
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.graph.search_limit import SearchLimit

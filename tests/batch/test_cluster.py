@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tflite_memopt.batch.engines import open_engine
+from tflite_memopt.batch.engines import DaskEngine, open_engine
 from tflite_memopt.errors import UsageError
 
 from .runs import SMALL, compared, run, statuses, write_fates, write_models
@@ -83,7 +83,7 @@ def test_rows_on_dask_are_those_of_one_process(dask: str, rows: set[tuple[object
 def test_workers_that_come_later_get_work_too(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     file, seen = tmp_path / "scheduler.json", set[int]()
-    with ExitStack() as started, dask_cluster(file, workers=1) as address, open_engine(1, address) as engine:
+    with ExitStack() as started, dask_cluster(file, workers=1) as address, closing(DaskEngine(address)) as engine:
         for worker in engine.map(worker_of, range(900)):
             if not seen:
                 started.enter_context(dask_workers(file, 1))
@@ -92,20 +92,6 @@ def test_workers_that_come_later_get_work_too(tmp_path: Path) -> None:
                 break
     assert len(seen) == 2
     assert os.getpid() not in seen  # a single worker's work is not done here
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_rows_on_ray_are_those_of_one_process(
-    rows: set[tuple[object, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("ray", reason="the extra ray is not installed")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    write_models(tmp_path / "in")
-    write_fates(tmp_path / "in", "refuse", "kill", f"once {tmp_path / 'mark'}")
-    run(tmp_path / "in", tmp_path / "out", cluster="ray://")
-    assert (tmp_path / "mark").exists()  # a worker of Ray's was killed, and its models went to others
-    assert statuses(tmp_path / "out") == FATES
-    assert rows < set(compared(tmp_path / "out"))
 
 
 def test_an_address_that_leads_nowhere_is_said() -> None:

@@ -14,7 +14,6 @@ import sys
 import time
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
 
@@ -44,15 +43,17 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_report_shows_savings_limits_and_refusals(done: Path, tmp_path: Path) -> None:
-    shown = invoke("report", done, "--html", tmp_path / "all.html", "--parquet", tmp_path / "all.parquet")
+    shown = invoke("report", done, "--html", tmp_path / "all.html")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("5 models: 4 done, 1 refused")
     assert "nonsense.tflite: refused: ModelFormatError" in shown.stdout
     page = (tmp_path / "all.html").read_text()
     assert all(f"{name}.tflite" in page for name in (*SMALL, "nonsense"))
-    table = pyarrow.parquet.read_table(tmp_path / "all.parquet").to_pylist()
-    assert [row["status"] for row in table].count("done") == 4
-    full = next(json.loads(row["report"]) for row in table if row["name"] == "irregular_model.tflite")
+    with sqlite3.connect(done / "results.sqlite") as connection:
+        table = dict(connection.execute("SELECT name, report FROM results WHERE status = 'done'"))
+    connection.close()
+    assert len(table) == 4
+    full = json.loads(table["irregular_model.tflite"])
     assert full["model"] == "irregular_model.tflite"
     assert "timing" not in full
     rows = list(csv.DictReader(io.StringIO(invoke("report", done, "--csv").stdout)))
@@ -97,6 +98,36 @@ def test_results_are_neither_mixed_nor_lost(done: Path, tmp_path: Path) -> None:
     assert isinstance(invoke("batch", models / "nothing*", "-o", tmp_path / "other").exception, UsageError)
     assert not (tmp_path / "other").exists()
     assert isinstance(invoke("report", tmp_path).exception, UsageError)
+
+
+QUICKLY = ("--jobs", "1", "--no-verify", "--effort", "quick")
+
+
+def test_results_that_are_replaced_leave_no_models(tmp_path: Path) -> None:
+    """They would stand beside those of the new run as if they were of it."""
+    write_models(tmp_path / "in", ["dense_model"])
+    write_models(tmp_path / "in" / "sub", ["branches"])
+    out = tmp_path / "out"
+    assert invoke("batch", tmp_path / "in", "-o", out, *QUICKLY).exit_code == 0
+    assert (out / "models" / "sub" / "branches.tflite").exists()
+    (out / "models" / "mine.txt").write_text("not a result")
+    shutil.rmtree(tmp_path / "in" / "sub")
+    assert invoke("batch", tmp_path / "in", "-o", out, "--force", *QUICKLY).exit_code == 0
+    left = {path.relative_to(out / "models").as_posix() for path in (out / "models").rglob("*")}
+    assert left == {"dense_model.tflite", "mine.txt"}
+    assert invoke("batch", tmp_path / "in", "-o", out, "--force", "--no-models", *QUICKLY).exit_code == 0
+    assert [path.name for path in (out / "models").iterdir()] == ["mine.txt"]
+
+
+def test_models_are_not_overwritten_by_their_results(tmp_path: Path) -> None:
+    write_models(tmp_path / "models", ["dense_model"])
+    before = (tmp_path / "models" / "dense_model.tflite").read_bytes()
+    refused = invoke("batch", tmp_path / "models", "-o", tmp_path, *QUICKLY)
+    assert refused.exit_code == 2
+    assert "give another OUT" in refused.output
+    assert (tmp_path / "models" / "dense_model.tflite").read_bytes() == before
+    assert not (tmp_path / "results.sqlite").exists()
+    assert invoke("batch", tmp_path / "models", "-o", tmp_path, "--no-models", *QUICKLY).exit_code == 0
 
 
 def test_ctrl_c_ends_cleanly_and_a_second_run_goes_on(tmp_path: Path) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.models import dense_model
-from tflite_memopt.batch import worker
-from tflite_memopt.batch.engines import Engine, WorkersLostError
+from tflite_memopt.batch import machine, worker
+from tflite_memopt.batch.engines import ThreadEngine, WorkersLostError
 from tflite_memopt.batch.find import find_models
-from tflite_memopt.batch.job import WorkerLimits
+from tflite_memopt.batch.job import BatchJob, BatchSetting, ModelOutcome, WorkerLimits
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.writer import write_model
@@ -21,14 +25,14 @@ from tflite_memopt.io.writer import write_model
 from .runs import SMALL, compared, events, run, statuses, write_fates, write_models
 
 
-class Fragile(Engine):
+class Fragile(ThreadEngine):
     """An engine of which a worker dies whenever it comes to a certain model."""
 
-    def map(self, function: Callable[[Any], Any], jobs: Iterable[Any]) -> Generator[Any]:
+    def outcomes(self, jobs: Iterable[BatchJob], setting: BatchSetting) -> Generator[ModelOutcome]:
         for job in jobs:
-            if job.model == b"always":
+            if job.name == "always.tflite":
                 raise WorkersLostError("a worker was killed")
-            yield function(job)
+            yield from super().outcomes([job], setting)
 
 
 def test_rows_are_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
@@ -69,19 +73,10 @@ def test_what_happens_to_one_model_costs_only_that_model(tmp_path: Path) -> None
     assert reasons["refuse.tflite"] == "UsageError: not this one"
 
 
-def test_when_a_worker_dies_nothing_is_lost_and_nothing_is_twice(tmp_path: Path) -> None:
-    write_models(tmp_path / "in")
-    write_fates(tmp_path / "in", f"once {tmp_path / 'mark'}")
-    state = run(tmp_path / "in", tmp_path / "out", jobs=2)
-    assert statuses(tmp_path / "out") == {**dict.fromkeys(SMALL, "done"), "once": "refused"}
-    assert state.counts == {"done": 4, "refused": 1}
-    (said,) = events(tmp_path / "out")
-    assert said.startswith("a worker died")
-
-
 def test_a_model_that_always_takes_its_worker_with_it_is_written_down(tmp_path: Path) -> None:
     write_fates(tmp_path / "in", "always", "refuse", "fault")
-    run(tmp_path / "in", tmp_path / "out", engine=Fragile(1))
+    with closing(Fragile(1)) as engine:
+        run(tmp_path / "in", tmp_path / "out", engine=engine)
     assert statuses(tmp_path / "out") == {"refuse": "refused", "fault": "failed", "always": "lost"}
     assert [said[:13] for said in events(tmp_path / "out")] == ["a worker died"] * 2
 
@@ -91,12 +86,49 @@ def test_what_takes_too_much_beside_others_runs_alone_at_the_end(
 ) -> None:
     write_fates(tmp_path / "in", "memory", "refuse")
     monkeypatch.setattr(worker, "physical_bytes", lambda: 1000 << 20)
-    run(tmp_path / "in", tmp_path / "out", limits=WorkerLimits(60.0, shares=2), engine=Engine(1))
+    run(tmp_path / "in", tmp_path / "out", limits=WorkerLimits(60.0, shares=2))
     # Alone it has 800 MiB, which is enough to come to its end.
     assert statuses(tmp_path / "out") == {"memory": "refused", "refuse": "refused"}
     assert events(tmp_path / "out") == [
         "memory.tflite: it took more than 400 MiB of memory; it gets a machine of its own at the end"
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+def test_processes_end_with_the_run_that_is_killed(tmp_path: Path) -> None:
+    """Nobody is left who could end them: they see that their input ends."""
+    write_fates(tmp_path / "in", "sleep")
+    (tmp_path / "in" / "too.tflite").write_bytes(b"sleep too")
+    code = (
+        "import sys; from pathlib import Path; from tests.batch.runs import run; run(*map(Path, sys.argv[1:]), jobs=2)"
+    )
+    started = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "in"), str(tmp_path / "out")])
+    while len(children := set(machine.processes_of(started.pid)) - {started.pid}) < 2:
+        time.sleep(0.02)
+    time.sleep(1.0)  # they work
+    started.kill()
+    started.wait()
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody says which processors are allowed")
+def test_processors_are_those_that_the_process_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(machine, "_GROUP", tmp_path)
+    assert machine.usable_processors() == 6
+    for text, count in (("max 100000", 6), ("250000 100000", 2), ("20000 100000", 1), ("900000 100000", 6)):
+        (tmp_path / "cpu.max").write_text(f"{text}\n")
+        assert machine.usable_processors() == count
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    for text, count in (("-1", 6), ("300000", 3)):
+        (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(f"{text}\n")
+        assert machine.usable_processors() == count
 
 
 def test_a_second_run_does_only_what_is_new(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random_network, regions
+from tests.dump import dump_model
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.lower import lower
 from tflite_memopt.cascade.region import Region, region_of
@@ -25,7 +26,6 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model
 
 ARENA = 4 << 20

@@ -11,6 +11,7 @@ from rich.console import Console
 
 import tflite_memopt
 from tests.cascade.networks import TYPES, random_network
+from tests.dump import dump_model
 from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.search import cascade
@@ -24,7 +25,6 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.change import OUT_OF_TIME, Changed
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.cost import cost_of

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import figures_of, space_of
+from tests.dump import dump_model
 from tests.models import mobile_chain
 from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.tiling import (
@@ -27,7 +28,6 @@ from tflite_memopt.cascade.tiling import (
 from tflite_memopt.errors import InfeasibleError, UsageError
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.kernels.profiles import profile_named
 
 numbers, modes = st.integers(1, 999), st.sampled_from(UNROLLED)

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.evidence.scripts import script
+from scripts.papers import cascading, claims, graphs, ilp
+from scripts.papers import ilp_page as pages
+from scripts.papers import random_cells as stages
+from scripts.papers.as_printed.ilp import PrintedParts
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.schedule.check import check_problem
 from tflite_memopt.schedule.methods import solve
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
-
-graphs = script("paper_graphs")
-ilp = script("paper_ilp")
-pages = script("paper_ilp_page")
-claims = script("paper_claims")
-cascading = script("paper_cascading")
-stages = script("paper_random_cells")
 
 FORK = ScheduleProblem(
     (8, 16, 8, 16, 8, 8),
@@ -57,7 +53,7 @@ def test_the_forms_of_a_random_stage_have_the_same_results() -> None:
 
 def found_on_a_fork() -> Any:
     limit = SearchLimit(work=0.01)
-    run = ilp.solved("x", FORK, limit, ilp.PrintedParts(2))
+    run = ilp.solved("x", FORK, limit, PrintedParts(2))
     peaks, scale = ilp.peaks(FORK, limit), ilp.scale(FORK, FORK)
     return ilp.Found(
         dict.fromkeys(ilp.NETWORKS, peaks),

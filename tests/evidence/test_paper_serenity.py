@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from tests.evidence.scripts import script
+from scripts.papers import cells, claims, serenity
+from scripts.papers import random_cells as stages
+from scripts.papers import serenity_why as whys
+from scripts.papers.as_printed.serenity import StepLimit
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.schedule.problem import ScheduleProblem, Step
-from tflite_memopt.schedule.serenity.as_printed import StepLimit
-
-cells = script("paper_cells")
-claims = script("paper_claims")
-serenity = script("paper_serenity")
-stages = script("paper_random_cells")
-whys = script("paper_serenity_why")
 
 TWO_BRANCHES = ScheduleProblem(
     (10, 40, 10, 40, 10, 10),
@@ -31,11 +27,11 @@ WHY = whys.Why(
 )
 
 
-def use(size: int, traffic: int, is_solved: bool = True) -> object:
+def use(size: int, traffic: int, is_solved: bool = True) -> cells.OrderUse:
     return cells.OrderUse(size, size, (traffic,) * len(cells.CAPACITIES), 1.0, is_solved)
 
 
-def cell(name: str, own: int, printed: int, ours: int) -> object:
+def cell(name: str, own: int, printed: int, ours: int) -> cells.Cell:
     plain = use(printed, printed), use(ours, ours)
     return cells.Cell(name, 9, use(own, own), *plain, 9, *plain)
 

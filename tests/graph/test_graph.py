@@ -5,15 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.graph.bit_sets import bits, set_of, union
-from tflite_memopt.graph.closure import transitive_closure
-from tflite_memopt.graph.cuts import forced_cuts, sets_at, single_vertex_cuts
 from tflite_memopt.graph.dependency_graph import (
     DependencyGraph,
+    bits,
     dependency_graph,
     first_ready_first,
+    forced_cuts,
     kahn_order,
     reverse_post_order,
+    set_of,
+    sets_at,
+    single_vertex_cuts,
+    transitive_closure,
+    union,
 )
 
 from .graphs import all_orders, graphs, is_order, needed

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.dump import dump_model
 from tests.models import ALL, branches
 from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.editor import Editor
 from tflite_memopt.ir.model import Model, OpCode
 

@@ -11,8 +11,7 @@ from tflite_memopt.equivalence.litert import run_litert
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.editor import Editor
-from tflite_memopt.ir.operator_versions import operator_version
+from tflite_memopt.ir.editor import Editor, operator_version
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.oracle.description import GraphSketch, OperatorSketch, TensorSketch, sketch_of
 from tflite_memopt.oracle.levels import PLAN, SEARCH, RamEffort, RamOracle
+from tflite_memopt.published.sram_study import random_order
 from tflite_memopt.schedule.memory_graph import memory_graph
-from tflite_memopt.schedule.random_orders import random_order
 
 from .cells import cell_network
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.errors import InfeasibleError, UsageError
+from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.interval import intersect
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.csv import offsets_to_csv, problem_from_csv, problem_to_csv
 from tflite_memopt.plan.methods import BEST_OF, NAMES, STRATEGIES, solve
 from tflite_memopt.plan.problem import Candidate, Item, PlanProblem, Relation, arena_bytes
 
@@ -169,22 +168,6 @@ def test_an_exact_relation_allows_one_difference_only() -> None:
     for wrong in (0, 32):
         with pytest.raises(InfeasibleError, match="share bytes"):
             check_plan(problem, (0, wrong))
-
-
-@given(problem=problems())
-@settings(max_examples=60, deadline=None)
-def test_csv_keeps_a_problem(problem: PlanProblem) -> None:
-    assert problem_from_csv(problem_to_csv(problem)) == problem
-
-
-@pytest.mark.parametrize("row", ["item,1,2", "item,a,0,1,16,", "thing,1,2,3,4,5", "relation,0,9,0,0,"])
-def test_bad_csv_is_named(row: str) -> None:
-    with pytest.raises(UsageError, match="plan problem"):
-        problem_from_csv(f"kind,a,b,c,d,e\nitem,16,0,1,16,\n{row}\n")
-
-
-def test_a_plan_as_csv() -> None:
-    assert offsets_to_csv((0, 16)) == "item,offset\n0,0\n1,16\n"
 
 
 def test_tflm_order_by_hand() -> None:

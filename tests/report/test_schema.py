@@ -47,7 +47,7 @@ def schema(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_files_are_those_of_the_dataclasses(kind: str) -> None:
-    assert (FOLDER / f"{kind}.schema.json").read_text() == schema_text(kind), "run python scripts/make_schemas.py"
+    assert (FOLDER / f"{kind}.schema.json").read_text() == schema_text(kind), "run python -m scripts.makers.schemas"
     jsonschema.Draft202012Validator.check_schema(schema(kind))
 
 

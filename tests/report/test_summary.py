@@ -18,11 +18,17 @@ from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
-from tflite_memopt.report.names import short_name
-from tflite_memopt.report.price import by_library, in_short
-from tflite_memopt.report.sizes import COMMON_SIZES, in_words, smallest_fitting
 from tflite_memopt.report.summary import headline, summary_of
-from tflite_memopt.report.words import change_in_percent, counted
+from tflite_memopt.report.words import (
+    COMMON_SIZES,
+    by_library,
+    change_in_percent,
+    counted,
+    in_short,
+    in_words,
+    short_name,
+    smallest_fitting,
+)
 
 OPTIONS = Options(verify=False, cascade=False)
 EQUAL = Verdict(3, True, 0.0, None)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.dump import dump_model
 from tests.rewrite.partial_patterns import Spec, build, specs
 from tflite_memopt.equivalence.inputs import Sample, seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
@@ -22,7 +23,6 @@ from tflite_memopt.ir.change import EXACTNESS
 from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Operator, OperatorOptions, Quantization, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.pattern import match_at

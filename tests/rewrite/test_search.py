@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.dump import dump_model
 from tests.rewrite.patterns import rule_named
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.change import EXACTNESS, OUT_OF_TIME, Exactness
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.cost import Cost
 from tflite_memopt.rewrite.search import SiteLimit, TakenApart, search

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.cascade.test_lower import assert_equal
+from tests.dump import dump_model
 from tests.rewrite.test_sequences_along_h import along_h
 from tflite_memopt import Options
 from tflite_memopt.cascade.orders import promising_orders
@@ -18,7 +19,6 @@ from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.memory.arrange import arrange

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.dump import dump_model
 from tests.rewrite.patterns import (
     F32,
     I8,
@@ -25,7 +26,6 @@ from tests.rewrite.patterns import (
 )
 from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.dump import dump_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..graph.alignment import aligned
+from ..ir.head import in_head
 from ..ir.model import Model, Operator, Tensor
 from .lifetimes import Timeline
 
@@ -69,3 +70,15 @@ def covered(ranges: Iterable[tuple[int, int]]) -> int:
         total += max(0, end - max(start, reached))
         reached = max(reached, end)
     return total
+
+
+def io_lower_bound(model: Model) -> int:
+    """``io_`` bound in bytes: all inputs are alive at once before the first operator, all outputs at the end.
+
+    No static plan goes below the larger of the two sums, whatever the order and the kernels.
+    """
+    sums = (
+        sum(aligned(tensor.nbytes) for tensor in set(tensors) if in_head(tensor))
+        for tensors in (model.main.inputs, model.main.outputs)
+    )
+    return max(sums, default=0)

@@ -1,8 +1,7 @@
 """The process that a worker keeps: optimises one model after the other, and may die of one.
 
-Called as ``python -m tflite_memopt.batch.child PARENT``. Standard input holds the pickled setting and then jobs,
-standard output the answers, both in the words of :mod:`tflite_memopt.equivalence.wire`. Ends with its parent, and when
-it has had nothing to do for a while.
+Standard input brings a pickled setting and then jobs, standard output takes the outcomes. Ends with its input, whatever
+it is doing, and when it has had nothing to do for a while.
 """
 
 from __future__ import annotations
@@ -10,81 +9,68 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import queue
+import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ..equivalence import wire
-from ..equivalence.limits import apply_in_process
 from ..errors import MemoptError
 from ..io.files import read_file, write_files
 from ..report.model import Report, to_json
-from .job import BatchSetting
+from .job import BatchJob, BatchSetting, ModelOutcome
 
 IDLE_SECONDS = 60.0
-Arrays = dict[str, npt.NDArray[Any]]
+"""Workers of a cluster live on when a run is over; what it took from them is given back."""
 
 
-def main(parent: int) -> None:
+def main() -> None:
     """Answer jobs until the input ends."""
-    apply_in_process(0, parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool decides, Ctrl-C goes to the whole group
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print goes to standard error
-    first = wire.receive(sys.stdin.buffer)
-    if first is None:
-        return
-    setting: BatchSetting = pickle.loads(first.arrays["setting"].tobytes())
-    wire.send(answers, {}, {})  # what it takes to start is no model's time
-    while (message := _next()) is not None:
-        head, arrays = _answer(setting, message)
-        wire.send(answers, head, arrays)
+    told: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(told,), daemon=True).start()
+    setting: BatchSetting = told.get()
+    outcome: ModelOutcome | None = None  # the first answer: what it takes to start is no model's time
+    while True:
+        pickle.dump(outcome, answers)
+        answers.flush()
+        try:
+            outcome = _outcome_of(told.get(timeout=IDLE_SECONDS), setting)
+        except queue.Empty:
+            os._exit(0)
 
 
-def _next() -> wire.Message | None:
-    with _ending_when_idle():
-        return wire.receive(sys.stdin.buffer)
-
-
-@contextmanager
-def _ending_when_idle() -> Iterator[None]:
-    """Workers of a cluster live on when a run is over; what it took from them is given back."""
-    timer = threading.Timer(IDLE_SECONDS, os._exit, (0,))
-    timer.daemon = True
-    timer.start()
+def _listen(told: queue.SimpleQueue[Any]) -> None:
     try:
-        yield
+        while True:
+            told.put(pickle.load(sys.stdin.buffer))
     finally:
-        timer.cancel()
+        os._exit(0)  # whoever asked is gone
 
 
-def _answer(setting: BatchSetting, message: wire.Message) -> tuple[dict[str, Any], Arrays]:
-    head, arrays = message
+def _outcome_of(job: BatchJob, setting: BatchSetting) -> ModelOutcome:
     try:
-        data = arrays["model"].tobytes() if "model" in arrays else read_file(head["path"])
+        data = read_file(Path(job.path)) if job.model is None else job.model
         result = setting.work(data, setting.options)
-        text, times = without_times(replace(result.report, model=head["name"]))
-        if head["output"] is not None:
-            target = Path(head["output"])
+        text, times = without_times(replace(result.report, model=job.name))
+        if job.output is not None:
+            target = Path(job.output)
             target.parent.mkdir(parents=True, exist_ok=True)
             write_files({target: result.model})
     except MemoryError:
-        return {"status": "memory", "error": "Python could get no more memory"}, {}
+        return ModelOutcome("memory", "Python could get no more memory")
     except MemoptError as error:
-        return {"status": "refused", "error": f"{type(error).__name__}: {' '.join(str(error).split())}"}, {}
+        return ModelOutcome("refused", f"{type(error).__name__}: {' '.join(str(error).split())}")
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {error} ({Path(frame.filename).name}, line {frame.lineno})"
-        return {"status": "failed", "error": " ".join(said.split())}, {}
-    back: Arrays = {} if head["output"] is not None else {"model": np.frombuffer(result.model, np.uint8)}
-    return {"status": "done", "error": None, "report": text, "times": times}, back
+        return ModelOutcome("failed", " ".join(said.split()))
+    return ModelOutcome("done", report=text, model=None if job.output is not None else result.model, times=times)
 
 
 def without_times(report: Report) -> tuple[str, dict[str, float]]:
@@ -95,4 +81,4 @@ def without_times(report: Report) -> tuple[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

@@ -1,88 +1,94 @@
-"""Where jobs run: processes of this machine or a Ray cluster, both by joblib, or a Dask cluster."""
+"""Where models are worked on: threads of this machine, each with a process of its own, or a Dask cluster."""
 
 from __future__ import annotations
 
 import importlib
 import itertools
-import signal
-import threading
+import queue
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
-
-import joblib
-from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from ..errors import UsageError
+from .job import BatchJob, BatchSetting, ModelOutcome
+from .worker import ModelProcess, run_job
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 _PATIENCE = 30.0
 """Seconds until a scheduler or a first worker of a cluster must be there."""
 _EACH = 2
-"""Jobs that wait or run for each thread of a Dask cluster, so that none is idle until the next job comes."""
-_SLICE = 8
-"""Jobs a processor, in each call of an engine that gives no answer before all are there."""
+"""Jobs that wait or run for each thread, so that none is idle until the next job comes."""
 
 
 class WorkersLostError(Exception):
-    """Workers died, and with them answers that were on their way. Other workers can be had."""
+    """Workers of a cluster died, and with them answers that were on their way. Other workers can be had."""
 
 
-class Engine:
-    """Runs a function on many jobs, and gives the answers as they come; ``jobs`` at the same time on this machine."""
-
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-
-    def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
-        """The answers, in any order. Raises WorkersLostError; what was answered before stands."""
-        try:
-            yield from self._answers(function, jobs)
-        except self._lost as error:
-            raise WorkersLostError(" ".join(str(error).split()).partition(". ")[0]) from error
-
-    def start(self) -> None:
-        """Start workers. What starts while Ctrl-C is ignored ignores it: a terminal sends it to workers as well."""
-        if self.jobs == 1 or threading.current_thread() is not threading.main_thread():
-            return
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            joblib.Parallel(n_jobs=self.jobs)(joblib.delayed(int)() for _ in range(self.jobs))
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-    def close(self) -> None:
-        """Give workers back at once, whatever they are doing."""
-        if self.jobs > 1:
-            get_reusable_executor(max_workers=self.jobs).shutdown(wait=True, kill_workers=True)
+class Engine(Protocol):
+    """Works on many models, and gives the outcomes as they come."""
 
     @property
-    def _lost(self) -> tuple[type[Exception], ...]:
-        return (TerminatedWorkerError,)
+    def is_local(self) -> bool:
+        """Whether the models' files are read where the engine runs."""
 
-    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
-        run = joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")
-        answers = run(joblib.delayed(function)(job) for job in jobs)
+    def outcomes(self, jobs: Iterable[BatchJob], setting: BatchSetting) -> Generator[ModelOutcome]:
+        """In any order. Raises WorkersLostError; the outcomes before it stand."""
+
+
+class ThreadEngine:
+    """Works on as many models at a time as there are ``jobs``, each in a process of its own."""
+
+    is_local = True
+
+    def __init__(self, jobs: int) -> None:
+        self._threads = ThreadPoolExecutor(jobs)
+        self._processes = [ModelProcess() for _ in range(jobs)]
+        self._idle: queue.SimpleQueue[ModelProcess] = queue.SimpleQueue()
+        for process in self._processes:
+            self._idle.put(process)
+
+    def outcomes(self, jobs: Iterable[BatchJob], setting: BatchSetting) -> Generator[ModelOutcome]:
+        """In any order; each job gets one, since a process that dies takes no thread with it."""
+        left, running = iter(jobs), set[Future[ModelOutcome]]()
+        while True:
+            for job in itertools.islice(left, _EACH * len(self._processes) - len(running)):
+                running.add(self._threads.submit(self._run, job, setting))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+
+    def close(self) -> None:
+        """End all work at once."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.kill()
+        self._threads.shutdown()
+        for process in self._processes:
+            process.close()
+
+    def _run(self, job: BatchJob, setting: BatchSetting) -> ModelOutcome:
+        process = self._idle.get()
         try:
-            # Not "yield from": that would close the answers before the warning is turned off.
-            for answer in answers:  # noqa: UP028
-                yield answer
+            return process.run(job, setting)
         finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib warns of work that is given up; after Ctrl-C that is meant
-                answers.close()
+            self._idle.put(process)
 
 
-class DaskEngine(Engine):
+class DaskEngine:
     """The workers of a Dask cluster; ``address`` is its scheduler's, such as ``tcp://10.0.0.1:8786``."""
 
+    is_local = False
+
     def __init__(self, address: str) -> None:
-        self._distributed = _need("distributed", "dask")
-        super().__init__(jobs=-1)
+        try:
+            self._distributed: Any = importlib.import_module("distributed")
+        except ImportError as error:
+            raise UsageError("--cluster needs Dask: run pip install 'tflite-memopt[dask]'") from error
         self._counted, self._next_count = 0, 0.0
         try:
             self._client = self._distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
@@ -90,16 +96,15 @@ class DaskEngine(Engine):
             raise UsageError(f"no Dask scheduler answers at {address}: {error}") from error
         self._address = address
 
-    def close(self) -> None:
-        """Leave the cluster, which lives on."""
-        self._client.close()
+    def outcomes(self, jobs: Iterable[BatchJob], setting: BatchSetting) -> Generator[ModelOutcome]:
+        """In any order. Raises WorkersLostError when Dask gives a model up, since its workers died."""
+        try:
+            yield from self.map(partial(run_job, setting=setting), jobs)
+        except self._distributed.scheduler.KilledWorker as error:
+            raise WorkersLostError(" ".join(str(error).split()).partition(". ")[0]) from error
 
-    @property
-    def _lost(self) -> tuple[type[Exception], ...]:
-        return (self._distributed.scheduler.KilledWorker,)
-
-    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
-        """By the client itself: joblib counts workers once, leaves later ones idle, and gives a single one nothing."""
+    def map(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
+        """The answers of a function on the workers, also of those that come later."""
         left = iter(jobs)
         answers = self._distributed.as_completed(loop=self._client.loop, with_results=True)
         running: set[Any] = set()
@@ -117,6 +122,10 @@ class DaskEngine(Engine):
         finally:
             self._client.cancel(list(running))
 
+    def close(self) -> None:
+        """Leave the cluster, which lives on."""
+        self._client.close()
+
     def _threads(self) -> int:
         """How many models the cluster's workers can work on now; waits for a first one. Asked once a second."""
         if time.monotonic() < self._next_count:
@@ -130,49 +139,8 @@ class DaskEngine(Engine):
         return self._counted
 
 
-class RayEngine(Engine):
-    """The workers of a Ray cluster; ``address`` such as ``ray://10.0.0.1:10001``, ``ray://`` for one of its own."""
-
-    def __init__(self, address: str) -> None:
-        self._ray = _need("ray", "ray")
-        _need("ray.util.joblib", "ray").register_ray()
-        super().__init__(jobs=-1)
-        self._ray.init(address=None if address == "ray://" else address, log_to_driver=False, logging_level="error")
-
-    def close(self) -> None:
-        """Leave the cluster; one that this engine has started ends."""
-        self._ray.shutdown()
-
-    @property
-    def _lost(self) -> tuple[type[Exception], ...]:
-        return (self._ray.exceptions.RayError,)
-
-    def _answers(self, function: Callable[[Job], Answer], jobs: Iterable[Job]) -> Generator[Answer]:
-        size = _SLICE * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        left = iter(jobs)
-        while part := list(itertools.islice(left, size)):
-            with joblib.parallel_config("ray"):
-                yield from joblib.Parallel(n_jobs=self.jobs)(joblib.delayed(function)(job) for job in part)
-
-
 @contextmanager
 def open_engine(jobs: int, cluster: str | None) -> Iterator[Engine]:
     """The engine for a cluster's address, or for this machine. Raises UsageError for an address that leads nowhere."""
-    engine = Engine(jobs) if cluster is None else _for_cluster(cluster)
-    try:
-        if cluster is None:
-            engine.start()
+    with closing(ThreadEngine(jobs) if cluster is None else DaskEngine(cluster)) as engine:
         yield engine
-    finally:
-        engine.close()
-
-
-def _for_cluster(address: str) -> Engine:
-    return RayEngine(address) if address.startswith("ray://") else DaskEngine(address)
-
-
-def _need(module: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise UsageError(f"--cluster needs {extra}: run pip install 'tflite-memopt[{extra}]'") from error

@@ -11,8 +11,8 @@ from ..report.model import Report
 
 Status = Literal["done", "refused", "failed", "crashed", "timeout", "memory", "lost"]
 """``refused``: an error that names what is wrong with the model. ``failed``: a fault of this tool. ``crashed``: the
-process that worked on it died. ``timeout``, ``memory``: it took more than its share. ``lost``: its worker died, and so
-did the next ones."""
+process that worked on it died. ``timeout``, ``memory``: it took more than its share. ``lost``: its worker in a
+cluster died, and so did the next ones."""
 DONE: Status = "done"
 REFUSED: Status = "refused"
 LASTING = (DONE, REFUSED)
@@ -40,7 +40,7 @@ class WorkerLimits:
     """For one model: ``seconds`` of wall time, and ``memory_bytes`` resident in all of its processes.
 
     Where ``memory_bytes`` is None, a worker may take one of ``shares`` equal parts of four fifths of its machine's
-    memory; 0 shares stand for as many as it has processors.
+    memory; 0 shares stand for as many as it has processors to use.
     """
 
     seconds: float = 900.0
@@ -77,7 +77,8 @@ class ModelOutcome:
     """What became of the model of that ``content``.
 
     ``report``: the JSON of the report without its times, None without one. ``model``: the new file, where it comes
-    back. ``seconds`` in all, ``times`` of stages by name, and ``worker``, host and process, differ from run to run.
+    back. ``seconds`` in all, ``times`` of stages by name, and ``worker``, the host and the process that worked on it,
+    differ from run to run.
     """
 
     status: Status

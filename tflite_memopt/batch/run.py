@@ -6,18 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from ..io.files import write_files
 from .engines import Engine, WorkersLostError
 from .find import FoundModel
 from .job import DONE, BatchJob, BatchSetting, ModelOutcome
-from .store import ResultStore
-from .worker import end_own_process, run_job
+from .store import MODELS, ResultStore
 
-MODELS = "models"
-"""The folder, inside that of the results, of the optimised models."""
 _TRIES = 2
 """Losses of workers in a row, with no model done between, until models are tried one by one."""
 
@@ -59,10 +55,7 @@ def run_batch(plan: BatchPlan, engine: Engine, store: ResultStore, watch: Watch)
 
     Raises OutputError when results cannot be written.
     """
-    try:
-        return _Running(plan, engine, store, watch).run()
-    finally:
-        end_own_process()
+    return _Running(plan, engine, store, watch).run()
 
 
 class _Running:
@@ -110,7 +103,7 @@ class _Running:
             return ModelOutcome("lost", f"its workers died again and again: {error}", model.content)
 
     def _map(self, models: Iterable[FoundModel], setting: BatchSetting) -> Generator[ModelOutcome]:
-        return self._engine.map(partial(run_job, setting=setting), map(self._job, models))
+        return self._engine.outcomes(map(self._job, models), setting)
 
     @property
     def _can_have_more(self) -> bool:
@@ -121,7 +114,7 @@ class _Running:
     def _job(self, model: FoundModel) -> BatchJob:
         path, plan = str(model.path), self._plan
         output = str(self._target(model)) if plan.is_shared and plan.keeps_models else None
-        if plan.is_shared:
+        if plan.is_shared or self._engine.is_local:
             return BatchJob(model.content, model.name, path, None, output)
         try:
             return BatchJob(model.content, model.name, path, model.path.read_bytes(), output)

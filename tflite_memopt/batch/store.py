@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -21,6 +22,8 @@ from .find import FoundModel
 from .job import DONE, LASTING, ModelOutcome
 
 FILE_NAME = "results.sqlite"
+MODELS = "models"
+"""The folder, beside it, of the optimised models."""
 _FORMAT = 2
 _TABLES = """
 CREATE TABLE option_sets (options TEXT PRIMARY KEY, json TEXT NOT NULL);
@@ -148,10 +151,29 @@ def _prepare(connection: sqlite3.Connection, path: Path, is_new: bool) -> None:
         raise UsageError(f"'{path}' is of format {version}, this version reads {_FORMAT}: give another folder")
 
 
-def remove_store(folder: Path) -> None:
-    """Remove the results in a folder, and the files that SQLite keeps beside them."""
+def remove_results(folder: Path) -> None:
+    """Remove the results in a folder: the models that were written for its rows, and the file with what SQLite keeps.
+
+    Files that no row knows of stay, and so do their folders.
+    """
+    for name in _names_in(folder / FILE_NAME):
+        written = folder / MODELS / name
+        written.unlink(missing_ok=True)
+        for parent in written.relative_to(folder).parents[:-1]:
+            with contextlib.suppress(OSError):  # it holds other files
+                (folder / parent).rmdir()
     for name in (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm"):
         (folder / name).unlink(missing_ok=True)
+
+
+def _names_in(path: Path) -> list[str]:
+    """The models of a file of results of any version; none where it cannot be read."""
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            names = [name for (name,) in connection.execute("SELECT name FROM files")]
+    except sqlite3.DatabaseError:
+        return []
+    return [name for name in names if not os.path.isabs(name) and ".." not in name.split("/")]
 
 
 def has_store(folder: Path) -> bool:

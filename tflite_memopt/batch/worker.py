@@ -1,7 +1,6 @@
-"""The worker's side: it hands a model to a process of its own, watches that process, and outlives it.
+"""The worker's side: it hands a model to a process, watches that process, and outlives it.
 
-A worker belongs to an engine. What a model can do, crash, hang, or take all memory, it does to the process that
-the worker keeps, so that an engine sees no failure at all.
+What a model can do, crash, hang, or take all memory, it does to the process, so that an engine sees no failure at all.
 """
 
 from __future__ import annotations
@@ -16,42 +15,105 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
-
-from ..equivalence import wire
 from ..graph.clock import deadline_in, now
 from .child import IDLE_SECONDS
 from .job import BatchJob, BatchSetting, ModelOutcome, Status
-from .tree_memory import physical_bytes, resident_bytes
+from .machine import physical_bytes, resident_bytes, usable_processors
 
 _LOOK_SECONDS = 0.1
 """Between two looks at the clock and at the memory of a process."""
 _USABLE = 0.8
 """Of a machine's memory, for the models of all workers."""
+_COMMAND = (sys.executable, "-m", "tflite_memopt.batch.child")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_MINE = threading.local()
-"""The process of each thread of a worker. It lives from job to job: to start it takes longer than many a model."""
+_OF_THREAD = threading.local()
+"""The process of each thread of a cluster's worker."""
 
 
 def run_job(job: BatchJob, setting: BatchSetting) -> ModelOutcome:
-    """What became of one model; never raises for what the model does."""
-    started = now()
-    kept: ModelProcess | None = getattr(_MINE, "process", None)
-    if kept is None or not kept.is_ready_for(setting):
+    """What became of one model, in the process that this thread keeps."""
+    if not hasattr(_OF_THREAD, "process"):
+        _OF_THREAD.process = ModelProcess()
+    process: ModelProcess = _OF_THREAD.process
+    return process.run(job, setting)
+
+
+class ModelProcess:
+    """A process that works on one model after the other: to start it takes longer than many a model.
+
+    Started with the first model, and again where it has died, or was made for another setting.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._setting: BatchSetting | None = None
+        self._last_used = 0.0
+        self._is_closed = False
+
+    def run(self, job: BatchJob, setting: BatchSetting) -> ModelOutcome:
+        """What became of one model, within the setting's limits; never raises for what the model does."""
+        started = now()
+        process = self._ready_for(setting)
+        with _watched(process, setting) as overrun:
+            outcome: ModelOutcome | None = _ask(process, job)
+        self._last_used = now()
+        if outcome is None:
+            _end(process)
+            outcome = ModelOutcome(overrun.status, overrun.error) if overrun.status else _crashed(process.returncode)
+        worker = f"{socket.gethostname()}:{process.pid}"
+        return replace(outcome, content=job.content, seconds=now() - started, worker=worker)
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing, so that who waits for it goes on. It is not started again."""
+        self._is_closed = True
+        if self._process is not None:
+            self._process.kill()
+
+    def close(self) -> None:
+        """Give back what is left of it, when nobody waits for it any more."""
+        if self._process is not None:
+            _end(self._process)
+
+    def _ready_for(self, setting: BatchSetting) -> subprocess.Popen[bytes]:
+        """The process, alive, made for this setting, and not idle for so long that it may end itself."""
+        kept, is_fresh = self._process, now() - self._last_used < IDLE_SECONDS / 2
+        if kept is not None and is_fresh and kept.poll() is None and setting == self._setting:
+            return kept
         if kept is not None:
-            kept.close()
-        kept = _MINE.process = ModelProcess(setting)
-    outcome = kept.run(job)
-    worker = f"{socket.gethostname()}:{os.getpid()}"
-    return replace(outcome, content=job.content, seconds=now() - started, worker=worker)
+            _end(kept)
+        pipe, environment = subprocess.PIPE, os.environ | _ONE_THREAD
+        process = subprocess.Popen(_COMMAND, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
+        self._process, self._setting = process, setting
+        if self._is_closed:
+            process.kill()
+        _ask(process, setting)
+        return process
 
 
-def end_own_process() -> None:
-    """End the process that this thread keeps. With one job at a time, the thread of the run is the worker."""
-    kept: ModelProcess | None = _MINE.__dict__.pop("process", None)
-    if kept is not None:
-        kept.close()
+def _ask(process: subprocess.Popen[bytes], question: BatchJob | BatchSetting) -> Any:
+    """The answer of a process; None when it has died."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        pickle.dump(question, process.stdin)
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # One that has died has said its code already.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_LOOK_SECONDS)
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):  # what it had not read is lost with it
+            if stream is not None:
+                stream.close()
 
 
 @dataclass
@@ -62,94 +124,32 @@ class _Overrun:
     error: str = ""
 
 
-class ModelProcess:
-    """A process that works on one model after the other under one setting."""
+@contextlib.contextmanager
+def _watched(process: subprocess.Popen[bytes], setting: BatchSetting) -> Iterator[_Overrun]:
+    """Inside, the process is ended when it takes too long or too much, and the overrun says why."""
+    overrun, over = _Overrun(), threading.Event()
+    watch = threading.Thread(target=_watch, args=(process, setting, overrun, over), daemon=True)
+    watch.start()
+    try:
+        yield overrun
+    finally:
+        over.set()
+        watch.join()
 
-    def __init__(self, setting: BatchSetting) -> None:
-        self._setting = pickle.dumps(setting)
-        self._limits, self._memory = setting.limits, memory_limit(setting)
-        command = [sys.executable, "-m", "tflite_memopt.batch.child", str(os.getpid())]
-        pipe = subprocess.PIPE
-        environment = os.environ | _ONE_THREAD
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
-        self._last_used = now()
-        if self._send({}, {"setting": np.frombuffer(self._setting, np.uint8)}):
-            self._receive()
 
-    def is_ready_for(self, setting: BatchSetting) -> bool:
-        """Whether it lives, was made for this setting, and has not been idle for so long that it may end itself."""
-        is_fresh = now() - self._last_used < IDLE_SECONDS / 2
-        return is_fresh and self._process.poll() is None and pickle.dumps(setting) == self._setting
-
-    def run(self, job: BatchJob) -> ModelOutcome:
-        """Work on one model, within the limits."""
-        arrays = {} if job.model is None else {"model": np.frombuffer(job.model, np.uint8)}
-        with self._watched() as overrun:
-            is_sent = self._send({"name": job.name, "path": job.path, "output": job.output}, arrays)
-            answer = self._receive() if is_sent else None
-        self._last_used = now()
-        if answer is None:
-            self.close()
-            if overrun.status is not None:
-                return ModelOutcome(overrun.status, overrun.error)
-            return ModelOutcome("crashed", _cause(self._process.returncode))
-        head, back = answer
-        model = back["model"].tobytes() if "model" in back else None
-        return ModelOutcome(
-            head["status"], head["error"], report=head.get("report"), model=model, times=head.get("times", {})
-        )
-
-    def close(self) -> None:
-        """End the process."""
-        # One that has died has said its code already.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LOOK_SECONDS)
-        self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # what it had not read is lost with it
-                if stream is not None:
-                    stream.close()
-        self._process.wait()
-
-    def _send(self, head: dict[str, str | None], arrays: dict[str, wire.Array]) -> bool:
-        """Whether the process could still be told."""
-        try:
-            assert self._process.stdin is not None
-            wire.send(self._process.stdin, head, arrays)
-        except OSError:
-            return False
-        return True
-
-    def _receive(self) -> wire.Message | None:
-        """Its next answer; None when it has died."""
-        assert self._process.stdout is not None
-        return wire.receive(self._process.stdout)
-
-    @contextlib.contextmanager
-    def _watched(self) -> Iterator[_Overrun]:
-        """Inside, the process is ended when it takes too long or too much, and the overrun says why."""
-        overrun, over = _Overrun(), threading.Event()
-        watch = threading.Thread(target=self._watch, args=(overrun, over), daemon=True)
-        watch.start()
-        try:
-            yield overrun
-        finally:
-            over.set()
-            watch.join()
-
-    def _watch(self, overrun: _Overrun, over: threading.Event) -> None:
-        deadline = deadline_in(self._limits.seconds)
-        while not over.wait(_LOOK_SECONDS):
-            taken = resident_bytes(self._process.pid)
-            if deadline.has_passed():
-                overrun.status, overrun.error = "timeout", f"it did not finish within {self._limits.seconds:g} s"
-            elif self._memory is not None and taken is not None and taken > self._memory:
-                overrun.status = "memory"
-                overrun.error = f"it took more than {self._memory >> 20:,} MiB of memory"
-            else:
-                continue
-            self._process.kill()
-            return
+def _watch(process: subprocess.Popen[bytes], setting: BatchSetting, overrun: _Overrun, over: threading.Event) -> None:
+    seconds, memory = setting.limits.seconds, memory_limit(setting)
+    deadline = deadline_in(seconds)
+    while not over.wait(_LOOK_SECONDS):
+        taken = resident_bytes(process.pid)
+        if deadline.has_passed():
+            overrun.status, overrun.error = "timeout", f"it did not finish within {seconds:g} s"
+        elif memory is not None and taken is not None and taken > memory:
+            overrun.status, overrun.error = "memory", f"it took more than {memory >> 20:,} MiB of memory"
+        else:
+            continue
+        process.kill()
+        return
 
 
 def memory_limit(setting: BatchSetting) -> int | None:
@@ -157,12 +157,12 @@ def memory_limit(setting: BatchSetting) -> int | None:
     limits, machine = setting.limits, physical_bytes()
     if limits.memory_bytes is not None or machine is None:
         return limits.memory_bytes
-    return int(_USABLE * machine) // (limits.shares or os.cpu_count() or 1)
+    return int(_USABLE * machine) // (limits.shares or usable_processors())
 
 
-def _cause(code: int) -> str:
+def _crashed(code: int) -> ModelOutcome:
     if code >= 0:
-        return f"its process ended with code {code}"
+        return ModelOutcome("crashed", f"its process ended with code {code}")
     name = signal.Signals(-code).name
     hint = ": another program ended it, or the system, short of memory" if code == -signal.SIGKILL else ""
-    return f"its process was ended by {name}{hint}"
+    return ModelOutcome("crashed", f"its process was ended by {name}{hint}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.bounds import io_lower_bound
+from ..analysis.working_set import io_lower_bound
 from ..errors import InfeasibleError
 from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import OUT_OF_TIME, Changed, Refusal, RewriteUse

@@ -9,7 +9,7 @@ from math import gcd
 
 import numpy as np
 
-from ..analysis.bounds import io_lower_bound
+from ..analysis.working_set import io_lower_bound
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Operator

@@ -9,8 +9,22 @@ import click
 from click.core import ParameterSource
 
 from .exit_codes import OVER_BUDGET
-from .pictures import HTML, PLOT, arena_plot, check_files, check_pictures, pictures
-from .shared import FORCE, JSON, KERNELS, QUIET, TARGET, csv_option, only_one_format, show
+from .shared import (
+    FORCE,
+    HTML,
+    JSON,
+    KERNELS,
+    PLOT,
+    QUIET,
+    TARGET,
+    arena_plot,
+    check_files,
+    check_pictures,
+    csv_option,
+    only_one_format,
+    pictures,
+    show,
+)
 from .types import ByteSize, ModelPath
 
 

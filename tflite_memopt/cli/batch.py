@@ -32,6 +32,12 @@ _LINE_SECONDS = 5.0
 """Between two lines of progress in a pipe."""
 
 
+def _processors() -> int:
+    from ..batch.machine import usable_processors
+
+    return usable_processors()
+
+
 @click.command(params=[each for each in optimize_command.params if each.name in _OF_OPTIMIZE])
 @click.argument("patterns", metavar="MODELS...", nargs=-1, required=True)
 @click.option(
@@ -41,16 +47,15 @@ _LINE_SECONDS = 5.0
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
-    default=lambda: os.cpu_count() or 1,
-    show_default="one for each processor",
+    default=_processors,
+    show_default="one for each processor that may be used",
     metavar="N",
     help="How many models at the same time, each in a process of its own.",
 )
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Run on the workers of a cluster: tcp://HOST:PORT of a Dask scheduler, or ray://HOST:PORT. They need "
-    "tflite-memopt too.",
+    help="Run on the workers of a Dask cluster: tcp://HOST:PORT of its scheduler. They need tflite-memopt too.",
 )
 @click.option(
     "--shared-storage",
@@ -60,7 +65,7 @@ _LINE_SECONDS = 5.0
 )
 @click.option("--resume", is_flag=True, help="Go on with OUT: skip models that have a row under the same options.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: try models again that crashed or took too much.")
-@click.option("--force", is_flag=True, help="Replace the results that are in OUT.")
+@click.option("--force", is_flag=True, help="Replace the results that are in OUT, models and all.")
 @click.option("--no-models", is_flag=True, help="Keep the reports only, and no optimised models.")
 @click.option(
     "--model-seconds",
@@ -102,7 +107,7 @@ def batch(
     from ..batch.find import find_models
     from ..batch.job import BatchSetting, WorkerLimits
     from ..batch.run import BatchPlan, run_batch
-    from ..batch.store import open_store
+    from ..batch.store import MODELS, open_store
     from ..pipeline import optimize
 
     if retry_failed and not resume:
@@ -110,6 +115,8 @@ def batch(
     limits = WorkerLimits(model_seconds, worker_memory, jobs if cluster is None else 0)
     setting = BatchSetting(optimize, options_from_flags(keep_best=False, **chosen), limits)
     models = find_models(patterns)
+    if not no_models and any(Path(os.path.abspath(folder), MODELS) in model.path.parents for model in models):
+        raise click.UsageError(f"'{folder / MODELS}' is where results go, and it holds the models: give another OUT")
     is_new = _prepare(folder, resume, force)
     with open_store(folder, is_new) as store:
         options = store.keep_options(setting.options)
@@ -140,7 +147,7 @@ def terminated_like_interrupted() -> Iterator[None]:
 
 def _prepare(folder: Path, resume: bool, force: bool) -> bool:
     """Whether results are made anew in ``folder``. Raises click.UsageError rather than mix them with others."""
-    from ..batch.store import has_store, remove_store
+    from ..batch.store import has_store, remove_results
 
     if force and resume:
         raise click.UsageError("--force and --resume exclude each other")
@@ -148,7 +155,7 @@ def _prepare(folder: Path, resume: bool, force: bool) -> bool:
     if exists and not (resume or force):
         raise click.UsageError(f"'{folder}' holds results: --resume goes on with them, --force replaces them")
     if exists and force:
-        remove_store(folder)
+        remove_results(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

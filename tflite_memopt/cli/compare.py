@@ -8,16 +8,19 @@ from typing import Any
 import click
 
 from ..options import Options
-from .pictures import HTML, check_files, check_pictures, pictures
 from .shared import (
     FORCE,
+    HTML,
     JSON,
     KERNELS,
     QUIET,
     SEED,
     TARGET,
+    check_files,
+    check_pictures,
     csv_option,
     only_one_format,
+    pictures,
     progress_line,
     show,
     time_limit_option,

@@ -12,25 +12,29 @@ import click
 
 from ..options import Options
 from .exit_codes import OVER_BUDGET
-from .pictures import HTML, PLOT, check_files, check_pictures, pictures
 from .shared import (
     APPROXIMATE,
     EFFORT,
     FORCE,
+    HTML,
     INPUTS,
     IO_TYPES,
     JOBS,
     JSON,
     KERNELS,
     OBJECTIVE,
+    PLOT,
     QUIET,
     SAMPLES,
     SEED,
     TARGET,
     TFLM_SINCE,
     TIME_LIMIT,
+    check_files,
+    check_pictures,
     csv_option,
     only_one_format,
+    pictures,
     progress_line,
     show,
 )

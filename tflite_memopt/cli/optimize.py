@@ -16,17 +16,18 @@ from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import OVER_BUDGET
-from .pictures import HTML, PLOT, arena_plot, check_files, check_pictures, pictures
 from .shared import (
     APPROXIMATE,
     EFFORT,
     FORCE,
+    HTML,
     INPUTS,
     IO_TYPES,
     JOBS,
     JSON,
     KERNELS,
     OBJECTIVE,
+    PLOT,
     QUIET,
     RUNNER,
     SAMPLES,
@@ -34,8 +35,12 @@ from .shared import (
     TARGET,
     TFLM_SINCE,
     TIME_LIMIT,
+    arena_plot,
+    check_files,
+    check_pictures,
     csv_option,
     only_one_format,
+    pictures,
     progress_line,
     show,
 )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .exit_codes import OVER_BUDGET
-from .pictures import HTML, check_files, check_pictures
-from .shared import FORCE, csv_option, show
+from .shared import FORCE, HTML, check_files, check_pictures, csv_option, pictures, show
 from .types import ModelPath
 
 if TYPE_CHECKING:
@@ -27,35 +26,20 @@ if TYPE_CHECKING:
 )
 @HTML
 @csv_option("a model, without the whole reports")
-@click.option(
-    "--parquet",
-    "parquet_path",
-    type=ModelPath,
-    metavar="X.parquet",
-    help="Write all columns, the whole reports among them, as a Parquet file. Needs tflite-memopt[parquet].",
-)
 @FORCE
-def report(
-    folder: Path, against: Path | None, html_path: Path | None, as_csv: bool, parquet_path: Path | None, force: bool
-) -> None:
+def report(folder: Path, against: Path | None, html_path: Path | None, as_csv: bool, force: bool) -> None:
     """Show the results of a batch run: bytes saved, what limits each model, which have no result and why."""
-    from ..batch.parquet import parquet_of
     from ..batch.store import open_store
     from ..io.files import write_files
     from ..report.many_models import table_csv, without_reports
-    from ..report.pictures.many_page import models_page
+    from ..report.pictures.pages import models_page
 
     check_pictures(html_path, None)
-    check_files((html_path, parquet_path), (), force)
+    check_files((html_path,), (), force)
     with open_store(folder) as store:
         rows, (columns, stored) = list(store.rows()), store.table()
     worse = None if against is None else _worse(rows, against)
-    files = {}
-    if html_path is not None:
-        files[html_path] = models_page(f"{folder.name}: all models", rows, worse)
-    if parquet_path is not None:
-        files[parquet_path] = parquet_of(columns, stored)
-    write_files(files)
+    write_files(pictures(html_path, lambda: models_page(f"{folder.name}: all models", rows, worse)))
     if as_csv:
         click.echo(table_csv(*without_reports(columns, stored)), nl=False)
     else:

@@ -18,9 +18,8 @@ from ..kernels.targets import profile_for, target_named
 from ..memory.reading import read_planned
 from ..version import __version__
 from .cpp_text import check_namespace, identifiers, literal
-from .kernel_guard import condition_of
 from .resolver import registrations
-from .sizes import ArenaSizes, LibraryBytes, arena_sizes, larger_structures
+from .sizes import ArenaSizes, LibraryBytes, arena_sizes, condition_of, larger_structures
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _BYTES_A_LINE = 20

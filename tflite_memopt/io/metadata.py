@@ -1,4 +1,4 @@
-"""Metadata entries of a model that the tool itself writes: a name and a buffer of its own."""
+"""Metadata entries of a model: a name and a buffer of its own."""
 
 from __future__ import annotations
 
@@ -25,3 +25,31 @@ def remove_entries(model: Model, name: str) -> None:
     kept |= {id(buffer) for _, buffer in model.metadata} | {id(each) for each in model.legacy_metadata or ()}
     gone = {id(buffer) for buffer in found} - kept
     model.buffers = [buffer for buffer in model.buffers if id(buffer) not in gone]
+
+
+_BY_POSITION = ("model_control_dependencies",)
+"""Names operators by their positions, and so is wrong once operators have moved.
+
+It lists, for each subgraph, pairs of operators that must keep their order. Operators with side effects keep theirs in
+any case. Source: tensorflow/compiler/mlir/lite/experimental/remat/metadata_util.h.
+"""
+
+
+def detach_if_moved(model: Model, original: Model) -> tuple[str, ...]:
+    """Remove metadata that names operators by position where they are not those of the original, one after the other.
+
+    Returns the names of what went; the buffers that only it used are gone too.
+    """
+    found = tuple(name for name in _BY_POSITION if any(name == each for each, _ in model.metadata))
+    if _operators(model) == _operators(original):
+        return ()
+    for name in found:
+        remove_entries(model, name)
+    return found
+
+
+def _operators(model: Model) -> list[list[tuple[str, ...]]]:
+    return [
+        [(operator.opcode.label, *(tensor.name for tensor in operator.outputs)) for operator in graph.operators]
+        for graph in model.graphs
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..io import offline_plan, plan_label, positional_metadata
+from ..io import offline_plan, plan_label
+from ..io.metadata import detach_if_moved
 from ..io.plan_label import PlanLabel
 from ..ir.decision import Decision
 from ..ir.model import Model
@@ -20,7 +21,7 @@ def attach_plan(
     """
     offline_plan.attach(model, placement.offsets)
     plan_label.attach(model, _label_of(profile, placement, decision))
-    return positional_metadata.detach_if_moved(model, original)
+    return detach_if_moved(model, original)
 
 
 def _label_of(profile: KernelProfile, placement: ModelPlacement, decision: Decision) -> PlanLabel | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..analysis.bounds import io_lower_bound
 from ..analysis.macs import model_macs, operator_macs
-from ..analysis.working_set import WorkingSet, covered, peak, working_sets
+from ..analysis.working_set import WorkingSet, covered, io_lower_bound, peak, working_sets
 from ..ir.affine import affine_of
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_use

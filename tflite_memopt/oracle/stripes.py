@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..analysis.bounds import io_lower_bound
+from ..analysis.working_set import io_lower_bound
 from ..cascade.measure import Measured
 from ..cascade.space import Modes, Space
 from ..cascade.tiling import Tilings, apply_tilings

@@ -12,8 +12,8 @@ from ..kernels.profiles import PROFILES
 from ..memory.figures import MemoryUse
 from ..options import Options
 from .model import Advice, Report
-from .price import percent
 from .summary import least_of_any_option
+from .words import percent
 
 _NEEDS_APPROXIMATION = "--allow-approximate"
 """The rewriter's reason names the option that would permit what it left alone."""

@@ -19,7 +19,6 @@ from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse, WiderLimits
 from ..memory.layout import memory_layout
 from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
-from ..memory.sram_study import sram_study
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
 from ..schedule.bounds import head_lower_bound, schedule_lower_bound
@@ -134,13 +133,8 @@ def build_report(
     return replace(report, warnings=(*wrong, *warnings), summary=summary_of(report, advice))
 
 
-def build_analysis(
-    model: Model, name: str | None, data: bytes, profile: KernelProfile, sram: int | None = None
-) -> Analysis:
-    """What ``analyze`` says of a model as it stands, its plan in force if it has one; ``data`` is its file.
-
-    ``sram``: bytes of a fast memory to study it with, or None.
-    """
+def build_analysis(model: Model, name: str | None, data: bytes, profile: KernelProfile) -> Analysis:
+    """What ``analyze`` says of a model as it stands, its plan in force if it has one; ``data`` is its file."""
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     problem = schedule_problem(model.main, layout)
@@ -165,7 +159,7 @@ def build_analysis(
         steps=steps,
         summary=summary,
         arena=arena,
-        study=None if sram is None else sram_study(problem, sram),
+        study=None,
         loops=loop_uses(model),
         tflm=support,
     )

@@ -13,15 +13,11 @@ from ..io.plan_label import PlanLabel
 from ..kernels.support import TflmSupport
 from ..memory.figures import MemoryUse, StepUse
 from ..memory.libraries import LibraryNeed
-from ..memory.sram_study import SramStudy
 from ..memory.work import slowdowns
 from .explanation import render_explanation
 from .loops import said_of_loop
-from .model import Analysis, Comparison, MethodUse, Report, SearchUse, Summary
-from .names import short_name
-from .price import in_short, percent
-from .sizes import in_words
-from .words import counted
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy, Summary
+from .words import counted, in_short, in_words, percent, short_name
 
 _MAX_LIVE = 12
 _RUNNER_FACTS = {

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ..ir.change import Refusal, RewriteUse
 from .model import Report
-from .names import LONGEST_LISTED, short_name
+from .words import LONGEST_LISTED, short_name
 
 _MAX_NAMES = 3
 _NAME = re.compile(r"'[^']*'")

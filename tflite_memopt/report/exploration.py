@@ -11,10 +11,8 @@ from rich.text import Text
 
 from ..options import Objective, Options
 from .model import Choice, Exploration, FrontPoint, Report
-from .price import percent
-from .sizes import in_words
 from .summary import limits_of
-from .words import counted
+from .words import counted, in_words, percent
 
 
 def within(options: Options, limit: float) -> Options:

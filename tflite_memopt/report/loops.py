@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..analysis.loops import Loop, loops_of
 from ..ir.model import Model, Tensor
 from .model import LineBuffer, LoopUse
-from .names import short_name
+from .words import short_name
 
 _KEPT = "/last/kept"
 """How the lowering names kept rows after the loop."""

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .model_rows import DONE, ModelRow, Regression, total_saved
-from .price import percent
+from .words import percent
 
 
 def headline_of(rows: Sequence[ModelRow]) -> str:

@@ -12,7 +12,6 @@ from ..ir.change import Refusal, RewriteUse
 from ..kernels.support import RUNS, TflmSupport
 from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse, WiderLimits
 from ..memory.libraries import LibraryNeed
-from ..memory.sram_study import SramStudy
 from ..options import Objective
 
 
@@ -114,6 +113,36 @@ class Summary:
 
 
 NO_SUMMARY = Summary("", (), (), ())
+
+
+@dataclass(frozen=True)
+class TrafficUse:
+    """Bytes of activations that cross to the outside and back, with ``on_chip`` bytes of fast memory."""
+
+    on_chip: int
+    own_order: int
+    best_order: int
+
+
+@dataclass(frozen=True)
+class SramStudy:
+    """What the order of operators decides. ``sram``: the fast memory asked for, in bytes.
+
+    ``own_peak``, ``best_peak``: largest working sets of the model's order and of the best one found, which is proved
+    to be the best when ``is_proved``. ``random_peaks``: those of random orders, smallest first.
+    """
+
+    sram: int
+    own_peak: int
+    best_peak: int
+    is_proved: bool
+    traffic: tuple[TrafficUse, ...]
+    random_peaks: tuple[int, ...]
+
+    @property
+    def fitting_share(self) -> float:
+        """The share of random orders whose peak fits the fast memory."""
+        return sum(peak <= self.sram for peak in self.random_peaks) / max(1, len(self.random_peaks))
 
 
 @dataclass(frozen=True)

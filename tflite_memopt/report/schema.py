@@ -48,7 +48,7 @@ def schema_of(kind: str) -> dict[str, Any]:
     head = {"$schema": _DIALECT, "$id": schema_id(kind), "title": f"tflite-memopt {_COMMANDS[kind]}"}
     return (
         head
-        | {"$comment": f"version {SCHEMA_VERSION}; made by scripts/make_schemas.py"}
+        | {"$comment": f"version {SCHEMA_VERSION}; made by scripts/makers/schemas.py"}
         | {key: value for key, value in made.items() if key != "title"}
     )
 

@@ -10,10 +10,7 @@ from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, MemoryUse, ReuseInForce
 from ..memory.libraries import LibraryNeed
 from .model import Advice, Report, Summary
-from .names import short_name
-from .price import by_library, in_short, percent
-from .sizes import in_words, smallest_fitting
-from .words import change_in_percent, counted
+from .words import by_library, change_in_percent, counted, in_short, in_words, percent, short_name, smallest_fitting
 
 _RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "tensorflow": "TensorFlow", "runner": "your runner"}
 _MOST_CHANGES = 6

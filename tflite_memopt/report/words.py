@@ -1,6 +1,10 @@
-"""Numbers in sentences: singular and plural, and changes in percent that are never shown as "-0 %"."""
+"""Numbers, sizes of RAM, names and run times as people write them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..memory.work import slowdowns
 
 
 def counted(number: int, noun: str) -> str:
@@ -16,3 +20,73 @@ def change_in_percent(before: int, after: int) -> str:
     if abs(share) < 0.05:
         return f"{'more' if share > 0 else 'less'} by under 0.1 %"
     return f"{share:+.1f} %" if abs(share) < 0.95 else f"{share:+.0f} %"
+
+
+_KB = 1024
+COMMON_SIZES = tuple(
+    _KB * size for size in (8, 16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 2048, 4096, 8192)
+)
+
+
+def smallest_fitting(nbytes: int) -> int | None:
+    """The smallest common size, in bytes, that holds ``nbytes``; None when none does."""
+    return next((size for size in COMMON_SIZES if nbytes <= size), None)
+
+
+def in_words(size: int) -> str:
+    """A size in bytes as people write it: ``64 KB``, ``2 MB``; bytes where it is no whole number of KB."""
+    if size % _KB:
+        return f"{size:,} bytes"
+    return f"{size // _KB**2} MB" if size % _KB**2 == 0 else f"{size // _KB} KB"
+
+
+LONGEST = 40
+"""Characters of a short name, so that a table of four columns fits a terminal."""
+
+
+LONGEST_LISTED = 100
+"""In lists that may wrap: a refused cascade names its region with its stripes."""
+
+
+def short_name(name: str, longest: int = LONGEST) -> str:
+    """The first of several names that the converter joined by ``;``, without leading scopes that do not fit.
+
+    Bytes that are not UTF-8 become question marks. Two tensors may share a short name: show the operator's number too.
+    """
+    text = name.partition(";")[0].encode("utf-8", "replace").decode("utf-8")
+    while len(text) > longest and "/" in text[:-1]:
+        text = text.partition("/")[2]
+    if len(text) <= longest:
+        return text
+    half = (longest - 1) // 2
+    return f"{text[: longest - 1 - half]}…{text[-half:]}"
+
+
+_NOTHING = 0.0005
+"""Smaller shares round to 0.0 %."""
+
+
+def percent(share: float) -> str:
+    """``+8.9 %``; ``0 %`` for what rounds to nothing."""
+    return "0 %" if abs(share) < _NOTHING else f"{100 * share:+.1f} %"
+
+
+def in_short(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """``+8.9 % run time``, and ``up to`` before it where several libraries differ."""
+    shares = [percent(share) for share in slowdowns(before, after).values()]
+    if not any(share != "0 %" for share in shares):
+        return "the same run time"
+    return f"{'up to ' if len(set(shares)) > 1 else ''}{shares[0]} run time"
+
+
+def by_library(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:
+    """The share with each library, the slowest first; ``kernels``: the profile that the result is for."""
+    found = slowdowns(before, after)
+    if all(percent(share) == "0 %" for share in found.values()):
+        return "run time as before (instructions, estimated)"
+    if len(found) > 1:
+        each = ", ".join(f"{percent(share)} with {name}" for name, share in found.items())
+        return f"run time {each} (instructions, estimated)"
+    ((name, share),) = found.items()
+    stands_for = "" if name == kernels else f" as with {name} kernels: {kernels} was not measured"
+    return f"run time {percent(share)} (instructions, estimated{stands_for})"

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..graph.bit_sets import bits, set_of
-from ..graph.dependency_graph import DependencyGraph, dependency_graph
+from ..graph.dependency_graph import DependencyGraph, bits, dependency_graph, set_of
 from .problem import ScheduleProblem
 
 

@@ -3,41 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 
 from ..errors import InfeasibleError, UsageError
 from ..graph.clock import now
 from ..graph.search_limit import SearchLimit
-from .as_is import as_is
+from .baselines import as_is, kahn, rpo
 from .best_first.method import best_first
 from .bounds import schedule_lower_bound
 from .check import check_order, check_problem, peak_of
-from .hmcos.method import hmcos
-from .ilp.method import ilp
-from .kahn import kahn
-from .problem import Method, Schedule, ScheduleProblem
-from .rpo import rpo
-from .serenity.method import serenity
+from .problem import Method, Schedule, ScheduleAnswer, ScheduleProblem
+
+
+def _published(paper: str) -> Method:
+    """The method of a paper, which is in ``published/``: loaded when it is first asked for."""
+
+    def method(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
+        run: Method = getattr(import_module(f"tflite_memopt.published.{paper}.method"), paper)
+        return run(problem, limit)
+
+    return method
+
 
 METHODS: Mapping[str, Method] = {
     "as_is": as_is,
     "kahn": kahn,
     "rpo": rpo,
-    "serenity": serenity,
-    "hmcos": hmcos,
-    "ilp": ilp,
+    "serenity": _published("serenity"),
+    "hmcos": _published("hmcos"),
+    "ilp": _published("ilp"),
     "best_first": best_first,
 }
 DEFAULT = "best_first"
+_NEEDED = {"ilp": "highspy"}
+"""Packages that only the extra ``published`` installs."""
+
+
+def check_method(method: str) -> None:
+    """Raise UsageError for a name that the table does not have, and where the method's package is not installed."""
+    if method not in METHODS:
+        raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}")
+    package = _NEEDED.get(method)
+    if package is not None and find_spec(package) is None:
+        raise UsageError(
+            f"the scheduler '{method}' needs the package '{package}', which is not installed: "
+            "run pip install 'tflite-memopt[published]', or choose other schedulers"
+        )
 
 
 def solve(problem: ScheduleProblem, method: str = DEFAULT, limit: SearchLimit | None = None) -> Schedule:
     """Order the operators by a named method; the result is checked and its peak recomputed.
 
-    Raises UsageError for an unknown name, and InfeasibleError when the problem contradicts itself or a method breaks
-    a rule.
+    Raises UsageError as :func:`check_method`, and InfeasibleError when the problem contradicts itself or a method
+    breaks a rule.
     """
-    if method not in METHODS:
-        raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}")
+    check_method(method)
     check_problem(problem)
     started = now()
     answer = METHODS[method](problem, limit or SearchLimit())

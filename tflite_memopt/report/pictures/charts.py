@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...memory.figures import ArenaMap
-from ...memory.sram_study import SramStudy
 from ..extras import need
-from ..model import Comparison, MethodUse
+from ..model import Comparison, MethodUse, SramStudy
 from ..model_rows import ModelRow
-from ..sizes import in_words
+from ..words import in_words
 from .appearance import ROLES, Appearance
 from .rows import Row, step_rows, tensor_rows
 from .stripes import layer_rows, stripe_rows

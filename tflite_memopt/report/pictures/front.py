@@ -8,7 +8,7 @@ from typing import Any
 from ..exploration import choice_lines, extra_macs, headline_of
 from ..extras import need
 from ..model import Exploration, FrontPoint
-from ..price import percent
+from ..words import percent
 from .appearance import FILE, PAGE, Appearance
 from .charts import Chart, described, inline_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, html_of, made_for_firmware

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...memory.figures import ArenaMap, OperatorUse, PlacedTensor
-from ..names import short_name
+from ..words import short_name
 
 Row = dict[str, Any]
 SHIFT = 1

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...memory.figures import ArenaMap, PlacedTensor
-from ..names import short_name
+from ..words import short_name
 from .rows import SHIFT, Row
 
 _MOVES = frozenset({"SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "PAD", "PADV2", "CONCATENATION", "RESHAPE"})

@@ -9,10 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...graph.bit_sets import bits, set_of, union
-from ...graph.closure import TransitiveClosure, transitive_closure
-from ...graph.cuts import single_vertex_cuts
-from ...graph.dependency_graph import dependency_graph
+from ...graph.dependency_graph import (
+    TransitiveClosure,
+    bits,
+    dependency_graph,
+    set_of,
+    single_vertex_cuts,
+    transitive_closure,
+    union,
+)
 from .fused_graph import FusedGraph
 from .fused_operator import PeakCandidate
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...graph.bit_sets import bits, set_of
+from ...graph.dependency_graph import bits, set_of
 from .compiled import CompiledGraph
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ...graph.bit_sets import bits, union
-from ...graph.closure import TransitiveClosure, transitive_closure
-from ...graph.dependency_graph import first_ready_first
+from ...graph.dependency_graph import TransitiveClosure, bits, first_ready_first, transitive_closure, union
 from ..memory_graph import MemoryGraph
 from .fused_operator import joined, single_operator
 

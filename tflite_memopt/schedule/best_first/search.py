@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ...graph.bit_sets import bits
+from ...graph.dependency_graph import bits
 from ...graph.search_limit import WorkAllowance
 from .directions import Direction
 from .frontier import Frontier

@@ -1,0 +1,1 @@
+"""Claims of published papers, rerun."""

@@ -1,1 +1,0 @@
-"""Shared objects: buffers that tensors share whole, such as GPU textures; no offsets."""

@@ -1,0 +1,72 @@
+"""The published methods side by side on one model: every scheduler, then every planner on the best order found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from ..errors import UsageError
+from ..ir.dead_tensors import drop_dead_tensors
+from ..ir.model import Model
+from ..memory.layout import memory_layout
+from ..memory.schedule_problem import schedule_problem
+from ..options import Options
+from ..plan.methods import STRATEGIES
+from ..plan.methods import solve as solve_plan
+from ..report.model import Comparison, MethodUse
+from ..schedule.methods import METHODS, check_method
+from ..schedule.methods import solve as solve_schedule
+from .shared_objects import STRATEGIES as SHARED
+from .shared_objects import solve as solve_objects
+
+ALL = "all"
+
+
+def compare_methods(
+    model: Model,
+    name: str | None,
+    schedulers: Sequence[str],
+    planners: Sequence[str],
+    options: Options,
+    progress: Callable[[str], None],
+) -> Comparison:
+    """Run the named methods, each within the time limit; ``("all",)`` stands for the whole table.
+
+    With all planners the shared-object strategies run too.
+
+    ``model`` is a checked one. It is left in the order of the smallest peak, its own where none is better. Raises
+    UsageError for an unknown name, and before any method runs where the package of one is not installed.
+    """
+    orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
+    for method in orders:
+        check_method(method)
+    profile, limit = options.profile, options.search_limit()
+    drop_dead_tensors(model)
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    schedules = []
+    for method in orders:
+        progress(f"ordering {len(problem.steps)} operators: {method}")
+        schedules.append(solve_schedule(problem, method, limit))
+    best = min((solve_schedule(problem, "as_is", limit), *schedules), key=lambda schedule: schedule.peak_bytes)
+    model.main.reorder(best.order)
+    layout = memory_layout(model, profile)
+    placed = []
+    for method in plans:
+        progress(f"planning {len(layout.problem.items)} items: {method}")
+        placed.append(solve_plan(layout.problem, method, options.plan_limit()))
+    objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
+    return Comparison(
+        name,
+        profile.name,
+        len(problem.steps),
+        tuple(MethodUse(s.method, s.peak_bytes, s.lower_bound, s.optimal, s.seconds, s.states) for s in schedules),
+        best.method,
+        tuple(MethodUse(p.method, p.arena_bytes, p.lower_bound, p.optimal, p.seconds, None) for p in placed),
+        tuple(MethodUse(o.method, o.total_bytes, o.lower_bound, o.optimal, o.seconds, None) for o in objects),
+    )
+
+
+def _chosen(names: Sequence[str], table: Collection[str], kind: str) -> tuple[str, ...]:
+    unknown = [name for name in names if name != ALL and name not in table]
+    if unknown:
+        raise UsageError(f"unknown {kind} '{unknown[0]}'; choose '{ALL}' or some of {', '.join(table)}")
+    return tuple(table) if ALL in names else tuple(names)

@@ -1,0 +1,124 @@
+"""Integer programming on a graph made small by fusion and partition: Algorithm 2 and its parts.
+
+Source: "Memory-aware Scheduling for Complex Wired Networks with Iterative Graph Optimization". Each part of the method
+can be switched off (:class:`IlpParts`), so that the paper's Tables II to VI can be run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ...graph.dependency_graph import forced_cuts, reverse_post_order, sets_at, transitive_closure
+from ...graph.search_limit import SearchLimit, WorkAllowance
+from ...schedule.bounds import schedule_lower_bound
+from ...schedule.check import peak_of
+from ...schedule.memory_graph import MemoryGraph, memory_graph
+from ...schedule.problem import ScheduleAnswer, ScheduleProblem
+from ..sub_problem import sub_problems
+from .fusion import FusedProblem, fuse, unfused
+from .ordered_part import OrderedPart
+from .partition import light_cuts
+from .windows import improve_in_windows
+
+PART_SIZE = 24
+"""Operators after fusion that HiGHS orders in seconds; larger graphs are cut into parts of about this size."""
+
+_WORK = 1_000_000
+"""Columns times linear programs, of all programs together: some ten seconds."""
+
+
+@dataclass(frozen=True)
+class IlpParts:
+    """What to use. ``partitions`` is the paper's k; 1 is exact.
+
+    None cuts where every order passes anyway, which is exact too, and cuts the pieces further where they have more
+    than ``PART_SIZE`` operators, which is not.
+    """
+
+    pruning: bool = True
+    fusion: bool = True
+    partitions: int | None = None
+
+
+@dataclass(frozen=True)
+class IlpAnswer:
+    """``fused`` operators are left after fusion; ``variables`` are those of each program that was solved.
+
+    ``answer.states`` are branch-and-bound nodes.
+    """
+
+    answer: ScheduleAnswer
+    fused: int
+    variables: tuple[int, ...]
+
+
+def ilp(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
+    """The method with all its parts on. Proves what it can: see :func:`ilp_with`."""
+    return ilp_with(problem, limit, IlpParts()).answer
+
+
+def ilp_with(problem: ScheduleProblem, limit: SearchLimit, parts: IlpParts) -> IlpAnswer:
+    """Order by integer programming with chosen parts of the method.
+
+    With one partition the bound is HiGHS' own, and the optimum if the limit suffices. With more it is that of the parts
+    that start and end where every order must pass. When the work is done, parts keep their reverse post-order. With
+    ``partitions=None`` the work that is left goes to windows around the peak.
+    """
+    if not problem.steps:
+        return IlpAnswer(ScheduleAnswer(()), 0, ())
+    allowance = WorkAllowance(_WORK, limit)
+    fused = fuse(problem) if parts.fusion else unfused(problem)
+    graph = _without_unread_inputs(fused)
+    cuts = [0, len(graph.needs)] if parts.partitions is not None else forced_cuts(transitive_closure(graph))
+    found = _ordered_parts(graph, cuts, parts.partitions)
+    _solve_peaks(found, limit.seed, allowance, parts.pruning)
+    order = tuple(v for part in found for v in part.order)
+    if parts.partitions is None:
+        bound = max(_bound(found), schedule_lower_bound(fused.problem))
+        order, windows = improve_in_windows(graph, order, cuts, PART_SIZE, bound, limit.seed, allowance, parts.pruning)
+        found += windows
+    known = fused.expand(order), reverse_post_order(memory_graph(problem))
+    best = min(known, key=lambda candidate: peak_of(problem, candidate))
+    nodes = sum(part.nodes for part in found)
+    answer = ScheduleAnswer(best, _bound(found), nodes, allowance.stopped_by_clock)
+    return IlpAnswer(answer, len(fused.members), tuple(part.variables for part in found if part.variables))
+
+
+def _without_unread_inputs(fused: FusedProblem) -> MemoryGraph:
+    """The graph of a problem without the inputs that count before the first step only, the same in every order."""
+    graph = memory_graph(fused.problem)
+    used = tuple(t for t in fused.problem.inputs if not graph.dies(t, graph.everything))
+    return replace(graph, problem=replace(fused.problem, inputs=used))
+
+
+def _bound(parts: Sequence[OrderedPart]) -> int:
+    """Bytes that no order of the whole goes below, as far as the parts tell."""
+    return max((part.lower_bound for part in parts if part.exact), default=0)
+
+
+def _ordered_parts(graph: MemoryGraph, cuts: Sequence[int], partitions: int | None) -> list[OrderedPart]:
+    """The parts in order, each in reverse post-order; what lies between two ``cuts`` is cut further."""
+    order = reverse_post_order(graph)
+    found: list[OrderedPart] = []
+    for (start, end), done in zip(pairwise(cuts), sets_at(order, cuts), strict=False):
+        wanted = partitions if partitions is not None else -(-(end - start) // PART_SIZE)
+        parts = list(sub_problems(graph, light_cuts(graph, order[start:end], done, wanted)))
+        found += [OrderedPart(part, exact=len(parts) == 1) for part in parts]
+    return found
+
+
+def _solve_peaks(parts: Sequence[OrderedPart], seed: int, allowance: WorkAllowance, pruning: bool) -> None:
+    """Solve the part with the peak, until the peak is in a part that is solved (Algorithm 2) or the work is done.
+
+    The parts that may still hold the peak share the work that is left.
+    """
+    while True:
+        settled = max((part.peak for part in parts if part.solved), default=0)
+        higher = [part for part in parts if not part.solved and part.peak > settled]
+        if not higher or allowance.is_spent():
+            return
+        worst = max(higher, key=lambda part: part.peak)
+        with allowance.part_of(len(higher)):
+            worst.solve(seed, allowance, pruning)
