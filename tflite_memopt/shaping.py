@@ -120,9 +120,9 @@ class Shaped:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the stages made of one model, by the options: it is asked for again by runs with wider limits."""
+    """What the stages made of a file, by its bytes and the options: it is asked for again by runs with wider limits."""
 
-    found: dict[Options, Shaped] = field(default_factory=dict)
+    found: dict[tuple[bytes, Options], Shaped] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -220,12 +220,12 @@ def _said_of(run: Setting, what: str) -> Setting:
 def _known_or_shaped(
     run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: StripedModel | None
 ) -> Shaped:
-    known = run.answers.found.get(options)
+    known = run.answers.found.get((run.data, options))
     if known is not None:
         return known
     shaped = shape(run, stripe(run, options) if early is None else early, before)
     if not run.interruption.said:
-        run.answers.found[options] = shaped
+        run.answers.found[run.data, options] = shaped
     return shaped
 
 

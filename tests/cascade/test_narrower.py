@@ -91,3 +91,9 @@ def test_what_one_run_has_found_another_one_does_not_search_for() -> None:
     for_any_library = [replace(each, kernels="portable") for each in (PLAIN, wider)]
     assert searched == [PLAIN, wider, *for_any_library]
     assert again.model == first.model
+
+
+def test_what_is_known_of_one_model_is_not_the_answer_for_another() -> None:
+    known = Answers()
+    for model in (write_model(mobile_chain(32)), write_model(mobile_chain(24))):
+        assert optimize(model, PLAIN, known=known).model == optimize(model, PLAIN).model

@@ -35,6 +35,15 @@ def test_all_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"short", "new": b"\x00\xff"}
 
 
+def test_writing_leaves_the_mask_of_the_process_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(mask: int) -> int:
+        raise AssertionError(f"another thread may write a file under the mask {mask:o}")
+
+    monkeypatch.setattr(os, "umask", changed)
+    write_files({tmp_path / "out.tflite": b"model"})
+    assert (tmp_path / "out.tflite").read_bytes() == b"model"
+
+
 def test_a_written_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
     old_mask = os.umask(0o027)
     try:

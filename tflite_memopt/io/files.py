@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 
 from ..errors import OutputError, UsageError
 from .foreign import refuse_folder
@@ -88,22 +88,16 @@ def write_folder(folder: Path, files: Mapping[str, bytes], sources: tuple[Path, 
 
 
 def _write_beside(target: Path, data: bytes) -> str:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    name = str(target.parent / f".{target.name}.{token_hex(8)}")
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes private files; a model is as readable as any other
     except BaseException as error:
         os.unlink(name)
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(target)
         raise
     return name
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

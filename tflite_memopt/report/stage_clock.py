@@ -17,10 +17,12 @@ class StageClock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Times what runs inside the ``with`` statement; a stage that runs again adds up."""
+        """Times what runs inside the ``with`` statement; a stage that runs again, or fails, adds up."""
         started = now()
-        yield
-        self._stages[name] = round(self._stages.get(name, 0) + now() - started, 6)
+        try:
+            yield
+        finally:
+            self._stages[name] = round(self._stages.get(name, 0) + now() - started, 6)
 
     def seconds(self) -> dict[str, float]:
         """Seconds by stage so far, and ``total`` since the clock was made."""
