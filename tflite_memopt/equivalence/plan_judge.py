@@ -14,7 +14,7 @@ from .compare import InnerDifference, first_inner_difference, first_output_diffe
 from .correspondence import Link
 from .exposure import MOST_BYTES, Exposure, snapshots
 from .inputs import Sample
-from .original import FILLS, run_exposed, within_the_arena
+from .original import FILLS, run_exposed, run_shown, within_the_arena
 from .runner import ModelRunner, Run
 from .tolerance import Array
 from .trace import Trace, trace_of
@@ -99,7 +99,7 @@ def _runs(job: PlanJob, needs_apart: bool) -> tuple[Run, Trace | Run, Trace | Ru
         early, made = None, None
         if other is not None and head is not None and not needs_apart:
             early = pool.submit(_snapshots, job, other, head)
-        elif head is not None:
+        elif head is not None and not job.interpreter.shows_tensors:
             made = pool.submit(snapshots, job.data, head)
         required = job.required_bytes or job.arena_bytes
         run = job.interpreter.run(RunJob(job.data, job.samples, required, fill=FILLS[0], measure=True))
@@ -144,8 +144,11 @@ def _refusal(job: PlanJob, run: Run) -> str:
 def _snapshots(job: PlanJob, runner: ModelRunner, head: int, made: Future[list[Exposure]] | None = None) -> Trace | Run:
     """The trace of the model with its plan, of each tensor at its last use; the failed run where one fails.
 
-    ``made``: what is to run for this head, as far as it is being made already.
+    A runner that shows tensors needs no other model for that, and no larger arena. ``made``: what is to run for this
+    head, as far as it is being made already.
     """
+    if runner.shows_tensors:
+        return run_shown(runner, job.data, job.samples, job.required_bytes or job.arena_bytes, FILLS[1])
 
     def attempt(most_bytes: int) -> Trace | Run:
         found = Trace()

@@ -297,7 +297,8 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
     yield "peak working set", _n(use.peak_bytes)
     yield "arena head, planned", _n(use.arena_bytes)
     for part in ("head", "tail", "total"):
-        yield f"TFLM measured {part} (64-bit)", _n(use.tflm[part]) if part in use.tflm else "-"
+        bits = use.tflm.get("pointer_bits", 64)
+        yield f"TFLM measured {part} ({bits}-bit)", _n(use.tflm[part]) if part in use.tflm else "-"
     if "target" in use.required_bytes:
         yield f"arena to reserve on the target{guess}", _n(use.required_bytes["target"])
     yield f"arena to reserve, 32-bit{guess}", _n(use.required_bytes["32"])
