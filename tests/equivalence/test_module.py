@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -66,13 +68,8 @@ def module(target: str) -> KernelModule:
     return found
 
 
-@cache
-def _runner(found: KernelModule) -> ModuleRunner:
-    return ModuleRunner(found)
-
-
 def runner(target: str) -> ModuleRunner:
-    return _runner(module(target))
+    return ModuleRunner(module(target))
 
 
 def same(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
@@ -171,6 +168,24 @@ def test_a_module_takes_no_more_memory_than_it_may() -> None:
     small = ModuleRunner(module("riscv32"), 4 << 20)
     assert small.run(RunJob(data, [], ARENA)).ran
     assert small.run(RunJob(data, [], 64 << 20)).error == f"there is no room for an arena of {64 << 20} bytes"
+
+
+_LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+from tests.equivalence.test_module import dense_model, runner
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.io.writer import write_model
+run = runner("riscv32").run(RunJob(write_model(dense_model()), [], 1 << 18, measure=True))
+sys.exit(run.error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_module_runs_where_a_shell_limits_the_address_space() -> None:
+    """Usually an instance takes 4 GB of addresses."""
+    module("riscv32")
+    assert subprocess.run([sys.executable, "-c", _LIMITED], check=False, cwd=Path(__file__).parents[2]).returncode == 0
 
 
 def test_a_closed_module_gives_no_answer() -> None:

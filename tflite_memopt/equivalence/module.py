@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from ..kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
 from ..kernels.targets import target_named
 from .adapter import RunJob
 from .external_runner import ExternalRun
+from .limits import address_space_is_limited
 from .loop_logs import first_readers, last_readers
 from .ranges import numpy_type
 from .runner import GivenUpError, Run
@@ -90,15 +92,21 @@ class ModuleRunner:
         config = wasmtime.Config()
         config.consume_fuel = True
         config.cache = True  # compiled once on this machine
+        if address_space_is_limited():
+            # Else 4 GB of it are taken for each instance, so that addresses need no checks: a sixth of the time.
+            config.memory_reservation = 0
+            config.memory_guard_size = 0
         self._engine = wasmtime.Engine(config)
         self._of = module
-        self._is_closed = False
+        self._lock, self._is_closed, self._running = threading.Lock(), False, 0
         try:
             self._module = wasmtime.Module.from_file(self._engine, str(module.path))
             with closing(self._instance(_WORK)) as instance:
                 version = instance.call("interface")
-        except (OSError, KeyError, wasmtime.WasmtimeError, _ModuleError):
+        except (OSError, KeyError, wasmtime.WasmtimeError):
             version = None
+        except _ModuleError as error:
+            raise UsageError(f"'{module.path}' cannot be started: {error}") from error
         if version != _INTERFACE:
             raise UsageError(f"'{module.path}' is no module of this version: scripts/runners builds them again")
 
@@ -114,8 +122,29 @@ class ModuleRunner:
             return all(instance.call("knows", code) for code in codes)
 
     def close(self) -> None:
-        """Give no more answers: a run in another thread ends after its sample."""
-        self._is_closed = True
+        """Give no more answers: a run in another thread ends after its sample. What wasmtime holds is given back."""
+        with self._lock:
+            self._is_closed = True
+            self._free()
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        with self._lock:
+            if self._is_closed:
+                raise GivenUpError
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._free()
+
+    def _free(self) -> None:
+        """Once nobody runs any more: what is left to the end of the process, Python takes apart in a wrong order."""
+        if self._is_closed and not self._running:
+            self._module.close()
+            self._engine.close()
 
     def run(self, job: RunJob) -> Run:
         """Run one model; ``tensors`` of the job count those of all subgraphs, as in the file.
@@ -123,7 +152,10 @@ class ModuleRunner:
         Tensors are shown as they are just before their last reader runs, and those in a loop's body turn by turn, one
         after the other along the first axis. Raises GivenUpError once closed.
         """
-        model = read_model(job.model)
+        with self._in_use():
+            return self._run(job, read_model(job.model))
+
+    def _run(self, job: RunJob, model: Model) -> Run:
         work = _WORK + _WORK_OF_MAC * model_macs(model) * len(job.samples)
         commit = ""
         try:
@@ -196,7 +228,11 @@ class _Instance:
         self._store.set_fuel(work)
         linker = wasmtime.Linker(engine)
         linker.define_unknown_imports_as_traps(module)  # of files and standard output, which nothing here needs
-        exports = linker.instantiate(self._store, module).exports(self._store)
+        try:
+            exports = linker.instantiate(self._store, module).exports(self._store)
+        except wasmtime.WasmtimeError as error:
+            self._store.close()
+            raise _ModuleError(" ".join(str(error).split())) from None
         self._functions: dict[str, Any] = dict(exports.items())
         self._memory: Any = self._functions["memory"]
         self._inputs: list[tuple[int, int]] = []

@@ -144,6 +144,7 @@ def open_for(options: Options, model: Model) -> AbstractContextManager[Interpret
     found = module_for(options.profile) if "tflm" in options.runtimes else None
     module = None if found is None else ModuleRunner(found, options.interpreter_memory)
     if module is not None and find_spec("tflite_micro") is not None and not module.knows(model):
+        module.close()
         module = None
     return open_interpreters(options.runtimes, _limits(options), options.runner, options.jobs, module)
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..equivalence.verdict import Basis, Verdict
+from ..equivalence.verdict import Verdict
 from ..io.plan_label import PlanLabel
 from ..kernels.support import TflmSupport
 from ..memory.figures import MemoryUse, StepUse
@@ -236,7 +236,7 @@ def _proof(report: Report) -> RenderableType:
     )
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
-    return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report.basis)))
+    return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report)))
 
 
 def _end(search: SearchUse) -> str:
@@ -248,11 +248,14 @@ def _end(search: SearchUse) -> str:
     return f"at most {counted(search.gap_bytes, 'byte')} ({share:.1f} %) above the best; the search ended {end}"
 
 
-def _basis(basis: Basis) -> str:
+def _basis(report: Report) -> str:
     """What the verdicts rest on, in a line or two."""
+    basis, tflm = report.basis, report.equivalence.get("tflm")
     where = "" if basis.executed_by == ("tflm",) else f" ({', '.join(basis.executed_by)})"
-    plan = f"TFLM executed the plan{where}, every tensor was right at its last use" if basis.plan_executed else None
-    plan = plan or f"the plan was NOT executed: {basis.reason}"
+    kernels = "" if tflm is None or tflm.kernels is None else f"; its kernels: {tflm.kernels}"
+    plan = f"TFLM executed the plan{where}, every tensor was right at its last use{kernels}"
+    if not basis.plan_executed:
+        plan = f"the plan was NOT executed: {basis.reason}"
     if basis.coverage is None or basis.coverage.is_complete:
         return plan
     return f"{plan}\n{basis.coverage.shortfall}"
