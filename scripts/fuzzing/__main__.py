@@ -22,6 +22,7 @@ from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.associated_files import append
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import AssociatedFile
 from tflite_memopt.kernels.targets import profile_for
 
@@ -46,7 +47,7 @@ def bases() -> list[bytes]:
 @click.option("--seed", default=0, show_default=True, help="Which.")
 @click.option("--first", default=0, show_default=True, help="Number of the first case.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the cases that fail.")
-@click.option("--modules", is_flag=True, help="Run them in TFLM's modules, past all checks but those of reading.")
+@click.option("--modules", is_flag=True, help="Run them in TFLM's modules, in place of the searches.")
 def main(cases: int, seed: int, first: int, keep: Path | None, modules: bool) -> None:
     """Give damaged models to the tool; exit with 1 when one is slow, or neither optimised nor refused in one line."""
     run = _in_modules() if modules else ending
@@ -97,6 +98,7 @@ def _in_modules() -> Callable[[bytes], str]:
     def run(data: bytes) -> str:
         try:
             model = read_model(data)
+            check_model(model)
             samples = seeded_inputs(model, 1, 0)
         except (MemoptError, ValueError, MemoryError):
             return "unreadable"
