@@ -50,8 +50,8 @@ def bases() -> list[bytes]:
 @click.option("--modules", is_flag=True, help="Run them in TFLM's modules, in place of the searches.")
 def main(cases: int, seed: int, first: int, keep: Path | None, modules: bool) -> None:
     """Give damaged models to the tool; exit with 1 when one is slow, or neither optimised nor refused in one line."""
-    run = _in_modules() if modules else ending
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    run = _in_modules() if modules else ending  # which look at the limit
     models, ends, slowest, failures = bases(), Counter[str](), (0.0, 0), []
     before = _peak()
     for number in range(first, first + cases):
