@@ -257,6 +257,7 @@ def _prove(run: Setting, shaped: Shaped, options: Options) -> tuple[bytes, Proof
             runner_promise=_promise(placement.memory, "target")
             if profile.target and not profile.libraries
             else NO_PROMISE,
+            module_promise=_promise(placement.memory, "target" if profile.target else "32"),
             loop_pieces=pieces_in_loops(shaped.model),
         )
         return written, prove(subject, options, run.progress, run.looked_at, run.running)

@@ -11,6 +11,7 @@ scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMS
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
 scripts/bench tiles [MODEL...] [-o docs/benchmarks/tiles.md]   channels in tiles
+scripts/bench modules TARGET MODEL...                          seconds of verification, on module and wheel
 scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench random [--large] [-o FILE.json] [--against FILE.json]   needs and time of random networks
 scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
@@ -43,6 +44,7 @@ from .floor import floor
 from .growth import growth
 from .loops import loops
 from .markdown_table import row, table
+from .modules import modules
 from .people import people
 from .plan import plan
 from .random import random
@@ -170,6 +172,7 @@ cli.add_command(schedule)
 cli.add_command(floor)
 cli.add_command(growth)
 cli.add_command(loops)
+cli.add_command(modules)
 cli.add_command(people)
 cli.add_command(plan)
 cli.add_command(random)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ _ARM_TOOLS = ("arm-none-eabi-g++", "arm-none-eabi-gcc", "qemu-system-arm")
 _HOST_TOOLS = ("g++", "gcc")
 _HOST_PACKAGES = "make g++"
 _ARM_PACKAGES = "make gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm"
+_ZIG_CACHES = ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
 _QEMU = """#!/bin/sh
 # {name}, under QEMU; its virtual clock counts instructions, one nanosecond each. -nic silences a warning.
 args=arg=runner
@@ -35,8 +37,17 @@ def default_cache() -> Path:
     return Path(os.environ.get("TFLITE_MEMOPT_CACHE") or Path(home) / "tflite_memopt")
 
 
+def zig() -> Path | None:
+    """The compiler of modules, which PyPI's ziglang carries; None where it is not installed."""
+    found = importlib.util.find_spec("ziglang")
+    return None if found is None or found.origin is None else Path(found.origin).parent / "zig"
+
+
 def missing_tools(build: Build) -> str | None:
     """What this machine lacks to build and run a build, and how to get it; None when it has all."""
+    if build.is_module:
+        lacks_zig = "not installed: ziglang (scripts/runners installs it)" if zig() is None else None
+        return lacks_zig if shutil.which("make") else "not installed: make"
     wanted = _HOST_TOOLS if build.machine is None else _ARM_TOOLS
     lacking = [tool for tool in ("make", *wanted) if shutil.which(tool) is None]
     if not lacking:
@@ -46,7 +57,7 @@ def missing_tools(build: Build) -> str | None:
 
 
 def build_runner(name: str, build: Build, sources: Sources, cache: Path, jobs: int = 2) -> Path:
-    """The path of the executable runner, built if this content has not been.
+    """The path of the executable runner, or of the module, built if this content has not been.
 
     Raises UsageError when tools or sources are missing, or when a compiler fails.
     """
@@ -56,12 +67,12 @@ def build_runner(name: str, build: Build, sources: Sources, cache: Path, jobs: i
         raise UsageError(f"cannot build {name}: {problem or 'no sources of ' + ', '.join(absent)}")
     library = _library_key(build, sources)
     folder = cache / f"{name}-{_key(library, *_own_sources(), _QEMU, sources.commit(build.library))}"
-    runner = folder / "runner"
+    runner = folder / (f"{name}.wasm" if build.is_module else "runner")
     if runner.exists():
         return runner
     folder.mkdir(parents=True, exist_ok=True)
-    objects = cache / f"objects-{build.core}-{library}"
-    with _lock(cache / f"objects-{build.core}-{library}.lock"):
+    objects = _objects(cache, build, library)
+    with _lock(objects.with_name(f"{objects.name}.lock")):
         if not runner.exists():
             program = folder / ("program" if build.machine is None else "program.elf")
             _make(name, build, sources, objects, program, jobs)
@@ -72,12 +83,16 @@ def build_runner(name: str, build: Build, sources: Sources, cache: Path, jobs: i
 def built_library(name: str, build: Build, sources: Sources, cache: Path, jobs: int = 2) -> Path:
     """The static library of TFLM with the kernels of a build, for programs of your own. Raises as ``build_runner``."""
     build_runner(name, build, sources, cache, jobs)
-    return cache / f"objects-{build.core}-{_library_key(build, sources)}" / f"lib-{build.kernels}.a"
+    return _objects(cache, build, _library_key(build, sources)) / f"lib-{build.kernels}.a"
+
+
+def _objects(cache: Path, build: Build, library: str) -> Path:
+    return cache / f"objects-{build.core}{f'-{build.enums}' if build.is_module else ''}-{library}"
 
 
 def _library_key(build: Build, sources: Sources) -> str:
-    makefile, header = (NATIVE / "Makefile").read_text(), (NATIVE / "precompiled.h").read_text()
-    return _key(sources.key, makefile, header, _compiler(build))
+    files = ("Makefile", "precompiled.h", *(("dsp_instructions.h",) if build.is_module else ()))
+    return _key(sources.key, *((NATIVE / each).read_text() for each in files), _compiler(build))
 
 
 def _make(name: str, build: Build, sources: Sources, objects: Path, program: Path, jobs: int) -> None:
@@ -87,14 +102,17 @@ def _make(name: str, build: Build, sources: Sources, objects: Path, program: Pat
         "KERNELS": build.kernels,
         "SOURCES": sources.folder,
         "OBJECTS": objects,
-        "PROGRAM": "runner.cc",
+        "ENUMS": build.enums,
+        "PROGRAM": "module.cc" if build.is_module else "runner.cc",
         "OUT": program,
         "OWN_DEFINES": own,
+        "ZIG": zig() or "",
     }
     words = [f"{key}={value}" for key, value in variables.items()]
     done = subprocess.run(
         ["make", "-f", str(NATIVE / "Makefile"), f"-j{jobs}", *words],
         cwd=NATIVE,
+        env=os.environ | {name: str(objects.with_name("zig")) for name in _ZIG_CACHES},
         capture_output=True,
         text=True,
         check=False,
@@ -119,6 +137,8 @@ def _own_sources() -> list[str]:
 
 
 def _compiler(build: Build) -> str:
+    if build.is_module:
+        return subprocess.run([str(zig()), "version"], capture_output=True, text=True, check=True).stdout
     tool = "g++" if build.machine is None else "arm-none-eabi-g++"
     return subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
 

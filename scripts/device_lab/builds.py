@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_LIBRARIES = {"reference": "reference", "cmsis": "cmsis-nn", "cmsisdsp": "cmsis-nn", "espnn": "esp-nn"}
+
 
 @dataclass(frozen=True)
 class Build:
     """One runner: a core, a kernel library, and the target and kernel profile of tflite_memopt that stand for them.
 
-    ``core`` and ``kernels`` are the makefile's words; ``machine`` is QEMU's, None on the host.
+    ``core``, ``kernels`` and ``enums`` are the makefile's words; ``machine`` is QEMU's, None elsewhere.
     """
 
     core: str
@@ -18,16 +20,22 @@ class Build:
     machine: str | None
     target: str
     profile: str
+    enums: str = "short"
 
     @property
     def library(self) -> str:
         """The kernel library as documents call it, and as the runner does."""
-        return {"reference": "reference", "cmsis": "cmsis-nn", "espnn": "esp-nn"}[self.kernels]
+        return _LIBRARIES[self.kernels]
 
     @property
     def pointer_bits(self) -> int:
-        """32 on a microcontroller, 64 on the host."""
-        return 64 if self.machine is None else 32
+        """32 on a microcontroller and in a module, 64 on the host."""
+        return 64 if self.core == "host" else 32
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a WebAssembly module and no program."""
+        return self.core == "wasm"
 
 
 _M3, _M7, _M55 = "mps2-an385", "mps2-an500", "mps3-an547"
@@ -41,3 +49,11 @@ BUILDS: Mapping[str, Build] = {
     "cortex-m55-cmsis-nn": Build("m55", "cmsis", _M55, "cortex-m55", "cmsis-nn-mve"),
     "cortex-m7-reference": Build("m7", "reference", _M7, "cortex-m7", "reference"),
 }
+
+MODULES: Mapping[str, Build] = {
+    "tflm-reference": Build("wasm", "reference", None, "riscv32", "reference", "int"),
+    "tflm-cmsis-nn": Build("wasm", "cmsis", None, "cortex-m3", "cmsis-nn"),
+    "tflm-cmsis-nn-dsp": Build("wasm", "cmsisdsp", None, "cortex-m7", "cmsis-nn-dsp"),
+    "tflm-esp-nn": Build("wasm", "espnn", None, "esp32", "esp-nn", "int"),
+}
+"""The modules that the tool verifies with; their enums are as wide as those of the targets' compilers."""

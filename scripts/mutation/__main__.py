@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from scripts.mutation.scoring import Score, graph_scores, plan_scores
-from tflite_memopt.equivalence.limits import ProcessLimits
-from tflite_memopt.equivalence.pool import open_interpreters
+from tflite_memopt import Options
+from tflite_memopt.equivalence.proof import open_for
+from tflite_memopt.io.reader import read_model
 
 
 @click.command()
@@ -20,7 +21,7 @@ from tflite_memopt.equivalence.pool import open_interpreters
 @click.option("--samples", default=1000, show_default=True, help="Inputs of the run that says which mutants show.")
 @click.option("--seed", default=0, show_default=True, help="Which mutants are drawn.")
 @click.option("--plans", is_flag=True, help="Mutants of plans; else of graphs.")
-@click.option("--kernels", default="reference", show_default=True, help="Profile that the plans are made for.")
+@click.option("--kernels", default="reference", show_default=True, help="Plans are for these, and run on them.")
 def main(models: tuple[Path, ...], per_kind: int, samples: int, seed: int, plans: bool, kernels: str) -> None:
     """Print which mutants of MODELS the proof catches; exit with 1 when one that shows is missed."""
     click.echo("| model | what was done | tried | show | caught | by values alone | missed |")
@@ -39,7 +40,7 @@ def _scores(
 ) -> Iterator[Score]:
     for path in models:
         started, data = time.monotonic(), path.read_bytes()
-        with open_interpreters(("litert", "tflm"), ProcessLimits()) as interpreters:
+        with open_for(Options(kernels=kernels), read_model(data)) as interpreters:
             if plans:
                 yield from plan_scores(path.stem, data, kernels, per_kind, samples, interpreters, seed)
             else:

@@ -58,6 +58,7 @@ def changed(job):
 """
 
 
+@pytest.mark.usefixtures("no_modules")
 def test_the_report_has_the_runners_verdict_and_figures() -> None:
     report = optimize(MODEL, ON_WHEEL).report
     verdict = report.equivalence["runner"]

@@ -116,7 +116,8 @@ def test_inputs_of_packed_types_have_a_verdict_or_a_reason(dtype: DType) -> None
         return
     report = tflite_memopt.optimize(data, Options(samples=2)).report
     assert report.equivalence["litert"].equal
-    assert report.equivalence["tflm"].reason
+    verdict = report.equivalence["tflm"]  # the wheel takes no such arrays; a module takes bytes
+    assert verdict.equal or verdict.reason
 
 
 def test_over_2_gb_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,7 @@ _AS_IS = "as_is"
     default=900.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long one model may run in the proof of equality.",
+    help="How long one model may run in a process of the proof. TFLM's modules count work instead.",
 )
 @click.option(
     "--interpreter-memory",

@@ -17,9 +17,10 @@ class RunJob:
     """One model and the samples to run in sequence on one interpreter, so that state carries over.
 
     ``tensors``: positions of tensors of the entry graph whose values are wanted after each sample, besides the
-    outputs; LiteRT and TensorFlow then preserve all tensors, TFLM cannot. ``turns``: how often these two run each
-    sample, from the second time on with the outputs as inputs; outputs are the last ones, and each of ``tensors`` has
-    its values of all turns, one after the other along the first axis. ``kernels``: which of LiteRT's.
+    outputs; LiteRT and TensorFlow then preserve all tensors; TFLM shows them in a module (``module.py``), those of all
+    subgraphs, and nowhere else. ``turns``: how often LiteRT and TensorFlow run each sample, from the second time on
+    with the outputs as inputs; outputs are the last ones, and each of ``tensors`` has its values of all turns, one
+    after the other along the first axis. ``kernels``: which of LiteRT's.
     For TFLM: ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is
     there).
     For a runner of the user's: ``arena_bytes``, of which ``LARGEST_ARENA`` stands for all that it has, and

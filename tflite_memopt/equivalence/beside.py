@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..io.reader import read_model
 from ..options import Options
 from .original import Original
 from .pool import Interpreters
@@ -50,7 +51,7 @@ class LookBeside:
 @contextmanager
 def looking_beside(data: bytes, options: Options) -> Iterator[LookBeside]:
     """The look at the original goes on inside; it is over at the end, and its interpreters are gone."""
-    with open_for(options) as interpreters:
+    with open_for(options, read_model(data)) as interpreters:
         look = LookBeside(interpreters, data, options)
         try:
             yield look

@@ -172,7 +172,10 @@ def _judged(original: Original, claim: Claim, job: PlanJob, name: str, vouches: 
     """None where only a run with no memory shared can tell."""
     planned = judge_plan(job, vouches)
     found = _judgement_of(planned, original, claim, job, name)
-    return replace(found, note=_OTHER_WHEEL.format(job.required_bytes)) if found and planned.took_more else found
+    if found is None or not planned.took_more:
+        return found
+    kernels = original.grounds[name].kernels or "the tflite-micro wheel on 64 bits"
+    return replace(found, note=_OTHER_VERSION.format(kernels, job.required_bytes))
 
 
 def _judgement_of(planned: Planned, original: Original, claim: Claim, job: PlanJob, name: str) -> Judgement | None:
@@ -205,9 +208,9 @@ def _judgement_of(planned: Planned, original: Original, claim: Claim, job: PlanJ
 
 
 _GRAPH_RUNTIMES = ("litert", "tensorflow")
-_OTHER_WHEEL = (
-    "the tflite-micro wheel refuses the {:,} bytes of arena that are counted for it on 64 bits, and runs in more: it "
-    "is of another version than the one that was measured (docs/reliability.md); figures for 32 bits do not rest on it"
+_OTHER_VERSION = (
+    "TFLM, {}, refuses the {:,} bytes of arena that are counted for it, and runs in more: it is of another version "
+    "than the one that was measured (docs/reliability.md)"
 )
 _UNSOUND = "TFLM computes the original itself in more than one way"
 Traced = Callable[[bytes, Model], "Trace | Run"]

@@ -21,6 +21,15 @@ class ProcessLimits:
     memory_bytes: int | None = 16 << 30
 
 
+def address_space_is_limited() -> bool:
+    """Whether a shell (``ulimit -v``) or anybody else limits the address space of this process."""
+    if sys.platform == "win32":
+        return False
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 def apply_in_process(memory_bytes: int, parent: int) -> None:
     """Called by the process itself, first of all; ``memory_bytes`` 0 is no limit. ``parent`` is who started it.
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from ..analysis.macs import model_macs
 from ..errors import UsageError
 from ..graph.alignment import aligned
+from ..io import offline_plan
+from ..io.reader import read_model
+from ..io.writer import write_model
 from ..ir.dtype import DType
 from ..ir.head import in_head
 from ..ir.model import Model
@@ -18,21 +21,28 @@ from .adapter import LARGEST_ARENA, OPTIMISED_KERNELS, REFERENCE, RunJob
 from .compare import first_output_difference
 from .coverage import Coverage
 from .drawing import Drawn, draw
-from .exposure import MOST_BYTES, exposed
+from .exposure import MOST_BYTES, bytes_to_show, exposed
 from .external_runner import RUNNER, ExternalRun
 from .findings import findings_in
 from .inputs import Sample, has_state, inputs_from_npz
 from .pool import Interpreters
 from .runner import ModelRunner, Run
 from .shapes import InferredModel, shaped_by, shaped_by_litert
+from .tolerance import Array
 from .trace import Trace, computed_tensors, trace_of
 from .unloaded import explained, is_refusal
 
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
 _NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantise to int8 to run there)"
+_NO_TFLM = (
+    "nothing was run on TFLM: scripts/runners builds its modules, and the tflite-micro wheel, for Linux on x86-64, "
+    "is not installed"
+)
 _FEWER_BYTES = (1 << 20, 1 << 16, 0)
 """Of tensors to show at once in an arena that may be small, one after the other until they fit."""
+_FEW = 4
+"""Samples of a second look."""
 FILLS = (0x5A, 0xA5)
 """Two bytes for the arena before a run; no bit is the same in both."""
 
@@ -194,7 +204,7 @@ class _Look:
             stock = self._as_it_came(interpreter, shaped, arena) if early is None else early.result()
         if not stock.ran:
             return self._refused(stock)
-        outputs = trace_of(stock.arrays, len(self.drawn.samples)).outputs
+        outputs = outputs_of(stock, trace)
         kernels = stock.words if isinstance(stock, ExternalRun) else None
         if trace is None:
             # A runner's arena may be too small to show inner tensors; its outputs count all the same.
@@ -211,6 +221,8 @@ class _Look:
 
     def _as_it_came(self, runner: ModelRunner, shaped: InferredModel, arena: int) -> Run:
         samples = [] if self.drawn is None else self.drawn.samples
+        if offline_plan.decode(shaped.model) is None:
+            samples = for_a_second_look(runner, samples)
         return runner.run(RunJob(shaped.data, samples, arena, fill=FILLS[0], measure=True))
 
     def _check_pointers(self) -> None:
@@ -227,8 +239,26 @@ class _Look:
     def _refusal(self, run: Run) -> str:
         reason = run.missing or run.error or "TFLM gave no reason"
         if run.missing is not None:
-            return reason
+            return _NO_TFLM
         return f"{_NO_UINT8}; it says: {reason}" if _is_uint8(self.model) else explained(self.model, reason)
+
+
+def for_a_second_look(runner: ModelRunner, samples: list[Sample]) -> list[Sample]:
+    """The samples of a run over other memory than the one that shows tensors has: does it depend on what nobody wrote?
+
+    All of them where other models show the tensors, so that this is the only run of the model as it is.
+    """
+    return samples[:_FEW] if runner.shows_tensors else samples
+
+
+def outputs_of(run: Run, shown: Trace | None) -> dict[int, list[Array]]:
+    """The outputs of a run of the first samples, and of those after them what a run of all has shown."""
+    found: dict[int, list[Array]] = {}
+    for name, values in run.arrays.items():
+        found.setdefault(int(name.partition("_o")[2]), []).append(values)
+    if shown is None:
+        return found
+    return {at: values + shown.outputs.get(at, [])[len(values) :] for at, values in found.items()}
 
 
 def run_exposed(
@@ -244,6 +274,9 @@ def run_exposed(
     ``backwards``: the samples in the other order, which must not matter to a model without state.
     """
     given = samples[::-1] if backwards else samples
+    if interpreter.shows_tensors:
+        found = run_shown(interpreter, without_plan(data), given, arena_bytes, fill)
+        return _forwards(found) if backwards and isinstance(found, Trace) else found
 
     def attempt(most_bytes: int) -> Trace | Run:
         found = Trace()
@@ -260,6 +293,28 @@ def run_exposed(
         return found
 
     return within_the_arena(arena_bytes, attempt)
+
+
+def run_shown(runner: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, fill: int) -> Trace | Run:
+    """The trace of a model as it is, on a runner that shows tensors; the failed run where it does not run."""
+    shown = tuple(bytes_to_show(read_model(data)))
+    run = runner.run(RunJob(data, samples, arena_bytes, shown, fill=fill))
+    return trace_of(run.arrays, len(samples)) if run.ran else run
+
+
+def without_plan(data: bytes) -> bytes:
+    """The model with its offsets left to TFLM, which lets nothing share bytes that is alive at the same time."""
+    model = read_model(data)
+    if offline_plan.decode(model) is None:
+        return data
+    offline_plan.detach(model)
+    return write_model(model)
+
+
+def _forwards(trace: Trace) -> Trace:
+    """A trace of samples in the other order."""
+    sides = ({at: values[::-1] for at, values in side.items()} for side in (trace.outputs, trace.tensors))
+    return Trace(*sides)
 
 
 def within_the_arena(arena_bytes: int, attempt: Callable[[int], Trace | Run]) -> Trace | Run:

@@ -14,7 +14,7 @@ from .compare import InnerDifference, first_inner_difference, first_output_diffe
 from .correspondence import Link
 from .exposure import MOST_BYTES, Exposure, snapshots
 from .inputs import Sample
-from .original import FILLS, run_exposed, within_the_arena
+from .original import FILLS, for_a_second_look, outputs_of, run_exposed, run_shown, within_the_arena
 from .runner import ModelRunner, Run
 from .tolerance import Array
 from .trace import Trace, trace_of
@@ -73,7 +73,7 @@ def judge_plan(job: PlanJob, vouches: Vouches | None = None) -> Planned:
         return replace(judge_plan(replace(job, required_bytes=None), vouches), took_more=True)
     if not run.ran:
         return Planned(run, {}, None, _refusal(job, run))
-    outputs = trace_of(run.arrays, len(job.samples)).outputs
+    outputs = outputs_of(run, shown if isinstance(shown, Trace) else None)
     if isinstance(shown, Run):
         return Planned(run, outputs, None, _unshown(shown))
     partial = partial_in(job.model)
@@ -99,10 +99,11 @@ def _runs(job: PlanJob, needs_apart: bool) -> tuple[Run, Trace | Run, Trace | Ru
         early, made = None, None
         if other is not None and head is not None and not needs_apart:
             early = pool.submit(_snapshots, job, other, head)
-        elif head is not None:
+        elif head is not None and not job.interpreter.shows_tensors:
             made = pool.submit(snapshots, job.data, head)
         required = job.required_bytes or job.arena_bytes
-        run = job.interpreter.run(RunJob(job.data, job.samples, required, fill=FILLS[0], measure=True))
+        samples = for_a_second_look(job.interpreter, job.samples)
+        run = job.interpreter.run(RunJob(job.data, samples, required, fill=FILLS[0], measure=True))
         if not run.ran:
             return run, run, None
         if early is not None:
@@ -144,8 +145,11 @@ def _refusal(job: PlanJob, run: Run) -> str:
 def _snapshots(job: PlanJob, runner: ModelRunner, head: int, made: Future[list[Exposure]] | None = None) -> Trace | Run:
     """The trace of the model with its plan, of each tensor at its last use; the failed run where one fails.
 
-    ``made``: what is to run for this head, as far as it is being made already.
+    A runner that shows tensors needs no other model for that, and no larger arena. ``made``: what is to run for this
+    head, as far as it is being made already.
     """
+    if runner.shows_tensors:
+        return run_shown(runner, job.data, job.samples, job.required_bytes or job.arena_bytes, FILLS[1])
 
     def attempt(most_bytes: int) -> Trace | Run:
         found = Trace()

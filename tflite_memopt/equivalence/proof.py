@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
@@ -13,12 +14,13 @@ from ..ir.model import Graph, Model, Tensor
 from ..options import Options
 from .coverage import Coverage
 from .external_runner import RUNNER
-from .failure import FailedProofError, Subject
+from .failure import NO_PROMISE, FailedProofError, Subject
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
 from .judge import Claim, Judgement
 from .judges import EXECUTE_PLANS, judge_on_all
 from .limits import ProcessLimits
+from .module import ModuleRunner, module_for
 from .original import Original, arena_for, look_at
 from .pool import Interpreters, open_interpreters
 from .shapes import InferredModel, shaped_by_litert
@@ -56,7 +58,7 @@ def inspect(data: bytes, options: Options, progress: Progress) -> Original | Non
     if not options.verify:
         return None
     progress(f"looking at the original on {', '.join(_asked(options))}")
-    with open_for(options) as interpreters:
+    with open_for(options, read_model(data)) as interpreters:
         return inspect_on(interpreters, data, options)
 
 
@@ -93,8 +95,9 @@ def prove(
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
         return Proof({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
-    with open_for(options) if running is None else nullcontext(running) as interpreters:
-        original = original or look_at(subject.original, read_model(subject.original), options, interpreters)
+    before = read_model(subject.original)
+    with open_for(options, before) if running is None else nullcontext(running) as interpreters:
+        original = original or look_at(subject.original, before, options, interpreters)
         optimised = read_model(subject.optimised)
         interface = interface_between(original.model, optimised)
         if options.io == "keep" and interface != SAME:
@@ -106,7 +109,7 @@ def prove(
         stored = first_stored_difference(original.model, optimised, subject.pieces, subject.loop_pieces)
         if stored is not None:
             raise FailedProofError(f"not equal: {stored}", subject)
-        claim = _claim(subject, original, optimised, interface, options)
+        claim = _claim(subject, original, optimised, interface, options, interpreters.module)
         progress(f"proving equality on {', '.join(original.grounds)}: {len(original.samples)} samples")
         judgements = _judge_all(original, claim, options, interpreters)
     return _proof(subject, original, judgements, options)
@@ -121,10 +124,10 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     for model in models:
         check_model(model)
     _check_same_interface(models[0].main, models[1].main)
-    with open_for(options) as interpreters:
+    with open_for(options, models[0]) as interpreters:
         progress(f"looking at the first model on {', '.join(_asked(options))}")
         original = look_at(first, models[0], options, interpreters)
-        claim = _claim(Subject(first, second, second), original, models[1], SAME, options)
+        claim = _claim(Subject(first, second, second), original, models[1], SAME, options, interpreters.module)
         progress(f"comparing on {', '.join(original.grounds)}: {len(original.samples)} samples")
         judgements = _judge_all(original, claim, options, interpreters)
     stored = first_stored_difference(models[0], models[1], {})
@@ -133,9 +136,17 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     return {FILE: in_file, **{runtime: each.verdict for runtime, each in judgements.items()}}
 
 
-def open_for(options: Options) -> AbstractContextManager[Interpreters]:
-    """The interpreters that the options ask for, for as long as it is entered."""
-    return open_interpreters(options.runtimes, _limits(options), options.runner, options.jobs)
+def open_for(options: Options, model: Model) -> AbstractContextManager[Interpreters]:
+    """The interpreters that the options ask for, for as long as it is entered.
+
+    TFLM is the target's module, where there is one and it has kernels for the model; else the wheel.
+    """
+    found = module_for(options.profile) if "tflm" in options.runtimes else None
+    module = None if found is None else ModuleRunner(found, options.interpreter_memory)
+    if module is not None and find_spec("tflite_micro") is not None and not module.knows(model):
+        module.close()
+        module = None
+    return open_interpreters(options.runtimes, _limits(options), options.runner, options.jobs, module)
 
 
 def _limits(options: Options) -> ProcessLimits:
@@ -155,7 +166,17 @@ def _in_integers(
     return look_at(original.data, original.model, options, interpreters, given)
 
 
-def _claim(subject: Subject, original: Original, optimised: Model, interface: Interface, options: Options) -> Claim:
+def _claim(
+    subject: Subject,
+    original: Original,
+    optimised: Model,
+    interface: Interface,
+    options: Options,
+    module: ModuleRunner | None,
+) -> Claim:
+    promise = subject.promise
+    if module is not None:
+        promise = subject.module_promise if module.measures(options.profile) else NO_PROMISE
     return Claim(
         data=subject.optimised,
         model=optimised,
@@ -166,7 +187,7 @@ def _claim(subject: Subject, original: Original, optimised: Model, interface: In
         interface=interface,
         samples=[interface.quantised(sample) for sample in original.samples],
         arena_bytes=max(arena_for(original.model), arena_for(optimised)),
-        promises={"tflm": subject.promise, RUNNER: subject.runner_promise},
+        promises={"tflm": promise, RUNNER: subject.runner_promise},
         least_decibels=options.least_decibels,
         loop_pieces=subject.loop_pieces,
     )

@@ -51,7 +51,14 @@ class GivenUpError(Exception):
 
 
 class ModelRunner(Protocol):
-    """What runs models, one after the other."""
+    """What runs models, one after the other.
+
+    ``shows_tensors``: on TFLM, whether it shows a job's ``tensors``; where it does not, models that have them as
+    outputs stand in (``exposure.py``).
+    """
+
+    @property
+    def shows_tensors(self) -> bool: ...
 
     def run(self, job: RunJob) -> Run:
         """Run one model; never raises for what the model does."""
@@ -66,6 +73,8 @@ class Interpreter:
     ``starter``: a thread that outlives it, where it may be run by threads that do not: Linux ends the process with the
     thread that started it. None: it is started by whoever makes and runs it.
     """
+
+    shows_tensors = False
 
     def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits(), starter: Executor | None = None) -> None:
         self.runtime, self._limits, self._starter, self._is_closed = runtime, limits, starter, False

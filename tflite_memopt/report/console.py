@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..equivalence.verdict import Basis, Verdict
+from ..equivalence.verdict import Verdict
 from ..io.plan_label import PlanLabel
 from ..kernels.support import TflmSupport
 from ..memory.figures import MemoryUse, StepUse
@@ -232,7 +232,7 @@ def _proof(report: Report) -> RenderableType:
     )
     if not report.equivalence:
         return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
-    return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report.basis)))
+    return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report)))
 
 
 def _end(search: SearchUse) -> str:
@@ -244,11 +244,14 @@ def _end(search: SearchUse) -> str:
     return f"at most {counted(search.gap_bytes, 'byte')} ({share:.1f} %) above the best; the search ended {end}"
 
 
-def _basis(basis: Basis) -> str:
+def _basis(report: Report) -> str:
     """What the verdicts rest on, in a line or two."""
+    basis, tflm = report.basis, report.equivalence.get("tflm")
     where = "" if basis.executed_by == ("tflm",) else f" ({', '.join(basis.executed_by)})"
-    plan = f"TFLM executed the plan{where}, every tensor was right at its last use" if basis.plan_executed else None
-    plan = plan or f"the plan was NOT executed: {basis.reason}"
+    kernels = "" if tflm is None or tflm.kernels is None else f"; its kernels: {tflm.kernels}"
+    plan = f"TFLM executed the plan{where}, every tensor was right at its last use{kernels}"
+    if not basis.plan_executed:
+        plan = f"the plan was NOT executed: {basis.reason}"
     if basis.coverage is None or basis.coverage.is_complete:
         return plan
     return f"{plan}\n{basis.coverage.shortfall}"
@@ -293,7 +296,8 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
     yield "peak working set", _n(use.peak_bytes)
     yield "arena head, planned", _n(use.arena_bytes)
     for part in ("head", "tail", "total"):
-        yield f"TFLM measured {part} (64-bit)", _n(use.tflm[part]) if part in use.tflm else "-"
+        bits = use.tflm.get("pointer_bits", 64)
+        yield f"TFLM measured {part} ({bits}-bit)", _n(use.tflm[part]) if part in use.tflm else "-"
     if "target" in use.required_bytes:
         yield f"arena to reserve on the target{guess}", _n(use.required_bytes["target"])
     yield f"arena to reserve, 32-bit{guess}", _n(use.required_bytes["32"])

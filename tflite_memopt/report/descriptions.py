@@ -149,7 +149,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "required_is_exact": "False where an operator's structures are a guess: measure the arena then.",
         "instructions": "Instructions of one run by the name of the kernel library, an estimate.",
         "scratch_operators": "How many operators have scratch: memory of the head that is theirs while they run.",
-        "tflm": "Bytes that TFLM itself measured on this computer: head, tail and total; or error, why it did not.",
+        "tflm": "Bytes that TFLM itself measured on this computer: head, tail and total, and in a module "
+        "smallest_arena, the least that it accepts, and pointer_bits; or error, why it did not.",
         "peak": "The operator with the largest working set; null without any operator.",
     },
     "StepUse": {
@@ -356,7 +357,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "differing_share": "Share of output values that differ, from 0 to 1.",
         "agreeing_argmax_share": "How often the largest of a row of scores is the same, 0 to 1; null without scores.",
         "signal_to_noise": "Of an approximation, in decibels; null otherwise.",
-        "kernels": "Which of the runtime's kernels ran, where it has several; null otherwise.",
+        "kernels": "Which of the runtime's kernels ran, where it has several; null: its only ones.",
         "inner_tensors": "How many tensors besides the outputs were compared.",
         "unproved_outputs": "Names of float outputs, or channels of them, too small to be judged within the tolerance.",
     },

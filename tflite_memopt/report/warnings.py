@@ -62,10 +62,10 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"needs more than before with {name} kernels: {report.libraries['before'][name].required} -> {need} bytes"
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
-    head = after.tflm.get("head")
-    if not profile.in_wheel and isinstance(head, int):
-        yield "TFLM was measured with its reference kernels: these kernels' scratch is not in its figures"
-    elif profile.in_wheel and isinstance(head, int) and head != after.arena_bytes:
+    head, ran = after.tflm.get("head"), _library_run(report)
+    if isinstance(head, int) and ran != profile.name and not (profile.in_wheel and ran == "reference"):
+        yield f"TFLM ran the result with {ran} kernels, not with {profile.name}, whose scratch is not in its figures"
+    elif isinstance(head, int) and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
         yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
@@ -74,6 +74,13 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
             yield f"the firmware needs TFLM of {since} or later; --tflm-since leaves out what an older one has not"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
+
+
+def _library_run(report: Report) -> str:
+    """The kernels that TFLM on this computer had: a module's, or the wheel's, which says nothing of them."""
+    verdict = report.equivalence.get("tflm")
+    said = None if verdict is None else verdict.kernels
+    return "reference" if said is None else said.partition(" ")[0]
 
 
 def _of_runner(report: Report) -> Iterator[str]:

@@ -11,18 +11,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <new>
 
 #include "counter.h"
 #include "faults.h"
 #include "operators.h"
-#include "tensorflow/lite/micro/arena_allocator/single_arena_buffer_allocator.h"
+#include "session.h"
 #include "tensorflow/lite/micro/debug_log.h"
-#include "tensorflow/lite/micro/memory_planner/greedy_memory_planner.h"
-#include "tensorflow/lite/micro/micro_allocator.h"
-#include "tensorflow/lite/micro/micro_interpreter.h"
-#include "tensorflow/lite/micro/micro_resource_variable.h"
-#include "tensorflow/lite/schema/schema_generated.h"
 
 #define TEXT_OF(...) #__VA_ARGS__
 #define TEXT(...) TEXT_OF(__VA_ARGS__)
@@ -55,57 +49,6 @@ struct Request {
   int search;
 };
 
-// As many resource variables as there are distinct names, which is what firmware must ask for.
-int ResourceVariables(const tflite::Model* model) {
-  constexpr int kMost = 64;
-  const char* names[kMost];
-  int count = 0;
-  for (const auto* graph : *model->subgraphs()) {
-    for (const auto* op : *graph->operators()) {
-      const auto* options = op->builtin_options_as_VarHandleOptions();
-      if (options == nullptr) continue;
-      const char* name = options->shared_name() == nullptr ? "" : options->shared_name()->c_str();
-      bool known = false;
-      for (int i = 0; i < count; ++i) known = known || strcmp(names[i], name) == 0;
-      if (!known && count < kMost) names[count++] = name;
-    }
-  }
-  return count;
-}
-
-// MicroInterpreter as firmware makes it with an arena, but with the allocator in reach, which tells head and tail:
-// the steps of MicroAllocator::Create(arena, size), one by one.
-class Session {
- public:
-  tflite::SingleArenaBufferAllocator* allocator = nullptr;
-  tflite::MicroInterpreter* interpreter = nullptr;
-
-  bool Open(const tflite::Model* model, size_t size) {
-    constexpr size_t kLeast = 512;  // below it, SingleArenaBufferAllocator::Create writes behind the arena
-    if (size < kLeast) return false;
-    allocator = tflite::SingleArenaBufferAllocator::Create(arena, size);
-    uint8_t* room = allocator->AllocatePersistentBuffer(sizeof(tflite::GreedyMemoryPlanner),
-                                                        alignof(tflite::GreedyMemoryPlanner));
-    auto* planner = new (room) tflite::GreedyMemoryPlanner();
-    tflite::MicroAllocator* micro = tflite::MicroAllocator::Create(allocator, planner);
-    const int variables = ResourceVariables(model);
-    auto* resources = variables > 0 ? tflite::MicroResourceVariables::Create(micro, variables) : nullptr;
-    interpreter = new (place_) tflite::MicroInterpreter(model, resolver, micro, resources);
-    if (interpreter->AllocateTensors() == kTfLiteOk) return true;
-    // Its destructor calls kernels that were never set up; it holds nothing outside the arena.
-    interpreter = nullptr;
-    return false;
-  }
-  void Close() {
-    if (interpreter != nullptr) interpreter->~MicroInterpreter();
-    interpreter = nullptr;
-  }
-  void Forget() { interpreter = nullptr; }
-
- private:
-  alignas(16) uint8_t place_[sizeof(tflite::MicroInterpreter)];
-};
-
 Session session;
 
 bool ReadModel(const char* name) {
@@ -122,7 +65,7 @@ bool Accepts(const char* model, size_t size) {
   lacks_memory = false;
   if (!ReadModel(model)) return false;
   const bool came_back = ComesBack([&] {
-    accepted = session.Open(tflite::GetModel(model_bytes), size);
+    accepted = session.Open(tflite::GetModel(model_bytes), resolver, arena, size);
     session.Close();
   });
   if (!came_back) session.Forget();
@@ -192,7 +135,7 @@ void Tell(const char* key, uint64_t value) {
 
 // Returns what went wrong, or null. `used` is what the arena holds in the end.
 const char* RunModel(const Request& request, size_t arena_bytes, size_t* used) {
-  if (!session.Open(tflite::GetModel(model_bytes), arena_bytes)) return "AllocateTensors failed";
+  if (!session.Open(tflite::GetModel(model_bytes), resolver, arena, arena_bytes)) return "AllocateTensors failed";
   *used = session.interpreter->arena_used_bytes();
   Tell("head", session.allocator->GetNonPersistentUsedBytes());
   Tell("tail", session.allocator->GetPersistentUsedBytes());

@@ -1,0 +1,24 @@
+"""What tests in several folders ask for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tflite_memopt.equivalence.module import VARIABLE
+
+
+@pytest.fixture
+def no_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """TFLM is the wheel's, whatever scripts/runners has built."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+
+
+@pytest.fixture
+def no_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As on a machine for which there is no tflite-micro."""
+    (tmp_path / "tflite_micro").mkdir()
+    (tmp_path / "tflite_micro" / "__init__.py").write_text('raise ImportError("no such wheel")')
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", ""))))
