@@ -108,8 +108,8 @@ def test_wrong_inputs_are_refused_beside_the_search(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[runner.Interpreter]:
-    """The interpreters that had a process, once for each of their processes."""
+def started(monkeypatch: pytest.MonkeyPatch, no_modules: None) -> list[runner.Interpreter]:
+    """The interpreters that had a process, once for each of their processes; TFLM is one of them as a wheel alone."""
     found: list[runner.Interpreter] = []
     start = runner.Interpreter._start
 
