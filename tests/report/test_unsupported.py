@@ -68,6 +68,13 @@ def test_nothing_is_said_of_a_measurement_that_was_not_made() -> None:
     assert any(said in each for each in measured.warnings) == ("head" in measured.after.tflm)
 
 
+@pytest.mark.parametrize(("target", "is_built"), [("cortex-m7", True), ("cortex-m55", False)])
+def test_kernels_that_did_not_run_are_named_with_how_to_get_them(target: str, is_built: bool, no_modules: None) -> None:
+    warnings = tflite_memopt.optimize(write_model(mobile_chain()), Options(samples=2, target=target)).report.warnings
+    (said,) = (each for each in warnings if each.startswith("TFLM ran the result with reference kernels, not with"))
+    assert said.endswith("scripts/runners builds a TFLM that has them") == is_built
+
+
 def test_what_runs_says_nothing() -> None:
     report = tflite_memopt.optimize(write_model(dense_model()), Options(samples=2)).report
     assert report.tflm.runs

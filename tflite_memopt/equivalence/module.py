@@ -42,7 +42,8 @@ VARIABLE = "TFLITE_MEMOPT_MODULES"
 """Names another folder of modules."""
 _SUFFIX = ".wasm"
 _REFERENCE = "tflm-reference"
-_BY_PROFILE = {name: f"tflm-{name}" for name in ("cmsis-nn", "cmsis-nn-dsp", "esp-nn")}
+MODULES = {name: f"tflm-{name}" for name in ("cmsis-nn", "cmsis-nn-dsp", "esp-nn")}
+"""The modules of kernel profiles that have one of their own, by the profile's name."""
 _ABIS = {"tflm-cmsis-nn": ILP32_SHORT_ENUMS, "tflm-cmsis-nn-dsp": ILP32_SHORT_ENUMS}
 _INTERFACE = 1
 _GRAIN = 16
@@ -70,7 +71,7 @@ def module_for(profile: KernelProfile) -> KernelModule | None:
     if profile.abi == LP64:
         return None
     usual = target_named(profile.target).kernels if profile.libraries and profile.target else profile.name
-    name = _BY_PROFILE.get(usual, _REFERENCE)
+    name = MODULES.get(usual, _REFERENCE)
     path = Path(os.environ.get(VARIABLE) or MODULE_FOLDER) / f"{name}{_SUFFIX}"
     return KernelModule(path, name.removeprefix("tflm-"), _ABIS.get(name, ILP32)) if path.is_file() else None
 

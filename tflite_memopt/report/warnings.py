@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..equivalence.module import MODULES
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..kernels.profile import KernelProfile
@@ -64,7 +65,9 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head, ran = after.tflm.get("head"), _library_run(report)
     if isinstance(head, int) and ran != profile.name and not (profile.in_wheel and ran == "reference"):
-        yield f"TFLM ran the result with {ran} kernels, not with {profile.name}, whose scratch is not in its figures"
+        how = "; scripts/runners builds a TFLM that has them" if profile.name in MODULES else ""
+        which = f"{ran} kernels, not with {profile.name}"
+        yield f"TFLM ran the result with {which}, whose scratch is not in its figures{how}"
     elif isinstance(head, int) and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
