@@ -20,7 +20,7 @@ from ..memory.cost import Cost
 from ..memory.work import model_work
 from ..options import Effort, Options
 from .measure import Measured
-from .plans import Plans
+from .plans import ANY, Plans
 from .reversing import reversible
 from .select import HEADS, OptionSet
 from .space import Forms, Modes, Space, modes_of
@@ -43,8 +43,6 @@ _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """How often sets are chosen, at most: the iterations of the search."""
 _REVERSED = 48
 """Sets with stripes of which the last one runs first that are planned at most."""
-_ANY = 1 << 62
-"""More than any need."""
 _PLANNED: Mapping[Effort, int] = {"quick": 8_000, "normal": 24_000, "thorough": 200_000}
 """Operators of all models that are planned, after which no more sets are chosen."""
 _PROMISING = 1.03
@@ -196,13 +194,13 @@ class OrderSearch:
         """With single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
         least, left = max(self.space.needs), _REVERSED
         candidates = list(reversible(self.model, least, self._options))
-        start = self.plans.full([best[1]], _ANY)[0] if candidates and not self.is_enough(best[0]) else None
+        start = self.plans.full([best[1]], ANY)[0] if candidates and not self.is_enough(best[0]) else None
         reached = None if start is None else (start, best[1])
         while reached is not None and reached[0].head > least and left and not self._stop.strikes():
             (cost, chosen), taken = reached, {step for each in reached[1] for step in range(each.first, each.end)}
             more = [tuple(sorted((*chosen, each))) for each in candidates if each.first not in taken][:left]
             left -= len(more)
-            found = [(each, tilings) for each, tilings in zip(self.plans.full(more, _ANY), more, strict=True) if each]
+            found = [(each, tilings) for each, tilings in zip(self.plans.full(more, ANY), more, strict=True) if each]
             lowest = min(found, key=lambda each: each[0], default=None)
             if lowest is None or lowest[0].head >= cost.head:
                 break

@@ -39,6 +39,8 @@ _FULL = 4.0
 """The planner's work for a full plan; a draft gets 1."""
 _WORK_OF_ORDER = 0.1
 """The part of its limit in which the scheduler has to find another order. What is written gets all of it."""
+ANY = 1 << 62
+"""More than any need."""
 _LEAST_WORK = 200
 """Operators of all models to plan at once: with fewer, processes take longer than they save."""
 

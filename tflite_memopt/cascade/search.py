@@ -28,7 +28,7 @@ from ..options import Options
 from .in_order import OrderSearch
 from .measure import Measured
 from .orders import promising_orders
-from .plans import Plans
+from .plans import ANY, Plans
 from .region import region_of
 from .stop import EmergencyStop
 from .tiling import Tiling, Tilings, text_of, tilings_in
@@ -60,12 +60,13 @@ def cascade(
         return Changed(model, (), ())
     if has_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
-    other = other_form(model, [name for name, _ in options.pins])
+    pinned = [name for name, _ in options.pins]
     if options.decision is not None:
-        return _replayed(model, other, profile, options, options.decision)
+        form = other_form(model, pinned) if options.decision.is_along_h else Changed(model, (), ())
+        return _replayed(form, profile, options, options.decision)
     search = _Cascade(model, profile, options, progress, below, Measured() if measured is None else measured)
     try:
-        return search.run(other)
+        return search.run(other_form(model, pinned))
     except KeyboardInterrupt as stopped:
         raise InterruptedSearch(search.best_so_far) from stopped
 
@@ -95,11 +96,8 @@ def _variant_of(form: Changed, is_along_h: bool) -> _Variant:
     return _Variant(form.model, form.uses, is_along_h, tuple(range(len(form.model.main.operators))))
 
 
-def _replayed(
-    model: Model, other: Changed | None, profile: KernelProfile, options: Options, decision: Decision
-) -> Changed:
-    """The model with the tilings of a decision. Raises InfeasibleError where they do not fit it."""
-    form = other if decision.is_along_h else Changed(model, (), ())
+def _replayed(form: Changed | None, profile: KernelProfile, options: Options, decision: Decision) -> Changed:
+    """The decision's form of the model with its tilings. Raises InfeasibleError where they do not fit it."""
     if form is None:
         raise InfeasibleError("no sequence of this model lies along H")
     variant, chosen = _variant_of(form, decision.is_along_h), tilings_in(decision.tilings)
@@ -108,7 +106,7 @@ def _replayed(
             raise InfeasibleError(f"the order of the decision is none of {len(variant.order)} operators")
         variant = variant.in_order(decision.order)
     plans = Plans(variant.model, profile, options)
-    if plans.full([chosen], _ANY) == [None]:
+    if plans.full([chosen], ANY) == [None]:
         raise InfeasibleError("the decision is beyond the limits on run time and operators: allow more of them")
     return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen))
 
@@ -216,8 +214,8 @@ class _Cascade:
         """The incumbent. The model itself is returned where another form of it costs no less."""
         _, search, chosen = self._best or (None, None, ())
         if search is not None:
-            variant, uses = self._searches[search], [self._use(search, chosen, at) for at in range(len(chosen))]
-            return replace(variant.tiled(search.plans, chosen, uses), refused=refused)
+            found = self._searches[search].tiled(search.plans, chosen, self._uses(search, chosen))
+            return replace(found, refused=refused)
         if not any(use.saved_bytes for use in self._own.uses):
             return Changed(self._given, (), refused)
         decision = Decision((), self._own.is_along_h, self._own.order)
@@ -228,14 +226,14 @@ class _Cascade:
         placement = arrange(variant.model, self._profile, self._options).placement
         return variant.in_order(placement.order), cost_in(placement.memory, self._options)
 
-    def _use(self, search: OrderSearch, chosen: Tilings, at: int) -> RewriteUse:
+    def _uses(self, search: OrderSearch, chosen: Tilings) -> Iterator[RewriteUse]:
         """What is said of each region: it saves what is needed more without it."""
-        every = [chosen[:each] + chosen[each + 1 :] for each in range(len(chosen)) if len(chosen) > 1]
-        search.plans.draft(every, _ANY)  # all at once, side by side; those that are known take no time
-        without = chosen[:at] + chosen[at + 1 :]
-        cost = search.plans.drafts[without] if without else self._untiled
-        saved = 0 if cost is None else max(0, cost.need - self._incumbent().need)
-        return use_of(search.model, chosen[at], saved)
+        without = [chosen[:at] + chosen[at + 1 :] for at in range(len(chosen))]
+        search.plans.draft([rest for rest in without if rest], ANY)
+        for tiling, rest in zip(chosen, without, strict=True):
+            cost = search.plans.drafts[rest] if rest else self._untiled
+            saved = 0 if cost is None else max(0, cost.need - self._incumbent().need)
+            yield use_of(search.model, tiling, saved)
 
     def _notes(self) -> Iterator[Refusal]:
         """What was looked at, or why there was nothing to look at; and whether the clock has ended the search."""
@@ -258,10 +256,6 @@ class _Cascade:
         alone = region_of(search.model.main, [operator])
         reason = alone if isinstance(alone, str) else "no region with it needs less in stripes, within the limits"
         return Refusal(_RULE, label(operator), reason)
-
-
-_ANY = 1 << 62
-"""More than any need."""
 
 
 def use_of(model: Model, each: Tiling, saved: int = 0) -> RewriteUse:

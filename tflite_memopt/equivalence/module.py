@@ -176,7 +176,7 @@ class ModuleRunner:
     def _values(self, instance: _Instance, job: RunJob, model: Model) -> dict[str, Array]:
         shown = {place: each for place, each in _watched(model).items() if place in job.tensors}
         for watch in shown.values():
-            instance.call("watch", watch.graph, watch.moment, watch.tensor)
+            instance.watch(watch)
         arrays: dict[str, Array] = {}
         for number, sample in enumerate(job.samples):
             if self._is_closed:
@@ -255,7 +255,6 @@ class _Instance:
         import wasmtime
 
         try:
-            self._watches += name == "watch"
             return self._functions[name](self._store, *arguments)
         except wasmtime.Trap as trap:
             if trap.trap_code is wasmtime.TrapCode.OUT_OF_FUEL:
@@ -263,6 +262,11 @@ class _Instance:
             raise _ModuleError(self._said("a fault: memory was read or written that may not be")) from None
         except wasmtime.WasmtimeError as error:
             raise _ModuleError(str(error).splitlines()[0]) from None
+
+    def watch(self, each: _Watch) -> None:
+        """Look at a tensor in all that is invoked from here on."""
+        self._watches += 1
+        self.call("watch", each.graph, each.moment, each.tensor)
 
     def opened(self, job: RunJob) -> dict[str, int]:
         """Set up the model in its arena; head, tail and total in bytes."""
