@@ -15,7 +15,6 @@ from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import ANY, STRIPES, figures_of, space_of
-from tflite_memopt.cascade.alive import Alive
 from tflite_memopt.cascade.bound import Costs, least_head
 from tflite_memopt.cascade.may_share import MayShare
 from tflite_memopt.cascade.measure import Measure, Measured, excerpt
@@ -31,6 +30,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.ir.share_constants import share_constants
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.alive import Alive
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.together import solve_together
 from tflite_memopt.options import Options

@@ -13,7 +13,6 @@ from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import EVERY, figures_of, space_of
 from tflite_memopt.cascade import measure as measuring
-from tflite_memopt.cascade.arena_terms import arena_terms
 from tflite_memopt.cascade.measure import CONSTANT, Measure, Measured, _RegionKeys
 from tflite_memopt.cascade.select import Figures
 from tflite_memopt.cascade.space import Space
@@ -27,6 +26,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.ir.share_constants import share_constants
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import profile_named
+from tflite_memopt.memory.arena_terms import arena_terms
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.together import solve_together
 from tflite_memopt.memory.usage import operator_count

@@ -18,8 +18,8 @@ from tflite_memopt.cascade.phases import lower_phases
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.cascade.space import Modes, modes_of
-from tflite_memopt.cascade.stop import EmergencyStop
 from tflite_memopt.cascade.tiling import PhaseLoop, Tiling, Tilings
+from tflite_memopt.graph.clock import EmergencyStop
 from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model

@@ -16,9 +16,9 @@ from tests.models import if_model, mobile_chain, streaming_model, while_model
 from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.cascade.space import Modes
-from tflite_memopt.cascade.stop import EmergencyStop
 from tflite_memopt.cascade.tiling import ClampedLoop, MaskedLoop
 from tflite_memopt.errors import UsageError
+from tflite_memopt.graph.clock import EmergencyStop
 from tflite_memopt.graph.interrupted_search import InterruptedSearch
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

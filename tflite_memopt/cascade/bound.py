@@ -25,10 +25,10 @@ from ..kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
 from ..kernels.profile import KernelProfile
 from ..kernels.relations.views import SHARED_CODE
 from ..kernels.requests.model import ILP32
+from ..memory.arena_terms import ArenaTerms, params_bytes
 from ..memory.work import WINDOWS, call_work, operator_work, prices_of
 from ..operators.rows import RowByRow, Rows
 from ..operators.table import kind_of
-from .arena_terms import ArenaTerms, params_bytes
 from .cut_table import CutTable, Flags, Integers, up
 from .loop.clamped import Clamped
 from .loop.lower import Turns

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
+from ..graph.clock import EmergencyStop
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost
@@ -24,7 +25,6 @@ from .plans import ANY, Plans
 from .reversing import reversible
 from .select import HEADS, OptionSet
 from .space import Forms, Modes, Space, modes_of
-from .stop import EmergencyStop
 from .tiling import Tilings, text_of
 
 Progress = Callable[[float, Cost], None]

@@ -15,11 +15,11 @@ from ..ir.copying import unlinked_twin
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..kernels.arena import ALLOCATION_INFO, EVAL_TENSOR
 from ..kernels.profile import KernelProfile
+from ..memory.arena_terms import arena_terms
 from ..memory.layout import memory_layout
 from ..memory.together import join
 from ..memory.work import model_work
 from ..plan.bounds import max_breadth
-from .arena_terms import arena_terms
 from .select import Figures
 from .tiling import Tiling, apply_tilings
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from ..analysis.working_set import io_lower_bound
 from ..errors import InfeasibleError
+from ..graph.clock import EmergencyStop
 from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import OUT_OF_TIME, Changed, Refusal, RewriteUse
 from ..ir.copying import copy_model
@@ -30,7 +31,6 @@ from .measure import Measured
 from .orders import promising_orders
 from .plans import ANY, Plans
 from .region import region_of
-from .stop import EmergencyStop
 from .tiling import Tiling, Tilings, text_of, tilings_in
 
 _RULE = "cascade"

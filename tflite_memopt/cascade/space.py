@@ -15,12 +15,12 @@ from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Operator
 from ..kernels.profile import KernelProfile
 from ..kernels.since import LOOPS, has_operators
+from ..memory.alive import Alive
+from ..memory.arena_terms import arena_terms
 from ..memory.work import model_work
 from ..operators.rows import RowByRow
 from ..operators.table import row_by_row
 from ..options import EFFORTS, Options
-from .alive import Alive
-from .arena_terms import arena_terms
 from .bound import Costs, StripeBounder, StripeBounds, loop_bounds
 from .cut_table import CutTable, ways_to_cut
 from .loop.masked import Masked

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..analysis.macs import model_macs
+from ..graph.clock import EmergencyStop
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
@@ -15,7 +16,6 @@ from ..memory.work import instructions, slowest
 from ..options import Options
 from .in_order import OrderSearch
 from .measure import Measured
-from .stop import EmergencyStop
 
 _WIDER = (0.5, 1.0)
 """Limits on added run time, as fractions, in the order in which they are tried."""

@@ -31,3 +31,16 @@ NO_DEADLINE = Deadline(math.inf)
 def deadline_in(seconds: float, until: Deadline = NO_DEADLINE) -> Deadline:
     """The moment that comes after so many seconds, and no later than ``until``."""
     return Deadline(min(now() + seconds, until.moment))
+
+
+class EmergencyStop:
+    """Wall time at which a search ends; it is no part of the answer unless it strikes, and then it stays struck."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = deadline_in(seconds)
+        self.has_struck = False
+
+    def strikes(self) -> bool:
+        """Whether the time is over."""
+        self.has_struck = self.has_struck or self._deadline.has_passed()
+        return self.has_struck

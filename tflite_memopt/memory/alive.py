@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..memory.layout import memory_layout
-from ..memory.relations import saved_bytes
-from ..memory.schedule_problem import atoms_in, schedule_problem
-from .cut_table import Integers
+from .layout import memory_layout
+from .relations import saved_bytes
+from .schedule_problem import atoms_in, schedule_problem
+
+Integers = npt.NDArray[np.int64]
 
 
 class Alive:
