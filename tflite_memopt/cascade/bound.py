@@ -284,75 +284,31 @@ class StripeBounder:
 
 
 def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]) -> Figures:
-    """The least that a loop takes, from its iterations alone."""
-    count, moves = len(turns.writes), list(_moves(region, turns))
-    begins = len({turns.writes, *(starts for starts, _, _ in moves if starts is not None)})
-    operators = 4 + begins + len(moves) - _left_out(region, turns)
+    """The least that a loop takes, from the operators of its iterations alone: the rows that it copies come on top."""
+    count, tail, work = len(turns.writes), 0, 0.0
+    skips = prices_of(region.exit, costs.profile.prices).skips_padding
+    for operator, _, _, rows in _work(region, turns):
+        cost, made = costs.of(operator), float(rows)
+        if isinstance(turns, Clamped) and skips:
+            part = turns.makes[operator]
+            made = part.count + _SPOILT * (part.of - part.count)
+        work += _SURE * count * (cost.work * made + cost.call) - cost.whole_work
+        tail += cost.tail - cost.whole_tail
     kept = 0 if isinstance(turns, Clamped) else len(turns.turn.kept())
-    # Sizes of slices are equal constants, of which one stays.
-    sizes = len({(elements, tensor.shape[2:]) for starts, tensor, elements in moves if starts is not None})
-    tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept) + 2 * begins + len(moves) + sizes
-    tail, temporaries = terms.more(operators, tensors, begins, 0)
-    every = [costs.of(operator) for operator in region.operators]
-    tail += sum(cost.tail - cost.whole_tail for cost in every)
-    return Figures(
-        least_head(region, turns, costs.shares, lives_on),
-        tail,
-        temporaries,
-        loop_macs(region, turns) - sum(operator_macs(operator) for operator in region.operators),
-        operators,
-        int(_SURE * _loop_work(region, turns, costs, count * (begins + 3), [each for *_, each in moves])),
-    )
+    tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept)
+    operators = _OPERATORS_OF_LOOP - sum(kind_of(operator).is_pad for operator in region.operators)
+    structures, temporaries = terms.more(operators, tensors, 1, 0)
+    macs = loop_macs(region, turns) - sum(operator_macs(operator) for operator in region.operators)
+    head = least_head(region, turns, costs.shares, lives_on)
+    return Figures(head, tail + structures, temporaries, macs, operators, int(work))
 
 
 _TENSORS_OF_LOOP = 15
 """Result, counter, what says whether there is another turn, and what comes out: without what several loops share."""
+_OPERATORS_OF_LOOP = 5
+"""The fewest beside those of the region, of which a PAD that adds nothing may be left out."""
 _SURE = 0.97
 """The part of the run time of rows that is certain: a few of them are cheaper than the average."""
-
-
-def _loop_work(region: Region, turns: Turns, costs: Costs, calls: int, moved: Sequence[int]) -> float:
-    """Run time that a loop adds: its iterations, less the region as it is. ``moved``: elements that are copied."""
-    count, price = len(turns.writes), prices_of(region.exit, costs.profile.prices)
-    work = float(calls * price.call + count * sum(price.call + elements * price.joined for elements in moved))
-    for operator, _, _, rows in _work(region, turns):
-        cost, made = costs.of(operator), float(rows)
-        if isinstance(turns, Clamped) and price.skips_padding:
-            part = turns.makes[operator]
-            made = part.count + _SPOILT * (part.of - part.count)
-        work += count * (cost.work * made + cost.call) - cost.whole_work
-    return work
-
-
-def _left_out(region: Region, turns: Turns) -> int:
-    """The operators that no iteration needs."""
-    jobs = {} if isinstance(turns, Clamped) else turns.turn.jobs
-    return sum(operator not in jobs or adds_nothing(operator, jobs[operator]) for operator in region.operators if jobs)
-
-
-def _moves(region: Region, turns: Turns) -> Iterator[tuple[tuple[int, ...] | None, Tensor, int]]:
-    """The copies of an iteration: where they begin in each iteration, None where that is the same; elements."""
-    if isinstance(turns, Clamped):
-        read = {
-            (tensor, part.count, part.starts): (tensor, part)
-            for (operator, slot), part in turns.reads.items()
-            if (tensor := operator.inputs[slot]) in region.inputs and tensor is not None
-        }
-        for tensor, part in (*read.values(), *((operator.outputs[0], part) for operator, part in turns.makes.items())):
-            if not part.is_whole:
-                yield part.starts, tensor, part.count * tensor.elements // tensor.shape[1]
-        return
-    for (tensor, rows), starts in turns.reads.items():
-        yield starts, tensor, rows.count * tensor.elements // tensor.shape[1]
-    for tensor, window in turns.turn.windows.items():
-        if window.kept.count:
-            row = tensor.elements // tensor.shape[1]
-            yield None, tensor, window.needed.count * row  # kept and new rows are joined
-            yield None, tensor, window.kept.count * row  # and some of them kept for the next iteration
-    for operator, job in turns.turn.jobs.items():
-        source = operator.inputs[0]
-        if job.padding is not None and any(job.padding) and source is not None and not kind_of(operator).is_pad:
-            yield None, source, job.read.count * source.elements // source.shape[1]
 
 
 def loop_macs(region: Region, turns: Turns) -> int:

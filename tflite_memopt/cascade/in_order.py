@@ -43,8 +43,10 @@ _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """How often sets are chosen, at most: the iterations of the search."""
 _REVERSED = 48
 """Sets with stripes of which the last one runs first that are planned at most."""
-_PLANNED: Mapping[Effort, int] = {"quick": 8_000, "normal": 24_000, "thorough": 200_000}
+_WORK: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
 """Operators of all models that are planned, after which no more sets are chosen."""
+_MEASURED = 4
+"""So many operators that are measured take the time of one that is planned."""
 _PROMISING = 1.03
 """A draft that needs at most so much more than the incumbent is planned in full."""
 _PARTS = (16, 8, 4, 2, 1)
@@ -88,7 +90,7 @@ class OrderSearch:
         least, left = self.space.least(forms), _CHOICES[effort]
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
-            while left and patience and self.plans.work < _PLANNED[effort]:
+            while left and patience and self._has_work():
                 if self._stop.strikes() or self.is_enough(best[0]):
                     return best
                 left -= 1
@@ -114,7 +116,7 @@ class OrderSearch:
         """The neighborhoods of the best sets with heads that differ: a bound says little of how well a plan fits."""
         centers: list[Tilings] = []
         effort = self._options.effort
-        while len(centers) < _CENTERS[effort] and self.plans.work < _PLANNED[effort]:
+        while len(centers) < _CENTERS[effort] and self._has_work():
             if self._stop.strikes() or self.is_enough(best[0]):
                 break
             center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
@@ -206,6 +208,10 @@ class OrderSearch:
                 break
             reached = lowest
         return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
+
+    def _has_work(self) -> bool:
+        """Whether there is work left: models that are planned, and regions that are measured."""
+        return self.plans.work + self.space.work // _MEASURED < _WORK[self._options.effort]
 
     def is_enough(self, cost: Cost) -> bool:
         """Whether the budget is met, so that there is nothing more to look for."""

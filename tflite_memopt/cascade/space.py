@@ -94,7 +94,9 @@ class _Bounded:
 
 
 class Space:
-    """``looked_at`` counts the tilings that have a bound. The model stays as it is.
+    """``looked_at`` counts the tilings that have a bound, ``work`` the operators that were measured.
+
+    The model stays as it is.
 
     A tensor with a ``pinned`` name stays whole. ``exits`` and ``starts``: steps at which regions may end and start;
     None: any. ``measured``: what is known, from whichever model.
@@ -111,7 +113,7 @@ class Space:
         exits: Collection[int] | None = None,
         starts: Collection[int] | None = None,
     ) -> None:
-        self.model, self.looked_at = model, 0
+        self.model, self.looked_at, self.work = model, 0, 0
         self._profile, self._modes, self._pinned, self._jobs = profile, modes, pinned, options.jobs
         self._exits, self._starts = exits, starts
         self._measure = Measure(model, profile, measured)
@@ -253,6 +255,7 @@ class Space:
         jobs = self._jobs if len(unknown) >= _MANY else 1
         for tiling, figures in zip(unknown, side_by_side(self._measure, unknown, jobs), strict=True):
             self._measure.add(tiling, figures)
+            self.work += tiling.end - tiling.first + (0 if figures is None else figures.operators)
         for tiling in new:
             self._take(tiling, self._measure(tiling))
 
