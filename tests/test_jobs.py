@@ -96,12 +96,12 @@ def test_what_comes_after_stripes_is_arranged_beside_them(monkeypatch: pytest.Mo
     assert "dense_pixels" in alone[1]
 
 
-def test_wrong_shapes_are_seen_beside_the_search() -> None:
+def test_wrong_shapes_are_seen_with_two_processes() -> None:
     model, options = write_model(dilated_with_a_batch_of_one()), Options(samples=2)
     assert made(model, replace(options, jobs=2)) == made(model, options)
 
 
-def test_wrong_inputs_are_refused_beside_the_search(tmp_path: Path) -> None:
+def test_wrong_inputs_are_refused_before_the_search(tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", nobody=np.zeros(3, np.int8))
     with pytest.raises(UsageError, match="no array named"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2, inputs=tmp_path / "wrong.npz"))
@@ -136,13 +136,7 @@ def raising(error: BaseException, at: str) -> Callable[[str], None]:
     return progress
 
 
-def test_the_proof_takes_the_interpreters_of_the_look(started: list[runner.Interpreter]) -> None:
-    tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
-    assert sorted(each.runtime for each in started) == ["litert", "tflm"]
-    assert all_gone(started)
-
-
-def test_with_one_process_the_proof_starts_its_own(started: list[runner.Interpreter]) -> None:
+def test_the_proof_starts_interpreters_of_its_own(started: list[runner.Interpreter]) -> None:
     tflite_memopt.optimize(write_model(mobile_chain(32)), ALONE)
     assert sorted(each.runtime for each in started) == ["litert", "litert", "tflm", "tflm"]
     assert all_gone(started)
@@ -163,7 +157,7 @@ def test_an_error_before_the_proof_ends_the_interpreters(
     def failing(*_: Any) -> Any:
         raise ValueError("never proved")
 
-    monkeypatch.setattr(pipeline, "best_within", failing)
+    monkeypatch.setattr(pipeline, "best_candidate", failing)
     with pytest.raises(ValueError, match="never proved"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
     assert all_gone(started)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from tests.models import mobile_chain
-from tflite_memopt import pipeline, shaping
+from tflite_memopt import pipeline, transform
+from tflite_memopt.equivalence import proof
 from tflite_memopt.errors import UsageError
 from tflite_memopt.field_types import field_types, is_of_type
 from tflite_memopt.graph.clock import Deadline
@@ -152,15 +153,15 @@ def out_of_time(report: Report) -> list[str]:
 def test_where_no_time_is_left_the_answer_for_any_library_is_left_out_and_that_is_said(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = shaping.shape
+    real = transform._made
 
     def late(*arguments: Any) -> Any:
         made = real(*arguments)
         clock[0] = 1e9
         return made
 
-    monkeypatch.setattr(shaping, "shape", late)
-    monkeypatch.setattr(shaping, "_for_any_library", never)
+    monkeypatch.setattr(transform, "_made", late)
+    monkeypatch.setattr(transform, "_for_any_library", never)
     report = tflite_memopt.optimize(write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False)).report
     assert out_of_time(report) == ["the search"]
 
@@ -178,13 +179,13 @@ def test_a_stop_in_the_search_for_any_library_is_said(clock: list[float]) -> Non
 
 
 def test_where_no_time_is_left_no_wider_limits_are_tried(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pipeline._prove
+    real = proof.prove
 
     def late(*arguments: Any) -> Any:
         clock[0] = 1e9
         return real(*arguments)
 
-    monkeypatch.setattr(pipeline, "_prove", late)
+    monkeypatch.setattr(pipeline, "prove", late)
     monkeypatch.setattr(pipeline, "wider_limits", never)
     report = tflite_memopt.optimize(write_model(mobile_chain(96)), Options(verify=False)).report
     assert report.least_in_stripes is not None

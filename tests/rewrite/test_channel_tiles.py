@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -193,7 +194,7 @@ def test_the_search_makes_an_embedding_in_tiles() -> None:
     assert report.before.arena_bytes >= 64 * 32
     assert report.after.arena_bytes < report.before.arena_bytes // 3  # the words themselves, and a tile
     assert report.after.macs == report.before.macs
-    left = optimize(data, Options(**{**vars(options), "budget": report.before.arena_bytes})).report
+    left = optimize(data, replace(options, budget=report.before.arena_bytes)).report
     assert not left.rewrites
 
 
@@ -244,8 +245,8 @@ def test_partial_sums_of_tiles_are_proved(dtype: DType, exactness: str) -> None:
     options = Options(samples=2, objective="head", kernels="reference", cascade=False, max_extra_work=1.0)
     data = write_model(expanded(dtype))
     if dtype is I8:
-        assert not optimize(data, Options(**{**vars(options), "verify": False})).report.rewrites
-        options = Options(**{**vars(options), "allow_approximate": True})
+        assert not optimize(data, replace(options, verify=False)).report.rewrites
+        options = replace(options, allow_approximate=True)
     report = optimize(data, options).report
     (use,) = report.rewrites
     assert (use.rule.split(" + ")[-1], use.exactness) == ("partial_convolution", exactness)

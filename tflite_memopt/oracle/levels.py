@@ -23,7 +23,7 @@ from ..memory.layout import memory_layout
 from ..memory.libraries import LibraryNeed, needs_by_library
 from ..memory.reading import read_planned
 from ..memory.usage import memory_use
-from ..options import Options, without_one_step_after_another
+from ..options import Options, fallbacks
 from ..rewrite.sequences_along_h import sequences_along_h
 from .bound import FamilyNeed, least_need
 from .description import GraphSketch, model_of, sketch_from, sketch_of
@@ -177,7 +177,7 @@ def _optimized(model: Model, options: Options, profile: KernelProfile) -> Memory
     before = needs_by_library(model, offline_plan.decode(model) or {}, profile)
     offline_plan.detach(model)
     found = None
-    for _, attempt in without_one_step_after_another(options):
+    for _, attempt in fallbacks(options):
         found = _attempt(model, attempt, before, profile)
         if found is not None:
             break

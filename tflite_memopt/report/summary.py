@@ -143,7 +143,7 @@ def _need(report: Report, memory: MemoryUse) -> int:
 
 def _rewrite(use: RewriteUse) -> str:
     names = [short_name(name) for name in use.operators]
-    if use.rule.startswith("cascade in ") and len(names) > 1:
+    if use.stripes is not None and len(names) > 1:
         return f"{use.rule}: {len(names)} operators, {names[0]} to {names[-1]}"
     rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}"

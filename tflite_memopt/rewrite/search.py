@@ -23,7 +23,7 @@ from ..errors import InfeasibleError, UsageError
 from ..graph.clock import deadline_in
 from ..graph.interrupted_search import InterruptedSearch
 from ..graph.side_by_side import side_by_side
-from ..ir.change import OUT_OF_TIME, Exactness, Refusal
+from ..ir.change import Exactness, Refusal, out_of_time
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Graph, Model, Operator
@@ -105,7 +105,7 @@ class SiteLimit:
 class TakenApart:
     """The best model, the sites taken apart in it, and what was refused on the way.
 
-    A refusal with the reason ``OUT_OF_TIME`` is among them where the clock has stopped the search.
+    A refusal for lack of time is among them where the clock has stopped the search.
     """
 
     model: Model
@@ -223,7 +223,7 @@ class _SiteSearch:
         left = {site.position for site in candidates} - {site.position for site in best}
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
         if self._out_of_time:
-            reasons.append(Refusal("search", "CONCATENATION", OUT_OF_TIME))
+            reasons.append(out_of_time("search", "CONCATENATION"))
         return TakenApart(model, self._cost(best), uses, tuple(reasons))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:

@@ -146,8 +146,7 @@ class TileSearch:
 
     def _with_more_tiles(self, best: _Striped) -> _Striped | None:
         """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
-        is_enough = self.options.budget is not None and best.cost.need <= self.options.budget
-        if is_enough or self.options.decision is not None:
+        if self.options.meets_budget(best.cost.need) or self.options.decision is not None:
             return None
         self.progress("looking for channels to make in tiles")
         # Where the model peaks in stripes; and without, since tiles alone may need less than stripes do.
