@@ -15,7 +15,6 @@ from tests.cascade.networks import TYPES, random_network
 from tests.equivalence.test_original import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
-from tests.rewrite.test_dense_pixels import convolution
 from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
@@ -26,9 +25,8 @@ from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
-from tflite_memopt.memory.arrange import Arrangement, arrange_all
 from tflite_memopt.options import Options
-from tflite_memopt.rewrite import search, tile_search, tiles
+from tflite_memopt.rewrite import search, tiles
 from tflite_memopt.schedule import contracted_orders
 
 ALONE = Options(samples=2, effort="quick")
@@ -78,22 +76,6 @@ def test_two_processes_give_what_one_gives_for_a_target(name: str, divided: set[
     model, unproved = write_model(MODELS[name]()), replace(ALONE, target="cortex-m4", verify=False)
     assert made(model, replace(unproved, jobs=2)) == made(model, unproved)
     assert divided
-
-
-def test_what_comes_after_stripes_is_arranged_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once: list[int] = []
-
-    def noted(models: Sequence[Model], *others: Any) -> list[Arrangement]:
-        at_once.append(len(models))
-        return arrange_all(models, *others)
-
-    monkeypatch.setattr(tile_search, "arrange_all", noted)
-    model, unproved = write_model(convolution()), replace(ALONE, verify=False)
-    alone = made(model, unproved)
-    assert not at_once
-    assert made(model, replace(unproved, jobs=2)) == alone
-    assert at_once == [2]
-    assert "dense_pixels" in alone[1]
 
 
 def test_wrong_shapes_are_seen_with_two_processes() -> None:

@@ -28,8 +28,8 @@ from .kernels.portable import PORTABLE
 from .kernels.profile import KernelProfile
 from .memory.arrange import Arrangement, ModelPlacement, arena_by_kernels, arrange
 from .memory.cost import Cost, cost_in
-from .memory.every_library import arranged_for_every_library
-from .memory.libraries import LibraryNeed, miscomputed, needs_by_library
+from .memory.figures import LibraryNeed
+from .memory.libraries import fitted, miscomputed, needs_by_library
 from .memory.reading import read_planned
 from .memory.run_through import check_loops
 from .memory.work import WorkLimit, instructions
@@ -37,7 +37,7 @@ from .options import EFFORTS, LEAST_WORK, Options
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
-from .rewrite.tile_search import TileSearch, TilesFound
+from .rewrite.tiles import Striped, TileSearch
 
 Progress = Callable[[str], None]
 _NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
@@ -191,7 +191,7 @@ def _for_any_library(run: RunContext, options: Options) -> Candidate:
     anywhere = replace(run, profile=PORTABLE, before=theirs).saying("for any kernel library")
     found = best_candidate(anywhere, replace(options, target=None, kernels=PORTABLE.name))
     copied = replace(found.cascaded, model=copy_model(found.model))
-    return _placed(run, options, TilesFound(found.rewritten, copied), found.unplanned)
+    return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
 def _known_or_made(run: RunContext, options: Options) -> Candidate:
@@ -215,7 +215,7 @@ def _made(run: RunContext, options: Options) -> Candidate:
         plan_label.detach(rewritten.model)
     with clock.stage("cascade"):
         cascaded = during("the search for stripes", options, lambda each: _in_stripes(run, each, rewritten.model))
-        found = during("the search for tiles", options, lambda each: _tile_search(run, each).run(rewritten, cascaded))
+        found = during("the search for tiles", options, lambda each: _in_tiles(run, each, rewritten, cascaded))
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)
     return _placed(run, options, found, unplanned)
@@ -229,14 +229,17 @@ def _in_stripes(run: RunContext, options: Options, model: Model, below: int | No
     return cascade(model, run.profile, options, run.progress, below, run.measured, sequences_along_h)
 
 
-def _tile_search(run: RunContext, options: Options) -> TileSearch:
-    """The search for channels in tiles, within the limits on computation that stripes have."""
+def _in_tiles(run: RunContext, options: Options, rewritten: Changed, cascaded: Changed) -> Striped:
+    """With channels in tiles, within the limits on computation that stripes have."""
+    if not options.rewrite:
+        return Striped(rewritten, cascaded, None)
     most_macs = int(model_macs(run.original) * (1 + options.max_extra_macs))
-    stripes = partial(_in_stripes, run, options)
-    return TileSearch(run.profile, stripes, options, run.before, most_macs, run.work_limit(options), run.progress)
+    stripes, work = partial(_in_stripes, run, options), run.work_limit(options)
+    search = TileSearch(run.profile, stripes, options, run.before, most_macs, work, run.progress)
+    return search.run(rewritten, cascaded)
 
 
-def _placed(run: RunContext, options: Options, found: TilesFound, unplanned: bytes) -> Candidate:
+def _placed(run: RunContext, options: Options, found: Striped, unplanned: bytes) -> Candidate:
     """The model, ordered, with a place for every tensor."""
     profile, model, during = run.profile, found.cascaded.model, run.interruption.during
 
@@ -245,7 +248,7 @@ def _placed(run: RunContext, options: Options, found: TilesFound, unplanned: byt
         arrangement = found.arrangement or arrange(model, profile, options)
         if run.before is None:
             return arrangement, True
-        fitting = arranged_for_every_library(model, arrangement, run.before, profile, options)
+        fitting = fitted(model, arrangement, run.before, profile, options)
         return fitting or arrangement, fitting is not None
 
     with run.clock.stage("arrange"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,13 @@ from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals,
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
+from tflite_memopt.ir.change import Changed
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.channel_tiles import channel_tiles, tile_sizes
-from tflite_memopt.rewrite.tiles import KnownTiles, find_tiles
+from tflite_memopt.rewrite.tiles import TileSearch
 
 BIASES = {F32: np.float32, I8: np.int32, I16: np.int64}
 
@@ -210,15 +210,18 @@ def test_there_are_as_many_tiles_as_the_limit_on_run_time_allows(limit: float | 
 
 
 def test_what_is_known_of_tiles_is_what_a_new_search_finds() -> None:
-    model, known, options = text_model(), KnownTiles(), Options(objective="head", kernels="reference", verify=False)
+    model, options = text_model(), Options(objective="head", kernels="reference", verify=False)
     work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
-    find = partial(find_tiles, model, model, options.profile, options, (2, 3, 8), 10_000, work)
-    first, again, anew = find(known), find(known), find(KnownTiles())
+    known, other = (
+        TileSearch(options.profile, lambda *_: Changed(model, (), ()), options, None, 0, work, lambda _: None)
+        for _ in range(2)
+    )
+    first, again, anew = (each.find_tiles(model, model, (2, 3, 8), 10_000) for each in (known, known, other))
     assert first.sites == again.sites == anew.sites
     assert first.sites
     assert first.cost == again.cost == anew.cost
     assert dump_model(first.model) == dump_model(again.model) == dump_model(anew.model)
-    assert len(known.gone) == len(known.found) == 1
+    assert len(known._gone) == len(known._found) == 1
     assert first.model is not again.model
 
 

@@ -16,9 +16,9 @@ from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
-from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse, WiderLimits
+from ..memory.figures import ArenaMap, InterfaceTensor, LibraryNeed, MemoryUse, WiderLimits
 from ..memory.layout import memory_layout
-from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
+from ..memory.libraries import miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options

@@ -10,8 +10,16 @@ from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
 from ..kernels.support import RUNS, TflmSupport
-from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse, WiderLimits
-from ..memory.libraries import LibraryNeed
+from ..memory.figures import (
+    ArenaMap,
+    Bounds,
+    InterfaceTensor,
+    LibraryNeed,
+    MemoryUse,
+    ReuseInForce,
+    StepUse,
+    WiderLimits,
+)
 from ..options import Objective
 
 

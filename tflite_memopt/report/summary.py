@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..equivalence.verdict import Verdict
 from ..ir.change import RewriteUse
 from ..kernels.support import TflmSupport, said_of
-from ..memory.figures import Bounds, MemoryUse, ReuseInForce
-from ..memory.libraries import LibraryNeed
+from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
 from .model import Advice, Report, Summary
 from .words import by_library, change_in_percent, counted, in_short, in_words, percent, short_name, smallest_fitting
 
