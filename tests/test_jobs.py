@@ -157,7 +157,7 @@ def test_a_failed_proof_ends_the_interpreters(
     assert all_gone(started)
 
 
-def test_what_died_after_the_look_is_started_anew(started: list[runner.Interpreter]) -> None:
+def test_what_died_before_the_proof_is_started_anew(started: list[runner.Interpreter]) -> None:
     def kill(message: str) -> None:
         if message.startswith("proving equality"):
             for each in started:
@@ -167,7 +167,7 @@ def test_what_died_after_the_look_is_started_anew(started: list[runner.Interpret
     model = write_model(mobile_chain(32))
     result = tflite_memopt.optimize(model, replace(ALONE, jobs=2), kill)
     assert all(each.equal for each in result.report.equivalence.values())
-    assert len(started) == 4
+    assert len(started) == 6  # two for the look, two that were killed, two in their place
     assert all_gone(started)
 
 
