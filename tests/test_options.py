@@ -21,7 +21,7 @@ from tflite_memopt.field_types import field_types, is_of_type
 from tflite_memopt.graph.clock import Deadline
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import OUT_OF_TIME
-from tflite_memopt.options import Options
+from tflite_memopt.options import Options, fallbacks
 from tflite_memopt.report.model import Report
 
 WRONG: list[tuple[str, Any]] = [
@@ -140,6 +140,35 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     moment = [0.0]
     monkeypatch.setattr("tflite_memopt.graph.clock.now", lambda: moment[0])
     return moment
+
+
+def test_a_decision_is_parsed_once() -> None:
+    options = Options(replay="order 1,0")
+    assert options.decision is options.decision
+    assert Options().decision is None
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(None, False), (99, False), (100, True), (101, True)])
+def test_a_budget_is_met_by_what_needs_no_more(budget: int | None, expected: bool) -> None:
+    assert Options(budget=budget).meets_budget(100) == expected
+
+
+@pytest.mark.parametrize(
+    ("left_out", "steps"),
+    [
+        ({}, ["stripes", "rewrites", "order and plan"]),
+        ({"rewrite": False}, ["stripes", "order and plan"]),
+        ({"cascade": False}, ["rewrites", "order and plan"]),
+        ({"cascade": False, "rewrite": False}, ["order and plan"]),
+    ],
+)
+def test_the_attempts_of_a_run(left_out: dict[str, bool], steps: list[str]) -> None:
+    options = Options(**left_out)  # type: ignore[arg-type]
+    ladder = fallbacks(options)
+    assert [step for step, _ in ladder] == steps
+    assert ladder[0][1] == options
+    assert not ladder[-1][1].cascade
+    assert not ladder[-1][1].rewrite
 
 
 def never(*_: Any) -> Any:
