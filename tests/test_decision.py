@@ -67,7 +67,7 @@ def test_what_was_decided_is_done_again_without_a_search(name: str, monkeypatch:
     label = plan_label.decode(read_model(found.model))
     assert label is not None
     assert label.decision == found.report.decision
-    for search in ("cascade.search._Cascade.run", "rewrite.stage.search", "rewrite.tile_search.find_tiles"):
+    for search in ("cascade.search._Cascade.run", "rewrite.stage.search", "rewrite.tiles.search"):
         monkeypatch.setattr(f"tflite_memopt.{search}", None)
     again = optimize(data, replace(options, replay=label.decision))
     assert again.model == found.model

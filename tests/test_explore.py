@@ -18,7 +18,7 @@ from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.report.schema import from_json
-from tflite_memopt.shaping import MACS
+from tflite_memopt.transform import MACS
 
 OPTIONS = Options(effort="quick", kernels="reference", objective="head")
 FLAGS = ("--effort", "quick", "--kernels", "reference", "--objective", "head", "--samples", "2")

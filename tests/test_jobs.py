@@ -15,7 +15,6 @@ from tests.cascade.networks import TYPES, random_network
 from tests.equivalence.test_original import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
-from tests.rewrite.test_dense_pixels import convolution
 from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
@@ -26,9 +25,8 @@ from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
-from tflite_memopt.memory.arrange import Arrangement, arrange_all
 from tflite_memopt.options import Options
-from tflite_memopt.rewrite import search, tile_search, tiles
+from tflite_memopt.rewrite import search, tiles
 from tflite_memopt.schedule import contracted_orders
 
 ALONE = Options(samples=2, effort="quick")
@@ -80,28 +78,12 @@ def test_two_processes_give_what_one_gives_for_a_target(name: str, divided: set[
     assert divided
 
 
-def test_what_comes_after_stripes_is_arranged_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once: list[int] = []
-
-    def noted(models: Sequence[Model], *others: Any) -> list[Arrangement]:
-        at_once.append(len(models))
-        return arrange_all(models, *others)
-
-    monkeypatch.setattr(tile_search, "arrange_all", noted)
-    model, unproved = write_model(convolution()), replace(ALONE, verify=False)
-    alone = made(model, unproved)
-    assert not at_once
-    assert made(model, replace(unproved, jobs=2)) == alone
-    assert at_once == [2]
-    assert "dense_pixels" in alone[1]
-
-
-def test_wrong_shapes_are_seen_beside_the_search() -> None:
+def test_wrong_shapes_are_seen_with_two_processes() -> None:
     model, options = write_model(dilated_with_a_batch_of_one()), Options(samples=2)
     assert made(model, replace(options, jobs=2)) == made(model, options)
 
 
-def test_wrong_inputs_are_refused_beside_the_search(tmp_path: Path) -> None:
+def test_wrong_inputs_are_refused_before_the_search(tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", nobody=np.zeros(3, np.int8))
     with pytest.raises(UsageError, match="no array named"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2, inputs=tmp_path / "wrong.npz"))
@@ -136,13 +118,7 @@ def raising(error: BaseException, at: str) -> Callable[[str], None]:
     return progress
 
 
-def test_the_proof_takes_the_interpreters_of_the_look(started: list[runner.Interpreter]) -> None:
-    tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
-    assert sorted(each.runtime for each in started) == ["litert", "tflm"]
-    assert all_gone(started)
-
-
-def test_with_one_process_the_proof_starts_its_own(started: list[runner.Interpreter]) -> None:
+def test_the_proof_starts_interpreters_of_its_own(started: list[runner.Interpreter]) -> None:
     tflite_memopt.optimize(write_model(mobile_chain(32)), ALONE)
     assert sorted(each.runtime for each in started) == ["litert", "litert", "tflm", "tflm"]
     assert all_gone(started)
@@ -163,7 +139,7 @@ def test_an_error_before_the_proof_ends_the_interpreters(
     def failing(*_: Any) -> Any:
         raise ValueError("never proved")
 
-    monkeypatch.setattr(pipeline, "best_within", failing)
+    monkeypatch.setattr(pipeline, "best_candidate", failing)
     with pytest.raises(ValueError, match="never proved"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
     assert all_gone(started)
@@ -181,7 +157,7 @@ def test_a_failed_proof_ends_the_interpreters(
     assert all_gone(started)
 
 
-def test_what_died_after_the_look_is_started_anew(started: list[runner.Interpreter]) -> None:
+def test_what_died_before_the_proof_is_started_anew(started: list[runner.Interpreter]) -> None:
     def kill(message: str) -> None:
         if message.startswith("proving equality"):
             for each in started:
@@ -191,7 +167,7 @@ def test_what_died_after_the_look_is_started_anew(started: list[runner.Interpret
     model = write_model(mobile_chain(32))
     result = tflite_memopt.optimize(model, replace(ALONE, jobs=2), kill)
     assert all(each.equal for each in result.report.equivalence.values())
-    assert len(started) == 4
+    assert len(started) == 6  # two for the look, two that were killed, two in their place
     assert all_gone(started)
 
 

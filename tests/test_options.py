@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from tests.models import mobile_chain
-from tflite_memopt import pipeline, shaping
+from tflite_memopt import pipeline, transform
+from tflite_memopt.equivalence import proof
 from tflite_memopt.errors import UsageError
 from tflite_memopt.field_types import field_types, is_of_type
 from tflite_memopt.graph.clock import Deadline
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import OUT_OF_TIME
-from tflite_memopt.options import Options
+from tflite_memopt.options import Options, fallbacks
 from tflite_memopt.report.model import Report
 
 WRONG: list[tuple[str, Any]] = [
@@ -141,6 +142,35 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return moment
 
 
+def test_a_decision_is_parsed_once() -> None:
+    options = Options(replay="order 1,0")
+    assert options.decision is options.decision
+    assert Options().decision is None
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(None, False), (99, False), (100, True), (101, True)])
+def test_a_budget_is_met_by_what_needs_no_more(budget: int | None, expected: bool) -> None:
+    assert Options(budget=budget).meets_budget(100) == expected
+
+
+@pytest.mark.parametrize(
+    ("left_out", "steps"),
+    [
+        ({}, ["stripes", "rewrites", "order and plan"]),
+        ({"rewrite": False}, ["stripes", "order and plan"]),
+        ({"cascade": False}, ["rewrites", "order and plan"]),
+        ({"cascade": False, "rewrite": False}, ["order and plan"]),
+    ],
+)
+def test_the_attempts_of_a_run(left_out: dict[str, bool], steps: list[str]) -> None:
+    options = Options(**left_out)  # type: ignore[arg-type]
+    ladder = fallbacks(options)
+    assert [step for step, _ in ladder] == steps
+    assert ladder[0][1] == options
+    assert not ladder[-1][1].cascade
+    assert not ladder[-1][1].rewrite
+
+
 def never(*_: Any) -> Any:
     raise AssertionError("asked for although no time is left")
 
@@ -152,15 +182,15 @@ def out_of_time(report: Report) -> list[str]:
 def test_where_no_time_is_left_the_answer_for_any_library_is_left_out_and_that_is_said(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = shaping.shape
+    real = transform._made
 
     def late(*arguments: Any) -> Any:
         made = real(*arguments)
         clock[0] = 1e9
         return made
 
-    monkeypatch.setattr(shaping, "shape", late)
-    monkeypatch.setattr(shaping, "_for_any_library", never)
+    monkeypatch.setattr(transform, "_made", late)
+    monkeypatch.setattr(transform, "_for_any_library", never)
     report = tflite_memopt.optimize(write_model(mobile_chain(48)), Options(target="cortex-m4", verify=False)).report
     assert out_of_time(report) == ["the search"]
 
@@ -178,13 +208,13 @@ def test_a_stop_in_the_search_for_any_library_is_said(clock: list[float]) -> Non
 
 
 def test_where_no_time_is_left_no_wider_limits_are_tried(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pipeline._prove
+    real = proof.prove
 
     def late(*arguments: Any) -> Any:
         clock[0] = 1e9
         return real(*arguments)
 
-    monkeypatch.setattr(pipeline, "_prove", late)
+    monkeypatch.setattr(pipeline, "prove", late)
     monkeypatch.setattr(pipeline, "wider_limits", never)
     report = tflite_memopt.optimize(write_model(mobile_chain(96)), Options(verify=False)).report
     assert report.least_in_stripes is not None

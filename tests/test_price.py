@@ -9,14 +9,14 @@ import pytest
 
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
-from tflite_memopt import Options, analyze, optimize, shaping
+from tflite_memopt import Options, analyze, optimize, transform
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.memory.work import instructions, slowdowns
 from tflite_memopt.rewrite.stage import rewrite
-from tflite_memopt.shaping import Setting, Shaped
+from tflite_memopt.transform import Candidate, RunContext
 
 NETWORKS = {f"cells {seed}": write_model(cell_network(seed, resolution=16 + 4 * seed)) for seed in range(9)}
 NETWORKS["chain"] = write_model(mobile_chain(48))
@@ -117,14 +117,14 @@ def test_what_no_option_can_reach_is_said_with_its_bound_and_without_advice() ->
 def test_the_bound_that_is_said_is_that_of_the_named_target(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the answer for any library is the better one, whose search has another bound."""
     bounds: dict[str, int | None] = {}
-    real = shaping.shape
+    real = transform._made
 
-    def shape(run: Setting, *arguments: Any) -> Shaped:
+    def noted(run: RunContext, *arguments: Any) -> Candidate:
         made = real(run, *arguments)
         bounds[run.profile.name] = made.cascaded.least
         return replace(made, is_no_worse=bool(run.profile.libraries))
 
-    monkeypatch.setattr(shaping, "shape", shape)
+    monkeypatch.setattr(transform, "_made", noted)
     report = optimize(NETWORKS["cells 4"], Options(verify=False, target="cortex-m4")).report
     assert bounds["cmsis-nn-dsp"] != bounds["portable"]
     assert report.least_in_stripes == bounds["cmsis-nn-dsp"]

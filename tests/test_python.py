@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def test_a_result_is_saved_and_replaces_nothing_unasked(result: Result, tmp_path
     with pytest.raises(UsageError, match="does not exist"):
         result.save(tmp_path / "absent" / "small.tflite")
     assert [path.name for path in tmp_path.iterdir()] == ["small.tflite"]
+
+
+def test_a_run_leaves_the_garbage_collector_of_its_caller_alone() -> None:
+    before, seen = gc.get_threshold(), set()
+    options = Options(verify=False, cascade=False)
+    tflite_memopt.optimize(write_model(mobile_chain()), options, lambda _: seen.add(gc.get_threshold()))
+    assert seen == {before}
 
 
 def test_what_is_at_the_top_is_what_its_home_has() -> None:

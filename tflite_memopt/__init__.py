@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     )
     from .exploring import explore
     from .keras_model import ram_of
+    from .measuring import analyze, compare, verify
     from .options import Options
     from .oracle.description import GraphSketch, OperatorSketch, TensorSketch
     from .oracle.levels import Ram, RamOracle
-    from .pipeline import Result, analyze, compare, optimize, verify
+    from .pipeline import Result, optimize
     from .report.model import Analysis, Comparison, Report
     from .report.schema import from_json
 
@@ -53,13 +54,13 @@ _HOMES = {
     "UnsupportedModelError": "errors",
     "UsageError": "errors",
     "Verdict": "equivalence.verdict",
-    "analyze": "pipeline",
-    "compare": "pipeline",
+    "analyze": "measuring",
+    "compare": "measuring",
     "explore": "exploring",
     "from_json": "report.schema",
     "optimize": "pipeline",
     "ram_of": "keras_model",
-    "verify": "pipeline",
+    "verify": "measuring",
 }
 __all__ = [
     "Analysis",

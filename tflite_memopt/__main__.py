@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from typing import Any, NoReturn
 
 _INTERRUPTED = 130
 """As ``cli.exit_codes`` has it, which is not loaded yet."""
+_OBJECTS = 50_000
+"""New objects between two looks for dead ones that refer to each other; Python's own number is 700."""
 
 
 def main() -> NoReturn:
     """Load the command line and run it. What interrupts the loading ends it in one line, as later on."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+    gc.set_threshold(_OBJECTS)  # this process is the command's own, and a search makes many objects that live long
     from .cli import main as run
 
     if signal.getsignal(signal.SIGINT) is _end:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from .io.files import load
+from .io.files import Source, load
 from .ir.change import OUT_OF_TIME
 from .memory.figures import MemoryUse
 from .memory.reading import read_planned
@@ -15,13 +14,11 @@ from .options import Options
 from .pipeline import optimize
 from .report.exploration import chosen_of, flags_of, front_of, within
 from .report.model import Exploration, FrontPoint
-from .shaping import Answers
+from .transform import Cache
 
 LIMITS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Limits on added run time, as fractions."""
-_STRIPES = "cascade in "
 Progress = Callable[[str], None]
-Source = bytes | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class _Exploring:
 
     data: bytes
     progress: Progress
-    known: Answers = field(default_factory=Answers)
+    cache: Cache = field(default_factory=dict)
     found: dict[FrontPoint, Options] = field(default_factory=dict)
     before: MemoryUse | None = None
     searches: int = 0
@@ -87,13 +84,12 @@ class _Exploring:
 
     def _made(self, options: Options) -> FrontPoint:
         limits = flags_of(options)
-        result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), known=self.known)
+        result = optimize(self.data, options, lambda said: self.progress(f"{limits}: {said}"), self.cache)
         report = result.report
         self.before = report.before
-        self.has_struck |= any(refusal.reason == OUT_OF_TIME for refusal in report.refused)
+        self.has_struck |= any(refusal.cause == "out_of_time" for refusal in report.refused)
         point = _point_of(report.after, report.before, len(result.model), limits)
-        uses = (use.rule for use in report.rewrites if use.rule.startswith(_STRIPES))
-        point = replace(point, stripes=tuple(rule.removeprefix(_STRIPES) for rule in uses))
+        point = replace(point, stripes=tuple(use.stripes for use in report.rewrites if use.stripes is not None))
         self.found.setdefault(point, options)
         return point
 

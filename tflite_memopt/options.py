@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from typing import Literal, get_args
 
 from .errors import UsageError
@@ -24,6 +25,8 @@ from .schedule.methods import check_method
 Objective = Literal["total", "head"]
 Io = Literal["keep", "int8"]
 Effort = Literal["quick", "normal", "thorough"]
+Step = Literal["stripes", "rewrites", "order and plan"]
+LAST_STEP: Step = "order and plan"
 IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -136,10 +139,14 @@ class Options:
         """The kernels and the layout of structures that plans and figures are for."""
         return profile_for(self.target, self.kernels)
 
-    @property
+    @cached_property
     def decision(self) -> Decision | None:
         """What is to be done in place of a search, if that was asked for."""
         return None if self.replay is None else decision_in(self.replay)
+
+    def meets_budget(self, need: int) -> bool:
+        """Whether there is a budget, and so many bytes of the objective are within it."""
+        return self.budget is not None and need <= self.budget
 
     @property
     def extra_work(self) -> float:
@@ -203,22 +210,14 @@ def as_it_stands(options: Options) -> Options:
     return replace(options, rewrite=False, cascade=False, time_limit=min(options.time_limit, _HURRY_SECONDS))
 
 
-def without_one_step_after_another(options: Options) -> list[tuple[str, Options]]:
-    """The options, and then with ever fewer steps; each time with the step that is left out when that fails."""
-    found, fewer = [], options
-    if fewer.cascade and fewer.loops:
-        found.append(("loops", fewer))
-        fewer = replace(fewer, loops=False)
-    if fewer.cascade:
-        found.append(("stripes", fewer))
-        fewer = replace(fewer, cascade=False)
-    if fewer.rewrite:
-        found.append(("rewrites", fewer))
-        fewer = replace(fewer, rewrite=False)
-    found.append(("order and plan", fewer))
-    if (fewer.scheduler, fewer.planner) != ("as_is", "tflm_greedy"):
-        found.append(("TFLM's own plan", replace(fewer, scheduler="as_is", planner="tflm_greedy")))
-    return found
+def fallbacks(options: Options) -> list[tuple[Step, Options]]:
+    """The options, then without stripes, then without any change of the graph: each with what is given up next."""
+    ladder: list[tuple[Step, Options]] = []
+    if options.cascade:
+        ladder.append(("stripes", options))
+    if options.rewrite:
+        ladder.append(("rewrites", replace(options, cascade=False)))
+    return [*ladder, (LAST_STEP, replace(options, cascade=False, rewrite=False))]
 
 
 def _is_choice(names: Collection[str], known: Collection[str]) -> bool:

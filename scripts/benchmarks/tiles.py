@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.memory.arrange import arrange
+from tflite_memopt.memory.figures import MemoryUse
+from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
 from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 from tflite_memopt.rewrite.stage import rewrite
-from tflite_memopt.shaping import Stages
 
 from .markdown_table import row, table
 from .tile_networks import NETWORKS
@@ -44,11 +45,10 @@ def tiles(models: tuple[Path, ...], output: Path | None) -> None:
 def _measured(name: str, data: bytes, kernels: str) -> str:
     click.echo(f"{name}, {kernels}", err=True)
     options = Options(kernels=kernels)
-    stripes_alone = Stages(rewrite, partial(cascade, other_form=sequences_along_h))
-    without, found = (optimize(data, options, stages=each) for each in (stripes_alone, None))
+    without, found = _without_tiles(data, options), optimize(data, options)
     before, after = found.report.before, found.report.after
-    heads = before.arena_bytes, without.report.after.arena_bytes, after.arena_bytes
-    totals = before.required_for_target, without.report.after.required_for_target, after.required_for_target
+    heads = before.arena_bytes, without.arena_bytes, after.arena_bytes
+    totals = before.required_for_target, without.required_for_target, after.required_for_target
     share = f"{100 * totals[2] / totals[0]:.1f}"
     prices = (
         f"{after.operators - before.operators:+}",
@@ -56,6 +56,13 @@ def _measured(name: str, data: bytes, kernels: str) -> str:
         f"{len(found.model) / len(data):.3f}",
     )
     return row(name, kernels, *heads, *totals, share, *prices, _done(found), _proved(found))
+
+
+def _without_tiles(data: bytes, options: Options) -> MemoryUse:
+    """What the model needs rewritten and in stripes."""
+    rewritten = rewrite(read_planned(data), options.profile, options, lambda _: None)
+    striped = cascade(rewritten.model, options.profile, options, lambda _: None, other_form=sequences_along_h)
+    return arrange(striped.model, options.profile, options).placement.memory
 
 
 def _done(found: Result) -> str:

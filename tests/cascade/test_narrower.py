@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import tflite_memopt
 from tests.models import mobile_chain
+from tflite_memopt import transform
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed
@@ -15,8 +17,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
-from tflite_memopt.rewrite.stage import rewrite
-from tflite_memopt.shaping import Answers, Progress, Stages, narrower
+from tflite_memopt.transform import Cache, narrower
 
 PLAIN = Options(verify=False, objective="head", kernels="reference")
 
@@ -52,16 +53,19 @@ def test_a_narrower_run_of_a_wider_one_has_no_others_than_that() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"max_extra_macs": 0.3}, {"effort": "thorough"}])
-def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(asked: dict[str, object]) -> None:
+def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(
+    asked: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The search is made to find nothing within the limits that were asked for."""
-    wanted = replace(PLAIN, **asked)  # type: ignore[arg-type]
+    wanted = replace(PLAIN, rewrite=False, **asked)  # type: ignore[arg-type]
 
-    def astray(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
-        return Changed(model, (), ()) if options == wanted else cascade(model, profile, options, progress)
+    def astray(model: Model, profile: KernelProfile, options: Options, *others: Any) -> Changed:
+        return Changed(model, (), ()) if options == wanted else cascade(model, profile, options, *others)
 
-    model, stages = write_model(mobile_chain(32)), Stages(rewrite, astray)
-    least = optimize(model, PLAIN, stages=stages)
-    found = optimize(model, wanted, stages=stages)
+    monkeypatch.setattr(transform, "cascade", astray)
+    model = write_model(mobile_chain(32))
+    least = optimize(model, replace(PLAIN, rewrite=False))
+    found = optimize(model, wanted)
     assert least.report.after.arena_bytes < least.report.before.arena_bytes
     assert found.model == least.model
     assert "narrower limits, or a plan for any kernels, led to the answer" in " ".join(
@@ -78,22 +82,25 @@ def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:
     assert not any(each.startswith("limits 2 of 3") for each in said)
 
 
-def test_what_one_run_has_found_another_one_does_not_search_for() -> None:
+def test_what_one_run_has_found_another_one_does_not_search_for(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[Options] = []
 
-    def counted(model: Model, profile: KernelProfile, options: Options, progress: Progress) -> Changed:
+    def counted(model: Model, profile: KernelProfile, options: Options, *others: Any) -> Changed:
         searched.append(options)
-        return cascade(model, profile, options, progress)
+        return cascade(model, profile, options, *others)
 
-    model, known, wider = write_model(mobile_chain(32)), Answers(), replace(PLAIN, max_extra_macs=0.3)
-    first = optimize(model, wider, stages=Stages(rewrite, counted), known=known)
-    again = optimize(model, wider, stages=Stages(rewrite, counted), known=known)
-    for_any_library = [replace(each, kernels="portable") for each in (PLAIN, wider)]
-    assert searched == [PLAIN, wider, *for_any_library]
+    monkeypatch.setattr(transform, "cascade", counted)
+    narrow = replace(PLAIN, rewrite=False)  # without a search for tiles, which asks for stripes as well
+    wider = replace(narrow, max_extra_macs=0.3)
+    model, cache = write_model(mobile_chain(32)), Cache()
+    first = optimize(model, wider, cache=cache)
+    again = optimize(model, wider, cache=cache)
+    for_any_library = [replace(each, kernels="portable") for each in (narrow, wider)]
+    assert searched == [narrow, wider, *for_any_library]
     assert again.model == first.model
 
 
 def test_what_is_known_of_one_model_is_not_the_answer_for_another() -> None:
-    known = Answers()
+    cache = Cache()
     for model in (write_model(mobile_chain(32)), write_model(mobile_chain(24))):
-        assert optimize(model, PLAIN, known=known).model == optimize(model, PLAIN).model
+        assert optimize(model, PLAIN, cache=cache).model == optimize(model, PLAIN).model

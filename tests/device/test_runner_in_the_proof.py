@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 MODEL = write_model(mobile_chain())
 OPTIONS = Options(samples=3, runtimes=("tflm",), cascade=False)
 WHEEL = f"{sys.executable} {Path(__file__).with_name('wheel_runner.py')}"
-ON_WHEEL = Options(**{**vars(OPTIONS), "runner": WHEEL})
+ON_WHEEL = replace(OPTIONS, runner=WHEEL)
 
 
 @pytest.fixture(autouse=True)
@@ -74,13 +75,13 @@ def test_the_report_has_the_runners_verdict_and_figures() -> None:
 
 
 def test_a_runner_is_enough_where_the_wheel_has_no_word() -> None:
-    report = optimize(MODEL, Options(**{**vars(ON_WHEEL), "runtimes": ("litert",), "require": ("tflm",)})).report
+    report = optimize(MODEL, replace(ON_WHEEL, runtimes=("litert",), require=("tflm",))).report
     assert report.basis.executed_by == ("runner",)
 
 
 def test_what_differs_on_the_runner_alone_is_not_written(tmp_path: Path) -> None:
     """The wheel finds it equal; order and plan are dropped for the runner's sake, and then it is TFLM's own plan."""
-    options = Options(**{**vars(ON_WHEEL), "runner": wheel_that(tmp_path, WRONG_WHEN_PLANNED)})
+    options = replace(ON_WHEEL, runner=wheel_that(tmp_path, WRONG_WHEN_PLANNED))
     result = optimize(MODEL, options)
     assert b"tflite_memopt.plan" not in result.model
     (said,) = (text for text in result.report.warnings if "order and plan left out" in text)
@@ -94,14 +95,14 @@ def test_what_differs_on_the_runner_alone_is_not_written(tmp_path: Path) -> None
 def test_an_arena_without_room_for_inner_tensors_shows_outputs_only(tmp_path: Path) -> None:
     planned = optimize(MODEL, OPTIONS).model
     change = SMALL_ARENA.replace("LIMIT", str(len(planned)))
-    verdicts = verify(MODEL, planned, Options(**{**vars(ON_WHEEL), "runner": wheel_that(tmp_path, change)}))
+    verdicts = verify(MODEL, planned, replace(ON_WHEEL, runner=wheel_that(tmp_path, change)))
     assert (verdicts["runner"].equal, verdicts["runner"].inner_tensors) == (True, 0)
     assert "outputs only" in str(verdicts["runner"].reason)
 
 
 def test_a_runner_that_refuses_the_model_is_an_error_before_any_search(tmp_path: Path) -> None:
     said: list[str] = []
-    options = Options(**{**vars(ON_WHEEL), "runner": wheel_that(tmp_path, REFUSES)})
+    options = replace(ON_WHEEL, runner=wheel_that(tmp_path, REFUSES))
     with pytest.raises(EquivalenceError, match=r"the runner does not run the original, .*: no such operator"):
         optimize(MODEL, options, said.append)
     assert len(said) == 2  # reading, looking at the original
@@ -147,8 +148,8 @@ def test_exit_codes_of_the_command(tmp_path: Path) -> None:
 def test_a_plan_for_other_kernels_is_seen_on_the_runner_alone() -> None:
     """CMSIS-NN's 1x1 convolution writes ahead of what it reads: a plan for the reference kernels is wrong there."""
     command = built("host-cmsis-nn")[0]
-    planned = optimize(MODEL, Options(**{**vars(OPTIONS), "kernels": "reference"})).model
-    found = verify(MODEL, planned, Options(**{**vars(OPTIONS), "runner": command}))
+    planned = optimize(MODEL, replace(OPTIONS, kernels="reference")).model
+    found = verify(MODEL, planned, replace(OPTIONS, runner=command))
     assert (found["tflm"].equal, found["runner"].equal) == (True, False)
     assert "the plan changes values" in str(found["runner"].reason)
 
@@ -157,8 +158,7 @@ def test_a_plan_for_other_kernels_is_seen_on_the_runner_alone() -> None:
 def test_a_plan_for_the_target_is_proved_in_the_promised_arena(name: str) -> None:
     target = {"host-cmsis-nn": "host", "cortex-m7-cmsis-nn": "cortex-m7"}[name]
     kernels = "cmsis-nn" if target == "host" else None
-    named = {"runner": built(name)[0], "target": target, "kernels": kernels}
-    report = optimize(MODEL, Options(**{**vars(OPTIONS), **named})).report
+    report = optimize(MODEL, replace(OPTIONS, runner=built(name)[0], target=target, kernels=kernels)).report
     assert report.basis.executed_by == ("tflm", "runner")
     assert report.runner is not None
     assert report.runner["after"]["head"] == report.after.arena_bytes
@@ -168,4 +168,4 @@ def test_a_plan_for_the_target_is_proved_in_the_promised_arena(name: str) -> Non
 
 def test_a_runner_of_another_pointer_width_than_the_target_is_refused() -> None:
     with pytest.raises(UsageError, match="pointers of 64 bits, target cortex-m7 has 32"):
-        optimize(MODEL, Options(**{**vars(OPTIONS), "runner": built("host-reference")[0], "target": "cortex-m7"}))
+        optimize(MODEL, replace(OPTIONS, runner=built("host-reference")[0], target="cortex-m7"))

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import tflite_memopt
 from tests.models import float_sum, mobile_chain, quantised_at_the_boundary
-from tflite_memopt import EquivalenceError, Options, pipeline
+from tflite_memopt import EquivalenceError, Options, transform
 from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.equivalence.tolerance import FLOAT_SUMS
@@ -163,7 +163,7 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
         nudged(model)
         model.main.tensors.append(replace(model.main.inputs[0], name="another"))
 
-    monkeypatch.setattr(pipeline, "rewrite", rewriting(change, "approximates"))
+    monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
     report = tflite_memopt.optimize(planned, BOTH).report
     [warning, *_] = [each for each in report.warnings if "approximate" in each]
     assert warning.startswith("--allow-approximate: integers are requantised once more, the result need NOT equal")
@@ -182,7 +182,7 @@ def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch
     def change(model: Model) -> None:
         take_integers(nudged(model, "depthwise2/bias", 2_000))
 
-    monkeypatch.setattr(pipeline, "rewrite", rewriting(change, "approximates"))
+    monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
     data = write_model(quantised_at_the_boundary())
     report = tflite_memopt.optimize(data, replace(BOTH, io="int8", least_decibels=0)).report
     for verdict in report.equivalence.values():
@@ -190,10 +190,10 @@ def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch
         assert verdict.max_lsb_diff >= 1
         assert verdict.max_abs_diff == pytest.approx(0.05 * verdict.max_lsb_diff)
         assert verdict.max_relative_diff is None
-    monkeypatch.setattr(pipeline, "rewrite", rewriting(take_integers, "reassociates"))
+    monkeypatch.setattr(transform, "rewrite", rewriting(take_integers, "reassociates"))
     assert tflite_memopt.optimize(data, replace(BOTH, io="int8")).report.equivalence["tflm"].max_lsb_diff == 0
     # A float tolerance must not hide a step of the integers behind the floats.
-    monkeypatch.setattr(pipeline, "rewrite", rewriting(change, "reassociates"))
+    monkeypatch.setattr(transform, "rewrite", rewriting(change, "reassociates"))
     with pytest.raises(EquivalenceError, match="not equal on litert: output 0 'scores'"):
         tflite_memopt.optimize(data, replace(BOTH, io="int8"))
 
@@ -239,7 +239,7 @@ def test_real_float_sums_stay_far_within_the_tolerance() -> None:
 
 
 def test_the_console_states_the_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "rewrite", rewriting(lambda _: None, "reassociates"))
+    monkeypatch.setattr(transform, "rewrite", rewriting(lambda _: None, "reassociates"))
     shown = text_of(tflite_memopt.optimize(SUM, LITERT).report)
     assert "equal within 1e-06 + 0.0001 of the largest" in shown
     assert "NOT equal" not in shown

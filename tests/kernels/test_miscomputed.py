@@ -9,7 +9,7 @@ import pytest
 
 from tests.cascade.spaces import figures_of, space_of
 from tests.device.runners import runner
-from tflite_memopt import Options, optimize, pipeline
+from tflite_memopt import Options, optimize, transform
 from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.equivalence.adapter import RunJob
@@ -100,7 +100,7 @@ def test_a_stage_that_leads_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -
             apply_tilings(model, [Tiling(0, 2, Unrolled(tuple(range(1, 9)), *UNROLLED[0]))])
         return Changed(model, (), ())
 
-    monkeypatch.setattr(pipeline, "cascade", striped)
+    monkeypatch.setattr(transform, "cascade", striped)
     monkeypatch.setattr(WorkLimit, "is_kept_by", lambda *_: True)  # rows of one take more than twice the run time
     data = write_model(tall(2))
 

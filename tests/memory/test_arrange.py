@@ -1,15 +1,17 @@
-"""Several models arranged at once, against one after the other."""
+"""Both orders of a model placed by two processes, against one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
+from tflite_memopt.ir.model import Model
 from tflite_memopt.memory import arrange as arranging
-from tflite_memopt.memory.arrange import Arrangement, arrange, arrange_all
+from tflite_memopt.memory.arrange import Arrangement, arrange
 from tflite_memopt.options import Options
 
 
@@ -21,13 +23,10 @@ def figures(found: Arrangement) -> tuple[object, ...]:
     return found.problem, schedule, plan, placement.order, offsets, placement.memory
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_each_as_if_it_were_alone(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make", [lambda: mobile_chain(16), lambda: cell_network(3, cells=1), lambda: mobile_chain(8)])
+def test_two_processes_find_what_one_finds(make: Callable[[], Model], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arranging, "_MANY_ITEMS", 0)
-    options = Options(jobs=jobs)
-    models = [mobile_chain(16), cell_network(3, cells=1), mobile_chain(8)]
-    together = arrange_all(models, options.profile, options, 0.05)
-    alone = [arrange(model, options.profile, Options(), 0.05) for model in models]
-    assert [figures(each) for each in together] == [figures(each) for each in alone]
-    for model, found in zip(models, together, strict=True):  # its own tensors, not copies from another process
-        assert set(found.placement.offsets) <= set(model.main.tensors)
+    options, model = Options(), make()
+    alone, shared = (arrange(model, options.profile, Options(jobs=jobs), 0.05) for jobs in (1, 2))
+    assert figures(shared) == figures(alone)
+    assert set(shared.placement.offsets) <= set(model.main.tensors)  # its own, not copies from another process

@@ -19,13 +19,12 @@ from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.reference import REFERENCE
 from tflite_memopt.memory.arrange import place
 from tflite_memopt.memory.in_force import head_in_force, offsets_in_force, offsets_to_write
-from tflite_memopt.memory.layout import MemoryLayout, memory_layout
-from tflite_memopt.memory.plannable import unplannable_tensors
+from tflite_memopt.memory.layout import MemoryLayout, memory_layout, unplannable_tensors
 from tflite_memopt.options import Options
 from tflite_memopt.plan.check import check_in_force, check_plan
+from tflite_memopt.plan.heuristics import tflm_greedy
 from tflite_memopt.plan.methods import solve
 from tflite_memopt.plan.problem import Candidate, Item, PlanProblem
-from tflite_memopt.plan.tflm_greedy import tflm_greedy
 
 TWO = PlanProblem((Item(64, 0, 2), Item(32, 1, 3)))
 

@@ -9,11 +9,10 @@ from tflite_memopt.ir.model import Graph, Tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.reference import REFERENCE
 from tflite_memopt.kernels.relations.model import KernelReuse
-from tflite_memopt.memory.byte_ranges import cut_into_atoms
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.relations import saved_bytes
 from tflite_memopt.memory.schedule_problem import schedule_problem
-from tflite_memopt.memory.storages import storages
+from tflite_memopt.memory.storages import cut_into_atoms, storages
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.plan.problem import Relation

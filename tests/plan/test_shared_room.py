@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.plan.problems import smallest_arena
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.plan.bounds import section_bound
+from tflite_memopt.plan.certificates import BoundCertificate, SharedRoom
 from tflite_memopt.plan.check import check_bound
-from tflite_memopt.plan.problem import BoundCertificate, Item, PlanProblem, Relation
-from tflite_memopt.plan.shared_room import SharedRoom
+from tflite_memopt.plan.problem import Item, PlanProblem, Relation
 
 
 def above(host: int, guests: int, size: int, distance: int) -> PlanProblem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals,
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
+from tflite_memopt.ir.change import Changed
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.channel_tiles import channel_tiles, tile_sizes
-from tflite_memopt.rewrite.tiles import KnownTiles, find_tiles
+from tflite_memopt.rewrite.tiles import TileSearch
 
 BIASES = {F32: np.float32, I8: np.int32, I16: np.int64}
 
@@ -193,7 +194,7 @@ def test_the_search_makes_an_embedding_in_tiles() -> None:
     assert report.before.arena_bytes >= 64 * 32
     assert report.after.arena_bytes < report.before.arena_bytes // 3  # the words themselves, and a tile
     assert report.after.macs == report.before.macs
-    left = optimize(data, Options(**{**vars(options), "budget": report.before.arena_bytes})).report
+    left = optimize(data, replace(options, budget=report.before.arena_bytes)).report
     assert not left.rewrites
 
 
@@ -209,15 +210,18 @@ def test_there_are_as_many_tiles_as_the_limit_on_run_time_allows(limit: float | 
 
 
 def test_what_is_known_of_tiles_is_what_a_new_search_finds() -> None:
-    model, known, options = text_model(), KnownTiles(), Options(objective="head", kernels="reference", verify=False)
+    model, options = text_model(), Options(objective="head", kernels="reference", verify=False)
     work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
-    find = partial(find_tiles, model, model, options.profile, options, (2, 3, 8), 10_000, work)
-    first, again, anew = find(known), find(known), find(KnownTiles())
+    known, other = (
+        TileSearch(options.profile, lambda *_: Changed(model, (), ()), options, None, 0, work, lambda _: None)
+        for _ in range(2)
+    )
+    first, again, anew = (each.find_tiles(model, model, (2, 3, 8), 10_000) for each in (known, known, other))
     assert first.sites == again.sites == anew.sites
     assert first.sites
     assert first.cost == again.cost == anew.cost
     assert dump_model(first.model) == dump_model(again.model) == dump_model(anew.model)
-    assert len(known.gone) == len(known.found) == 1
+    assert len(known._gone) == len(known._found) == 1
     assert first.model is not again.model
 
 
@@ -244,8 +248,8 @@ def test_partial_sums_of_tiles_are_proved(dtype: DType, exactness: str) -> None:
     options = Options(samples=2, objective="head", kernels="reference", cascade=False, max_extra_work=1.0)
     data = write_model(expanded(dtype))
     if dtype is I8:
-        assert not optimize(data, Options(**{**vars(options), "verify": False})).report.rewrites
-        options = Options(**{**vars(options), "allow_approximate": True})
+        assert not optimize(data, replace(options, verify=False)).report.rewrites
+        options = replace(options, allow_approximate=True)
     report = optimize(data, options).report
     (use,) = report.rewrites
     assert (use.rule.split(" + ")[-1], use.exactness) == ("partial_convolution", exactness)

@@ -13,9 +13,9 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
-from tflite_memopt.rewrite.after_stripes import after_stripes
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.dense_pixels import DENSE_PIXELS
+from tflite_memopt.rewrite.tiles import simplified
 
 
 def pointwise(branch: Branch) -> None:
@@ -69,7 +69,7 @@ def test_floats_keep_nothing_for_each_channel() -> None:
     model = convolution()
     work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
     cost = cost_of(model, options.profile, options)
-    found = after_stripes(model, cost, (DENSE_PIXELS,), options.profile, options, 10**9, work)
+    found = simplified(model, cost, (DENSE_PIXELS,), options.profile, options, 10**9, work)
     assert found is not None
     assert found[1].saved_bytes >= 8 * 32
     assert [operator.name for operator in found[0].main.operators] == ["FULLY_CONNECTED"]

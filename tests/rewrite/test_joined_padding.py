@@ -11,8 +11,8 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
-from tflite_memopt.rewrite.after_stripes import after_stripes
 from tflite_memopt.rewrite.rules.joined_padding import JOINED_PADDING
+from tflite_memopt.rewrite.tiles import simplified
 
 
 def padded(branch: Branch) -> None:
@@ -58,7 +58,7 @@ def test_a_residual_exists_once() -> None:
     model = causal()
     cost = cost_of(model, options.profile, options)
     work = WorkLimit(instructions(model, options.profile), 1.0, options.profile)
-    found = after_stripes(model, cost, (JOINED_PADDING,), options.profile, options, 10**9, work)
+    found = simplified(model, cost, (JOINED_PADDING,), options.profile, options, 10**9, work)
     assert found is not None
     assert found[1].saved_bytes >= 3328 - 3072  # sequence, padded one and product, against what the sum needs
     assert [operator.name for operator in found[0].main.operators] == ["ADD", "CONCATENATION", "CONV_2D", "ADD"]

@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from tests.dump import dump_model
 from tests.rewrite.patterns import rule_named
 from tflite_memopt.ir.builder import ModelBuilder
-from tflite_memopt.ir.change import EXACTNESS, OUT_OF_TIME, Exactness
+from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.cost import Cost
+from tflite_memopt.options import Options
 from tflite_memopt.rewrite.search import SiteLimit, TakenApart, search
+from tflite_memopt.rewrite.stage import start_of
 from tflite_memopt.rewrite.table import SPLITS
 
 SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 
-EXACT: tuple[Exactness, ...] = ("exact",)
 
 Taken = frozenset[int]
 BytesOf = Callable[[Taken], int]
@@ -51,7 +52,7 @@ def run(count: int, head_of: BytesOf, need_of: BytesOf | None = None, limit: Sit
         head = head_of(taken)
         return Cost(head if need_of is None else need_of(taken), head, 0, len(model.main.operators))
 
-    return search(cells(count), (SPLIT_ELEMENTWISE,), EXACT, cost_of, limit)
+    return search(start_of(cells(count), (SPLIT_ELEMENTWISE,), Options()), cost_of, limit)
 
 
 def best_of(count: int, head_of: BytesOf) -> int:
@@ -99,7 +100,9 @@ def test_equal_cells_that_bind_together_although_each_costs_a_little() -> None:
 def test_what_raises_the_cost_is_undone() -> None:
     model = cells(3)
     before = dump_model(model)
-    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda each: Cost(len(taken_in(each)), 0, 0, 0), AMPLE)
+    found = search(
+        start_of(model, (SPLIT_ELEMENTWISE,), Options()), lambda each: Cost(len(taken_in(each)), 0, 0, 0), AMPLE
+    )
     assert found.model is model
     assert dump_model(model) == before
     assert found.sites == ()
@@ -116,7 +119,7 @@ def test_the_original_is_not_changed_and_the_result_has_no_dead_tensors() -> Non
         seen.append(sum(tensor.producer is None and not tensor.uses for tensor in each.main.tensors))
         return Cost(-len(taken_in(each)), 0, 0, 0)
 
-    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, cost_of, AMPLE)
+    found = search(start_of(model, (SPLIT_ELEMENTWISE,), Options()), cost_of, AMPLE)
     assert taken_in(found.model) == {0, 1}
     assert dump_model(model) == before
     assert set(seen) == {0}
@@ -190,7 +193,7 @@ def test_a_slow_machine_finds_the_same_where_the_clock_does_not_stop_it(monkeypa
 def test_a_model_without_a_site_stays_as_it_is() -> None:
     b = ModelBuilder()
     model = b.finish(b.conv(b.input("x", (1, 4, 4, 2)), 4))
-    found = search(model, (SPLIT_ELEMENTWISE,), EXACT, lambda _: Cost(1, 1, 1, 1), AMPLE)
+    found = search(start_of(model, (SPLIT_ELEMENTWISE,), Options()), lambda _: Cost(1, 1, 1, 1), AMPLE)
     assert found.model is model
     assert (found.sites, found.refused) == ((), ())
 
@@ -212,7 +215,7 @@ def test_what_is_allowed_is_used_only_where_it_pays(worse: str) -> None:
         head = sum(table[state(tensor)] for table, tensor in zip(bytes_of, (first, second), strict=True))
         return Cost(head + (500 if worse == "exact" and state(first) == "split" else 0), head, 0, 0)
 
-    found = search(b.model, SPLITS, EXACTNESS, cost_of, AMPLE)
+    found = search(start_of(b.model, SPLITS, Options(allow_approximate=True)), cost_of, AMPLE)
     assert [state(tensor) for tensor in found.model.main.outputs] == ["ADD", "split"]
     assert [[each.exactness for each in site.applied] for site in found.sites] == [["exact", "approximates"], ["exact"]]
 

@@ -15,8 +15,8 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
-from tflite_memopt.rewrite.after_stripes import after_stripes
 from tflite_memopt.rewrite.rules.skipping_convolution import SKIPPING_CONVOLUTION
+from tflite_memopt.rewrite.tiles import simplified
 
 
 def picked(branch: Branch) -> None:
@@ -113,15 +113,15 @@ def test_it_is_kept_where_it_pays_within_the_limits_on_products_and_work() -> No
     macs, before = model_macs(model), instructions(model, options.profile)
     wide, none = (WorkLimit(before, extra, options.profile) for extra in (10.0, 0.0))
     cost, rules = cost_of(model, options.profile, options), (SKIPPING_CONVOLUTION,)
-    found = after_stripes(model, cost, rules, options.profile, options, 10 * macs, wide)
+    found = simplified(model, cost, rules, options.profile, options, 10 * macs, wide)
     assert found is not None
     assert found[1].saved_bytes > 0
     assert [operator.name for operator in found[0].main.operators] == ["CONV_2D", "CONV_2D"]
     assert model_macs(found[0]) == macs + 3 * 16 * 32 * 8
-    assert after_stripes(model, cost, rules, options.profile, options, macs, wide) is None
-    assert after_stripes(model, cost, rules, options.profile, options, 10 * macs, none) is None
+    assert simplified(model, cost, rules, options.profile, options, macs, wide) is None
+    assert simplified(model, cost, rules, options.profile, options, 10 * macs, none) is None
     plain = reduced(0)
     none = WorkLimit(instructions(plain, options.profile), 0.0, options.profile)
     cost = cost_of(plain, options.profile, options)
-    assert after_stripes(plain, cost, rules, options.profile, options, model_macs(plain), none) is not None
+    assert simplified(plain, cost, rules, options.profile, options, model_macs(plain), none) is not None
     assert [operator.name for operator in plain.main.operators] == ["CONV_2D", "STRIDED_SLICE", "CONV_2D"]

@@ -10,7 +10,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.memory.arrange import Arrangement
 from tflite_memopt.options import Options
-from tflite_memopt.rewrite.tile_search import TileSearch
+from tflite_memopt.rewrite.tiles import TileSearch
 
 UNPROVED = Options(verify=False, effort="quick")
 TILES, AFTER = "2 channel_tiles", "lean_reshape"

@@ -33,7 +33,7 @@ from .cut_table import CutTable, Flags, Integers, up
 from .loop.clamped import Clamped
 from .loop.lower import Turns
 from .loop.masked import Masked
-from .lower import adds_nothing, row_bytes
+from .lower import row_bytes
 from .may_share import MayShare, one_row
 from .region import Region
 from .select import Figures

@@ -215,7 +215,7 @@ class OrderSearch:
 
     def is_enough(self, cost: Cost) -> bool:
         """Whether the budget is met, so that there is nothing more to look for."""
-        return self._options.budget is not None and cost.need <= self._options.budget
+        return self._options.meets_budget(cost.need)
 
 
 def _cutoff(cost: Cost) -> int:

@@ -16,7 +16,7 @@ from ..analysis.working_set import io_lower_bound
 from ..errors import InfeasibleError
 from ..graph.clock import EmergencyStop
 from ..graph.interrupted_search import InterruptedSearch
-from ..ir.change import OUT_OF_TIME, Changed, Refusal, RewriteUse
+from ..ir.change import Changed, Refusal, RewriteUse, out_of_time
 from ..ir.copying import copy_model
 from ..ir.decision import Decision
 from ..ir.model import Model
@@ -193,7 +193,7 @@ class _Cascade:
         return self._best[0]
 
     def _is_enough(self) -> bool:
-        return self._options.budget is not None and self._incumbent().need <= self._options.budget
+        return self._options.meets_budget(self._incumbent().need)
 
     def _capped(self) -> Cost:
         """The incumbent's cost, with the need that is to be beaten where that is less."""
@@ -238,7 +238,7 @@ class _Cascade:
     def _notes(self) -> Iterator[Refusal]:
         """What was looked at, or why there was nothing to look at; and whether the clock has ended the search."""
         if self._stop.has_struck:
-            yield Refusal(_RULE, "the search", OUT_OF_TIME)
+            yield out_of_time(_RULE, "the search")
         elif not any(search.space.looked_at for search in self._searches):
             yield self._no_region()
         elif self._options.budget is None:
@@ -261,7 +261,8 @@ class _Cascade:
 def use_of(model: Model, each: Tiling, saved: int = 0) -> RewriteUse:
     """What is said of a tiling of ``model``; ``saved``: bytes, 0 where they were not computed."""
     names = tuple(label(operator) for operator in model.main.operators[each.first : each.end])
-    return RewriteUse(f"cascade in {_described(model, each)}", names, "exact", saved)
+    stripes = _described(model, each)
+    return RewriteUse(f"cascade in {stripes}", names, "exact", saved, stripes)
 
 
 def _described(model: Model, each: Tiling) -> str:

@@ -76,7 +76,7 @@ def analyze(
 ) -> None:
     """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
     from ..io.files import read_file, write_files, write_folder
-    from ..pipeline import analyze as run
+    from ..measuring import analyze as run
     from ..report.baseline import growth_markdown, growth_since, growth_text, has_grown
     from ..report.console import render_analysis
     from ..report.csv_rows import operators_csv

@@ -66,7 +66,7 @@ def compare(
 ) -> None:
     """Show the published methods side by side on IN.tflite: every scheduler, and every planner on the best order."""
     from ..io.files import write_files
-    from ..pipeline import compare as run
+    from ..measuring import compare as run
     from ..report.model import to_json
     from ..report.pictures.pages import comparison_page
 

@@ -44,7 +44,7 @@ def verify(
     Exits with 0 when all runtimes that can run A find them equal, with 1 when there is a difference or when none
     can run A, or when --runner has no verdict.
     """
-    from ..pipeline import verify as run
+    from ..measuring import verify as run
     from ..report.console import render_verdicts
     from ..report.model import Verification, to_json
 

@@ -11,6 +11,8 @@ from secrets import token_hex
 from ..errors import OutputError, UsageError
 from .foreign import refuse_folder
 
+Source = bytes | str | os.PathLike[str]
+"""A model, or where it lies."""
 _MOST_BYTES = 2**31 - 1
 
 
@@ -25,7 +27,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         raise UsageError(f"cannot read '{os.fspath(path)}': {error.strerror or error}") from error
 
 
-def load(source: bytes | str | os.PathLike[str]) -> tuple[bytes, str | None]:
+def load(source: Source) -> tuple[bytes, str | None]:
     """The bytes, and the name of the file that they come from. Raises as :func:`read_file`."""
     return (source, None) if isinstance(source, bytes) else (read_file(source), Path(source).name)
 

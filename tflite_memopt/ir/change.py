@@ -18,6 +18,8 @@ INFERRED_SHAPES = "inferred_shapes"
 """The rule by which static shapes become those that LiteRT infers from the operands."""
 OUT_OF_TIME = "the time limit stopped the search: a longer one, or another machine, may find another result"
 """The reason that a search gives when the clock has ended it, and not its own limit."""
+Cause = Literal["judged", "out_of_time", "needs_approximation"]
+"""``judged``: by the rule or the cost. ``needs_approximation``: it would change values more than is allowed."""
 
 
 @dataclass(frozen=True)
@@ -25,21 +27,32 @@ class RewriteUse:
     """What was applied at one place: its rules' names, joined by `` + ``, and the operators they changed.
 
     ``exactness`` is that of the loosest; ``saved_bytes`` of the objective, 0 for what was not searched for.
+    ``stripes``: how a region runs a few rows at a time; None for what is no region.
     """
 
     rule: str
     operators: tuple[str, ...]
     exactness: Exactness
     saved_bytes: int
+    stripes: str | None = None
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A rule that fits an operator, named by its first output, and was not applied."""
+    """A rule that fits an operator, named by its first output, and was not applied.
+
+    ``reason`` is for people; ``cause`` is what programs decide by.
+    """
 
     rule: str
     operator: str
     reason: str
+    cause: Cause = "judged"
+
+
+def out_of_time(rule: str, operator: str) -> Refusal:
+    """A search that the clock has ended."""
+    return Refusal(rule, operator, OUT_OF_TIME, "out_of_time")
 
 
 @dataclass(frozen=True)

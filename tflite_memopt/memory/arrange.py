@@ -17,10 +17,9 @@ from ..plan.methods import IN_TURNS
 from ..plan.problem import Plan, PlanProblem
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import Schedule, ScheduleProblem
-from .figures import MemoryUse, ReuseInForce
+from .figures import LibraryNeed, MemoryUse, ReuseInForce
 from .in_force import head_in_force, offsets_to_write
 from .layout import MemoryLayout, memory_layout
-from .libraries import LibraryNeed
 from .pins import check_pins
 from .schedule_problem import schedule_problem
 from .together import solve_together
@@ -29,7 +28,7 @@ from .usage import memory_use
 _OTHER_PROFILES_WORK = 0.05
 """Part of a search's limit for the plan of a profile that was not asked for."""
 _MANY_ITEMS = 200
-"""Of all orders that are planned at once: with fewer, processes may take longer than they save."""
+"""Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
 _OTHER_PLANS = 8
 """Plans to try where TFLM makes more of the best one, since it puts scratch elsewhere."""
 
@@ -68,61 +67,20 @@ def arrange(model: Model, profile: KernelProfile, options: Options, work: float 
     The model's own order wins when both need as much: a smaller peak is worth nothing that the plan cannot make use of.
     Raises UsageError when pins collide in both.
     """
-    return arrange_all([model], profile, options, work)[0]
-
-
-def arrange_all(
-    models: Sequence[Model], profile: KernelProfile, options: Options, work: float = 1.0
-) -> list[Arrangement]:
-    """Each of several models as by ``arrange``: their orders and plans are found side by side."""
-    limit = options.search_limit(work)
-    problems = [schedule_problem(model.main, memory_layout(model, profile)) for model in models]
-    schedules = side_by_side(partial(_scheduled, options.scheduler, limit), problems, options.jobs)
-    orders = [schedule.order for schedule in schedules]
-    placements = _place_all(models, orders, profile, options, work)
-    return [Arrangement(*each) for each in zip(problems, schedules, placements, strict=True)]
-
-
-def _scheduled(scheduler: str, limit: SearchLimit, problem: ScheduleProblem) -> Schedule:
-    return solve_schedule(problem, scheduler, limit)
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    schedule = solve_schedule(problem, options.scheduler, options.search_limit(work))
+    return Arrangement(problem, schedule, place_in_better_order(model, schedule.order, profile, options, work))
 
 
 def place_in_better_order(
     model: Model, order: Sequence[int], profile: KernelProfile, options: Options, work: float = 1.0
 ) -> ModelPlacement:
     """The placement of the smaller head: of the model in its own order, or in ``order``. Raises as ``arrange``."""
-    return _place_all([model], [order], profile, options, work)[0]
-
-
-def _place_all(
-    models: Sequence[Model], orders: Sequence[Sequence[int]], profile: KernelProfile, options: Options, work: float
-) -> list[ModelPlacement]:
-    """Each of the models, in its own order or in the one that comes with it."""
-    every = [_both_layouts(model, order, profile, options) for model, order in zip(models, orders, strict=True)]
-    limit, flat = options.plan_limit(work), [layout for layouts in every for layout in layouts]
-    is_much = sum(len(layout.items) for layout in flat) >= _MANY_ITEMS
-    plans = iter(side_by_side(partial(_planned, options, limit), flat, options.jobs if is_much else 1))
-    return [
-        _better(model, layouts, [next(plans) for _ in layouts], profile, options, limit)
-        for model, layouts in zip(models, every, strict=True)
-    ]
-
-
-def _both_layouts(model: Model, order: Sequence[int], profile: KernelProfile, options: Options) -> list[MemoryLayout]:
-    """In the model's own order, and in another one where it is another."""
     own = tuple(range(len(order)))
-    return [memory_layout(model, profile, options.pins, each) for each in dict.fromkeys((own, tuple(order)))]
-
-
-def _better(
-    model: Model,
-    layouts: Sequence[MemoryLayout],
-    plans: Sequence[Plan | None],
-    profile: KernelProfile,
-    options: Options,
-    limit: SearchLimit,
-) -> ModelPlacement:
-    """The placement of the smaller head; the first one where both are equal."""
+    layouts = [memory_layout(model, profile, options.pins, each) for each in dict.fromkeys((own, tuple(order)))]
+    limit = options.plan_limit(work)
+    is_much = sum(len(layout.items) for layout in layouts) >= _MANY_ITEMS
+    plans = side_by_side(partial(_planned, options, limit), layouts, options.jobs if is_much else 1)
     placements = [
         _placed(model, layout, plan, profile, options, limit)
         for layout, plan in zip(layouts, plans, strict=True)

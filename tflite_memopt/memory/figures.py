@@ -177,3 +177,12 @@ class ArenaMap:
     graphs: tuple[str, ...]
     tensors: tuple[PlacedTensor, ...]
     steps: tuple[OperatorUse, ...]
+
+
+@dataclass(frozen=True)
+class LibraryNeed:
+    """Bytes on the profile's target: TFLM's head, and the arena to reserve. ``measured``: the library was run."""
+
+    head: int
+    required: int
+    measured: bool

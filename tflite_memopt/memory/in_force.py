@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
 from ..plan.check import check_in_force
+from ..plan.heuristics import tflm_greedy
 from ..plan.problem import Item, PlanProblem
-from ..plan.tflm_greedy import tflm_greedy
-from .layout import MemoryLayout
-from .plannable import unplannable_tensors
+from .layout import MemoryLayout, unplannable_tensors
 
 
 def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...]) -> dict[Tensor, int]:

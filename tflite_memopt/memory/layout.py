@@ -15,7 +15,6 @@ from ..kernels.requests.model import ILP32
 from ..plan.problem import Item, PlanProblem
 from .loops import LoopLayout, loop_layout
 from .pins import Pins, pinned_offsets
-from .plannable import unplannable_tensors
 from .relations import relations_of, reuses_of, shared_by_npu
 
 _ABI_OF_SCRATCH = ILP32
@@ -82,6 +81,16 @@ def memory_layout(
     tensors, returned = tuple(timeline.tensors), model.main.outputs
     loops = loop_layout(model, reuses, timeline, profile)
     return MemoryLayout(timeline, tensors, scratch, reuses, tuple(items), returned, loops, runs_in)
+
+
+def unplannable_tensors(model: Model) -> frozenset[Tensor]:
+    """Tensors of the main graph that TFLM must place itself.
+
+    TFLM looks up whether a subgraph's variable is planned at the variable's index in the *first* subgraph
+    (micro_allocator.cc, ``AllocateVariables``), and would leave it without memory if that entry were planned.
+    """
+    shadowed = {index for graph in model.graphs[1:] for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
+    return frozenset(tensor for index, tensor in enumerate(model.main.tensors) if index in shadowed)
 
 
 def _first_need(tensor: Tensor, life: Lifetime, timeline: Timeline) -> int:

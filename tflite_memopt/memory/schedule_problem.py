@@ -15,9 +15,9 @@ from ..plan.bounds import max_breadth
 from ..plan.problem import PlanProblem
 from ..schedule.memory_graph import memory_graph
 from ..schedule.problem import Reuse, ScheduleProblem, Step
-from .byte_ranges import Atoms, cut_into_atoms
 from .layout import MemoryLayout
 from .relations import saved_bytes
+from .storages import Atoms, cut_into_atoms
 
 
 def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:

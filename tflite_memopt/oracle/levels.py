@@ -17,13 +17,12 @@ from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import estimate_of
-from ..memory.every_library import arranged_for_every_library
-from ..memory.figures import MemoryUse
+from ..memory.figures import LibraryNeed, MemoryUse
 from ..memory.layout import memory_layout
-from ..memory.libraries import LibraryNeed, needs_by_library
+from ..memory.libraries import fitted, needs_by_library
 from ..memory.reading import read_planned
 from ..memory.usage import memory_use
-from ..options import Options, without_one_step_after_another
+from ..options import Options, fallbacks
 from ..rewrite.sequences_along_h import sequences_along_h
 from .bound import FamilyNeed, least_need
 from .description import GraphSketch, model_of, sketch_from, sketch_of
@@ -177,7 +176,7 @@ def _optimized(model: Model, options: Options, profile: KernelProfile) -> Memory
     before = needs_by_library(model, offline_plan.decode(model) or {}, profile)
     offline_plan.detach(model)
     found = None
-    for _, attempt in without_one_step_after_another(options):
+    for _, attempt in fallbacks(options):
         found = _attempt(model, attempt, before, profile)
         if found is not None:
             break
@@ -191,7 +190,7 @@ def _attempt(
     """None where some library would need more, and there is something left to leave out."""
     striped = cascade(model, profile, options, lambda _: None, other_form=sequences_along_h).model
     arrangement = arrange(striped, profile, options)
-    found = arranged_for_every_library(striped, arrangement, before, profile, options)
+    found = fitted(striped, arrangement, before, profile, options)
     if found is not None:
         return found.placement.memory
     return None if options.cascade else arrangement.placement.memory

@@ -10,11 +10,10 @@ from ..ir.model import Model
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
-from ..memory.every_library import arranged_for_every_library
-from ..memory.figures import MemoryUse
+from ..memory.figures import LibraryNeed, MemoryUse
 from ..memory.in_force import head_in_force, offsets_to_write
 from ..memory.layout import MemoryLayout, memory_layout
-from ..memory.libraries import LibraryNeed
+from ..memory.libraries import fitted
 from ..memory.schedule_problem import schedule_problem
 from ..memory.together import solve_together
 from ..options import Options
@@ -61,7 +60,7 @@ def need_for_every_library(
 ) -> PlannedNeed | None:
     """The least with which no library needs more than ``before``; None where each way makes one worse."""
     arrangement = arrange(model, profile, options)
-    found = arranged_for_every_library(model, arrangement, before, profile, options)
+    found = fitted(model, arrangement, before, profile, options)
     return None if found is None else need_in(found.placement.memory)
 
 

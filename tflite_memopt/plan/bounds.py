@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import gcd
 
 from ..graph.alignment import aligned
-from .permissions import Intervals, Permissions
-from .problem import BoundCertificate, Item, PlanProblem
-from .sections import maximal_sections
-from .shared_room import SharedRoom, Shares, shared_rooms
+from .certificates import BoundCertificate, SectionBound, SharedRoom, Shares
+from .problem import Intervals, Item, Permissions, PlanProblem
 
 
-@dataclass(frozen=True)
-class SectionBound:
-    """Items of a section whose bytes add up, but for what related ones may share.
-
-    ``padded`` are their sizes, rounded up to the unit of their offsets; ``shared``: bytes that they may have in common
-    at most, pair by pair, and in ``rooms`` several with one. The topmost may lack up to ``spare`` bytes of its padding.
-    """
-
-    items: tuple[int, ...]
-    padded: tuple[int, ...]
-    shared: int
-    rooms: tuple[SharedRoom, ...]
-    spare: int
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that no plan goes below: a union has at least the sum of its parts less what they have in common."""
-        return sum(self.padded) - self.shared - self.spare
+def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
+    """(first scope, bytes alive) of each maximal section: what is alive at any other time is a part of one."""
+    change: dict[int, int] = {}
+    for item in items:
+        change[item.start] = change.get(item.start, 0) + item.size
+        change[item.end] = change.get(item.end, 0) - item.size
+    births, deaths = {item.start for item in items}, {item.end for item in items}
+    found: list[tuple[int, int]] = []
+    breadth, latest_birth = 0, None
+    for scope in sorted(change):
+        if scope in deaths and latest_birth is not None:
+            found.append((latest_birth, breadth))
+            latest_birth = None
+        breadth += change[scope]
+        if scope in births:
+            latest_birth = scope
+    return found
 
 
 def max_breadth(problem: PlanProblem) -> int:
@@ -45,9 +42,9 @@ def section_bound(problem: PlanProblem) -> BoundCertificate:
     reaches as far as it does.
     Source: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.1.
     """
-    if not problem.known_bounds:
-        problem.known_bounds.append(_section_bound(problem))
-    return problem.known_bounds[0]
+    known = problem.analysis
+    known.bound = known.bound or _section_bound(problem)
+    return known.bound
 
 
 def _section_bound(problem: PlanProblem) -> BoundCertificate:
@@ -79,12 +76,13 @@ def section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
 
     All that have no relation, and those whose bytes are more than what they may share with the ones taken before:
     largest first, then by turns put in or left out as long as that raises the bound. And so once more, beginning with
-    those that have too little room together (``shared_room``).
+    those that have too little room together.
     """
     together = tuple(sorted(alive))
-    if together not in problem.known_sections:
-        problem.known_sections[together] = _section_items(problem, together)
-    return problem.known_sections[together]
+    known = problem.analysis.sections
+    if together not in known:
+        known[together] = _section_items(problem, together)
+    return known[together]
 
 
 def _section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
@@ -101,7 +99,7 @@ def _section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
 
 def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int, dict[int, int]]:
     """For each item the others that it is related to, and the bytes that the two have in common at most."""
-    known, permissions = problem.known_shares, problem.permissions
+    known, permissions = problem.analysis.shares, problem.permissions
     shares: dict[int, dict[int, int]] = {i: {} for i in related}
     for i in related:
         for j in permissions[i]:
@@ -121,7 +119,7 @@ class _Related:
         self, sizes: Mapping[int, int], shares: Shares, related: Sequence[int], permissions: Permissions, unit: int
     ) -> None:
         self._sizes, self.shares, self._related = sizes, shares, related
-        self.rooms = shared_rooms(related, sizes, shares, permissions, unit)
+        self.rooms = _shared_rooms(related, sizes, shares, permissions, unit)
         self._rooms_of: dict[int, list[SharedRoom]] = {i: [] for i in related}
         for room in self.rooms:
             for i in (room.host, *room.guests):
@@ -178,3 +176,62 @@ def _pair_bytes(size: int, other: int, forbidden: Intervals, unit: int) -> int:
         ends |= {low // unit * unit, aligned(high, unit)}
     allowed = (d for d in ends if not any(low < d < high for low, high in forbidden))
     return min(max(d + size, other) - min(d, 0) for d in allowed)
+
+
+def _shared_rooms(
+    related: Sequence[int], sizes: Mapping[int, int], shares: Shares, permissions: Permissions, unit: int
+) -> list[SharedRoom]:
+    """The rooms that are too small for their guests, each pair of items in one of them at most.
+
+    A loop's result may lie over its inputs, each of them above what the next turns still read:
+
+        result    [ made | not read yet ........ ]
+        inputs           [ first ][ second ][ third ][ fourth ]
+                         |<--- their room --->|
+
+    One by one each of them fits into the room. Together they do not, so that pairs alone say too little.
+
+    ``related``: items alive at one time, those that are to be hosts first; ``sizes`` in bytes, multiples of ``unit``.
+    """
+    found: list[SharedRoom] = []
+    taken: set[tuple[int, int]] = set()
+    rank = {index: turn for turn, index in enumerate(related)}
+    for host in related:
+        sharing = [i for i, nbytes in shares[host].items() if nbytes and (i, host) not in taken]
+        guests = _apart(sorted(sharing, key=rank.__getitem__), shares)
+        if len(guests) < 2:
+            continue
+        covered = [part for i in guests for part in _covered(sizes[host], sizes[i], permissions[i][host], unit)]
+        room = SharedRoom(host, tuple(guests), _union(covered))
+        if room.spares((host, *guests), shares):
+            found.append(room)
+            taken |= {(host, i) for i in guests}
+    return found
+
+
+def _apart(items: Sequence[int], shares: Shares) -> list[int]:
+    """Some of the items, of which no two are related; the first ones first."""
+    found: list[int] = []
+    for i in items:
+        if not any(i in shares[other] for other in found):
+            found.append(i)
+    return found
+
+
+def _covered(host: int, guest: int, forbidden: Intervals, unit: int) -> Iterator[tuple[int, int]]:
+    """Bytes of a host of that size that a guest may lie on; ``forbidden``: for its offset less the host's."""
+    start = -guest
+    for low, high in forbidden:
+        last = low // unit * unit
+        if start <= last:
+            yield max(0, start), min(host, last + guest)
+        start = aligned(high, unit)
+    yield max(0, start), host
+
+
+def _union(parts: Sequence[tuple[int, int]]) -> int:
+    total, reached = 0, 0
+    for start, end in sorted(parts):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

@@ -8,7 +8,8 @@ from math import gcd
 from ..errors import InfeasibleError
 from ..graph.alignment import aligned
 from ..graph.interval import intersect
-from .problem import BoundCertificate, Item, PlanProblem, Relation
+from .certificates import BoundCertificate
+from .problem import Item, PlanProblem, Relation
 
 
 def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:

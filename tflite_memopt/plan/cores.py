@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .bounds import section_bound
+from .certificates import BoundCertificate
 from .placement import Placement
-from .problem import BoundCertificate, Item, PlanProblem
+from .problem import Item, PlanProblem
 
 _LEVELS = (4, 3, 2)
 """Quarters of the bound, above which bytes count as short. Only what relations let share is alive above all four."""
@@ -40,21 +41,21 @@ def cores_of(problem: PlanProblem) -> Iterator[Core]:
         if known < len(indices) <= len(problem.items) // _LARGEST:
             known = len(indices)
             core = Core(restricted(problem, indices), tuple(indices))
-            core.problem.known_bounds.extend(_bound_inside(problem, core))
+            core.problem.analysis.bound = _bound_inside(problem, core)
             yield core
 
 
-def _bound_inside(problem: PlanProblem, core: Core) -> Iterator[BoundCertificate]:
-    """The bound of the whole problem as one of the core, where it is about items of the core only.
+def _bound_inside(problem: PlanProblem, core: Core) -> BoundCertificate | None:
+    """The bound of the whole problem as one of the core; None where it is not about items of the core only.
 
     No section of the core has a higher one that is not in the whole problem as well.
     """
     certificate, place = section_bound(problem), {index: place for place, index in enumerate(core.indices)}
-    if all(index in place for index in certificate.items):
-        items = tuple(place[index] for index in certificate.items)
-        yield replace(
-            certificate, items=items, rooms=tuple(tuple(place[i] for i in room) for room in certificate.rooms)
-        )
+    if not all(index in place for index in certificate.items):
+        return None
+    items = tuple(place[index] for index in certificate.items)
+    rooms = tuple(tuple(place[i] for i in room) for room in certificate.rooms)
+    return replace(certificate, items=items, rooms=rooms)
 
 
 def around(problem: PlanProblem, core: Core, offsets: Sequence[int], capacity: int) -> tuple[int, ...] | None:

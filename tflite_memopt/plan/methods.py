@@ -9,26 +9,17 @@ from ..errors import InfeasibleError, UsageError
 from ..graph.clock import now
 from ..graph.search_limit import SearchLimit, WorkAllowance
 from .bounds import section_bound
+from .certificates import BoundCertificate
 from .check import check_bound, check_given, check_plan
 from .cores import Core, around, cores_of
 from .exact.settings import TreeSettings
 from .exact.strategy import allowance_for, exact, fit, improve
-from .greedy_by_breadth import greedy_by_breadth
-from .greedy_by_size import greedy_by_size
+from .heuristics import HEURISTICS
 from .hill_climb.strategy import Climber, hill_climb, record_to_record
-from .naive import naive
-from .nested_storages import nested_storages
-from .problem import BoundCertificate, FitResult, OffsetStrategy, Plan, PlanProblem, arena_bytes
-from .strip_packing_best_fit import strip_packing_best_fit
-from .tflm_greedy import tflm_greedy
+from .problem import FitResult, OffsetStrategy, Plan, PlanProblem, arena_bytes
 
 STRATEGIES: Mapping[str, OffsetStrategy] = {
-    "naive": naive,
-    "tflm_greedy": tflm_greedy,
-    "greedy_by_size": greedy_by_size,
-    "greedy_by_breadth": greedy_by_breadth,
-    "strip_packing_best_fit": strip_packing_best_fit,
-    "nested_storages": nested_storages,
+    **HEURISTICS,
     "hill_climb": hill_climb,
     "record_to_record": record_to_record,
     "exact": exact,

@@ -2,22 +2,31 @@
 
 Units are bytes and scopes. All intervals are half-open: an item is alive in ``[start, end)`` and occupies
 ``[offset, offset + size)``.
+
+Two items alive at the same time may not share bytes, so the difference ``offset[i] - offset[j]`` may not lie in
+the open interval ``(-size[i], size[j])``. A relation cuts that interval: an overlap takes one of its ends away, a
+view or in-place takes a single point out of its middle. What is left is at most a few open intervals a pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from itertools import pairwise
+from typing import Literal
 
 from ..graph.alignment import ARENA_ALIGNMENT
+from ..graph.interval import intersect
 from ..graph.search_limit import SearchLimit
-from .conflicts import Conflict, conflicts_of
-from .permissions import Permissions, forbidden_differences
+from .certificates import Analysis, BoundCertificate
 
-if TYPE_CHECKING:
-    from .bounds import SectionBound
+Intervals = tuple[tuple[int, int], ...]
+"""Open intervals ``(low, high)`` of differences in bytes that are forbidden, ascending."""
+Permissions = Mapping[int, Mapping[int, Intervals]]
+"""``permissions[i][j]``: what stays forbidden for ``offset[i] - offset[j]``; only pairs that have a relation."""
+Conflict = tuple[int, int, int]
+"""(other, low, high): ``offset - offset[other]`` must not lie in the open interval (low, high), in bytes."""
 
 
 @dataclass(frozen=True)
@@ -68,50 +77,23 @@ class PlanProblem:
 
     @cached_property
     def permissions(self) -> Permissions:
-        """What every related pair forbids; worked out once."""
-        return forbidden_differences(self)
+        """What every related pair forbids."""
+        return _forbidden_differences(self)
 
     @cached_property
     def conflicts(self) -> list[list[Conflict]]:
-        """What every item forbids to every other one; worked out once."""
-        return conflicts_of(self)
+        """What every item forbids to every other one."""
+        return _conflicts_of(self)
 
     @cached_property
-    def known_bounds(self) -> list[BoundCertificate]:
-        """Where ``bounds`` keeps the bound, once it is worked out."""
-        return []
-
-    @cached_property
-    def known_sections(self) -> dict[tuple[int, ...], SectionBound]:
-        """Where ``bounds`` keeps the bound of items that are alive together, ascending."""
-        return {}
-
-    @cached_property
-    def known_shares(self) -> dict[tuple[int, int, int], int]:
-        """Where ``bounds`` keeps what (first, second, unit) may share, since a pair is alive in many sections."""
-        return {}
+    def analysis(self) -> Analysis:
+        """What is known of its bounds."""
+        return Analysis()
 
 
 def arena_bytes(problem: PlanProblem, offsets: Sequence[int]) -> int:
     """max(offset + size) in bytes: TFLM's head under this plan."""
     return max((o + i.size for o, i in zip(offsets, problem.items, strict=True)), default=0)
-
-
-@dataclass(frozen=True)
-class BoundCertificate:
-    """Why no plan takes fewer than ``nbytes``: what ``check.check_bound`` verifies.
-
-    The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
-    but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
-    must, and the bytes are those up to its end. Of each of the ``rooms``, the items behind the first one may not share
-    bytes with each other: what they have in common with the first one fits there beside each other.
-    """
-
-    nbytes: int
-    scope: int = 0
-    items: tuple[int, ...] = ()
-    given: bool = False
-    rooms: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,3 +161,82 @@ OffsetStrategy = Callable[[PlanProblem, SearchLimit], Candidate]
 
 RigidGroup = tuple[tuple[int, int], ...]
 """Items that are placed at once, often a single one: (index, bytes from the group's offset to the item's)."""
+
+
+def _forbidden_differences(problem: PlanProblem) -> Permissions:
+    """The intervals of every related pair that is alive at the same time, seen from both of its items."""
+    pairs: dict[tuple[int, int], list[Relation]] = {}
+    for relation in problem.relations:
+        low, high = sorted((relation.first, relation.second))
+        first, second = problem.items[low], problem.items[high]
+        if low != high and intersect(first, second) and first.size and second.size:
+            pairs.setdefault((low, high), []).append(relation)
+    found: dict[int, dict[int, Intervals]] = {}
+    for (i, j), relations in pairs.items():
+        intervals = _cut(problem.items[i], problem.items[j], [_seen_from(i, r) for r in relations])
+        found.setdefault(i, {})[j] = intervals
+        found.setdefault(j, {})[i] = tuple((-high, -low) for low, high in reversed(intervals))
+    return found
+
+
+def may_differ_by(difference: int, intervals: Intervals) -> bool:
+    """Whether a difference of offsets lies in none of the forbidden intervals."""
+    return not any(low < difference < high for low, high in intervals)
+
+
+def _seen_from(index: int, relation: Relation) -> tuple[int, int, bool]:
+    """(sign, difference, exact): ``offset[index]`` minus the other's, times the sign, is at least the difference."""
+    if relation.first == index:
+        return 1, relation.distance, relation.exact
+    return -1, -relation.distance, relation.exact
+
+
+def _cut(item: Item, other: Item, permitted: Sequence[tuple[int, int, bool]]) -> Intervals:
+    low, high = -item.size, other.size
+    for sign, difference, exact in permitted:
+        if not exact and sign > 0:
+            high = min(high, difference)
+        elif not exact:
+            low = max(low, difference)
+    points = sorted({difference for _, difference, exact in permitted if exact and low < difference < high})
+    # An open interval between neighbouring integers holds none of them.
+    return tuple((a, b) for a, b in pairwise((low, *points, high)) if b - a > 1)
+
+
+def _conflicts_of(problem: PlanProblem) -> list[list[Conflict]]:
+    """One list for each item; a pair whose relation splits the forbidden range is there once for each part.
+
+    An item of no bytes has none. O(pairs alive together), and as much memory.
+    """
+    items, permissions = problem.items, problem.permissions
+    found: list[list[Conflict]] = [[] for _ in items]
+    alive: list[int] = []
+    for index in sorted(range(len(items)), key=lambda i: items[i].start):
+        item = items[index]
+        if item.size == 0:
+            continue
+        alive = [other for other in alive if items[other].end > item.start]
+        related = permissions.get(index, {})
+        for other in alive:
+            for low, high in related[other] if other in related else ((-item.size, items[other].size),):
+                found[index].append((other, low, high))
+                found[other].append((index, -high, -low))
+        alive.append(index)
+    return found
+
+
+def meetings(problem: PlanProblem) -> int:
+    """Pairs of items that are alive together. O(n log n)."""
+    births = sorted(item.start for item in problem.items)
+    deaths = sorted(item.end for item in problem.items)
+    count, gone = 0, 0
+    for rank, birth in enumerate(births):
+        while deaths[gone] <= birth:
+            gone += 1
+        count += rank - gone
+    return count
+
+
+def neighbours_of(conflicts: Sequence[Sequence[Conflict]]) -> list[list[int]]:
+    """For each item the items that it conflicts with, each of them once."""
+    return [list(dict.fromkeys(other for other, _, _ in own)) for own in conflicts]

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from ..errors import InfeasibleError, UsageError
 from ..graph.clock import now
 from ..graph.interval import intersect
+from ..plan.bounds import maximal_sections
 from ..plan.problem import Item
-from ..plan.sections import maximal_sections
 
 Items = tuple[Item, ...]
 ObjectStrategy = Callable[[Items], tuple[int, ...]]

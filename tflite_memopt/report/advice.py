@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir.change import OUT_OF_TIME
 from ..ir.dtype import DType
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -15,8 +14,6 @@ from .model import Advice, Report
 from .summary import least_of_any_option
 from .words import percent
 
-_NEEDS_APPROXIMATION = "--allow-approximate"
-"""The rewriter's reason names the option that would permit what it left alone."""
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """What the converter makes int8 of."""
 _MOSTLY = 0.5
@@ -92,7 +89,7 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
         yield Advice("without --no-cascade", "layers that run a few rows at a time may need far less")
     if not options.rewrite:
         yield Advice("without --no-rewrite", "concatenations that are taken apart may need less")
-    if any(_NEEDS_APPROXIMATION in refusal.reason for refusal in report.refused):
+    if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
             "some concatenations can be taken apart only if integers are rounded once more; outputs then differ",
@@ -100,7 +97,7 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
 
 
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
-    if any(refusal.reason == OUT_OF_TIME for refusal in report.refused):
+    if any(refusal.cause == "out_of_time" for refusal in report.refused):
         yield Advice("--time-limit", f"a search ended after {options.time_limit:g} seconds; a longer one may find more")
     if options.cascade and options.effort != "thorough" and _may_be_improved(report):
         higher = "normal or thorough" if options.effort == "quick" else "thorough"

@@ -6,18 +6,19 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..analysis.placeholders import cleared_inputs
 from ..equivalence.proof import Proof
 from ..io import offline_plan, plan_label
-from ..ir.change import Refusal, RewriteUse
+from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
-from ..memory.figures import ArenaMap, InterfaceTensor, MemoryUse, WiderLimits
+from ..memory.figures import ArenaMap, InterfaceTensor, LibraryNeed, MemoryUse, WiderLimits
 from ..memory.layout import memory_layout
-from ..memory.libraries import LibraryNeed, miscomputed, needs_by_library
+from ..memory.libraries import miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
@@ -30,7 +31,17 @@ from .loops import loop_uses
 from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
 from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
-from .warnings import of_miscomputed, warnings_for
+from .warnings import (
+    FailedStep,
+    of_cleared,
+    of_failure,
+    of_interruption,
+    of_metadata,
+    of_miscomputed,
+    of_npu,
+    of_open_sides,
+    warnings_for,
+)
 
 
 @dataclass(frozen=True)
@@ -45,44 +56,50 @@ class ModelFacts:
     kinds: frozenset[str]
     libraries: dict[str, LibraryNeed]
     arena: ArenaMap
+    warnings: tuple[str, ...]
 
 
-def facts_of(model: Model, name: str | None, data: bytes, profile: KernelProfile) -> ModelFacts:
+def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> ModelFacts:
     """The facts of a model, its offline plan in force if it has one; ``data`` is its file."""
+    profile = options.profile
     planned = offline_plan.decode(model) or {}
     layout = memory_layout(model, profile)
     memory, arena = memory_use(model, layout, planned, profile), arena_map(model, layout, planned)
     needs = needs_by_library(model, planned, profile)
     kinds, digest = operator_kinds(model), _digest(data)
-    return ModelFacts(name, len(data), digest, memory, interface_of(model), kinds, needs, arena)
+    warnings = (*of_npu(model, options), *of_open_sides(model))
+    return ModelFacts(name, len(data), digest, memory, interface_of(model), kinds, needs, arena, warnings)
 
 
 @dataclass(frozen=True)
 class RunOutcome:
     """What the stages of one run give to the report.
 
-    ``written`` is the new file, ``arenas`` the head in bytes by kernel profile, ``seconds`` by stage.
-    ``decision``: what ``--replay`` takes. ``least_in_stripes``: bytes of the objective that nothing goes below that the
-    search for stripes looks at.
+    ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
+    head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``:
+    bytes of the objective that nothing goes below that the search for stripes looks at. ``interrupted``: the search
+    that Ctrl-C ended. ``metadata_left_out``: by name, since it counts operators by their old positions.
     """
 
     arrangement: Arrangement
     written: bytes
+    inferred: tuple[str, ...]
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     proof: Proof
     arenas: Mapping[str, int]
     seconds: dict[str, float]
     decision: str
-    least_in_stripes: int | None = None
-    wider: WiderLimits | None = None
+    least_in_stripes: int | None
+    wider: WiderLimits | None
+    interrupted: str | None
+    failed: tuple[FailedStep, ...]
+    metadata_left_out: tuple[str, ...]
 
 
-def build_report(
-    original: ModelFacts, model: Model, outcome: RunOutcome, profile: KernelProfile, options: Options
-) -> Report:
+def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
     """The report of one run; ``model`` is the result, in the order in which it was written."""
-    arrangement, proof = outcome.arrangement, outcome.proof
+    arrangement, proof, profile = outcome.arrangement, outcome.proof, options.profile
     placement = arrangement.placement
     before = replace(original.memory, tflm=proof.tflm_before)
     after = replace(placement.memory, tflm=proof.tflm_after)
@@ -91,6 +108,7 @@ def build_report(
     needs = arrangement.needs
     needs = needs_by_library(model, placement.offsets, profile) if needs is None else dict(needs)
     bounds = bounds_of(model, placement.layout, any_order)
+    inferred = (RewriteUse(INFERRED_SHAPES, outcome.inferred, "exact", 0),) if outcome.inferred else ()
     report = Report(
         version=__version__,
         model=original.name,
@@ -108,7 +126,7 @@ def build_report(
         schedule=_order_use(arrangement, any_order),
         plan=_plan_use(placement),
         decision=outcome.decision,
-        rewrites=outcome.rewrites,
+        rewrites=(*inferred, *outcome.rewrites),
         refused=outcome.refused,
         sharing=reuse_in_force(placement),
         operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
@@ -128,9 +146,18 @@ def build_report(
         wider=outcome.wider,
         tflm=_support(model, proof),
     )
-    warnings, advice = warnings_for(report, profile, options), advice_for(report, model, profile, options)
-    wrong = of_miscomputed(() if profile.libraries else miscomputed(model, profile))
-    return replace(report, warnings=(*wrong, *warnings), summary=summary_of(report, advice))
+    advice = advice_for(report, model, profile, options)
+    cleared = cleared_inputs(model, placement.offsets)
+    warnings = (
+        *of_interruption(outcome.interrupted),
+        *(of_failure(each, options) for each in outcome.failed),
+        *of_metadata(outcome.metadata_left_out),
+        *original.warnings,
+        *of_cleared([tensor.name for tensor in cleared]),
+        *of_miscomputed(() if profile.libraries else miscomputed(model, profile)),
+        *warnings_for(report, profile, options),
+    )
+    return replace(report, warnings=warnings, summary=summary_of(report, advice))
 
 
 def build_analysis(model: Model, name: str | None, data: bytes, profile: KernelProfile) -> Analysis:

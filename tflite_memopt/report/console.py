@@ -11,8 +11,7 @@ from rich.text import Text
 from ..equivalence.verdict import Verdict
 from ..io.plan_label import PlanLabel
 from ..kernels.support import TflmSupport
-from ..memory.figures import MemoryUse, StepUse
-from ..memory.libraries import LibraryNeed
+from ..memory.figures import LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .explanation import render_explanation
 from .loops import said_of_loop

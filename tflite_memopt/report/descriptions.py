@@ -323,11 +323,14 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "integers rounded once more.",
         "saved_bytes": "Bytes more that the model would need without this change alone; these do not add up. 0 for "
         "what was not searched for.",
+        "stripes": "How a region runs a few rows at a time; null for what is no region.",
     },
     "Refusal": {
         "rule": _RULE,
         "operator": "Name of the operator's first output.",
         "reason": "Why it was left as it is.",
+        "cause": '"judged": by the rule or by the cost. "out_of_time": the time limit ended the search. '
+        '"needs_approximation": it would change values more than the options allow.',
     },
     "Basis": {
         "plan_executed": "Whether TFLM ran the plan, and every tensor was right at its last use.",

@@ -10,8 +10,16 @@ from ..equivalence.verdict import Basis, Verdict
 from ..io.plan_label import PlanLabel
 from ..ir.change import Refusal, RewriteUse
 from ..kernels.support import RUNS, TflmSupport
-from ..memory.figures import ArenaMap, Bounds, InterfaceTensor, MemoryUse, ReuseInForce, StepUse, WiderLimits
-from ..memory.libraries import LibraryNeed
+from ..memory.figures import (
+    ArenaMap,
+    Bounds,
+    InterfaceTensor,
+    LibraryNeed,
+    MemoryUse,
+    ReuseInForce,
+    StepUse,
+    WiderLimits,
+)
 from ..options import Objective
 
 
@@ -316,7 +324,7 @@ class Exploration:
 
 Record = Report | Analysis | Comparison | Verification | Exploration
 """What commands print as JSON."""
-SCHEMA_VERSION = "2.0"
+SCHEMA_VERSION = "2.1"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..equivalence.verdict import Verdict
 from ..ir.change import RewriteUse
 from ..kernels.support import TflmSupport, said_of
-from ..memory.figures import Bounds, MemoryUse, ReuseInForce
-from ..memory.libraries import LibraryNeed
+from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
 from .model import Advice, Report, Summary
 from .words import by_library, change_in_percent, counted, in_short, in_words, percent, short_name, smallest_fitting
 
@@ -143,7 +142,7 @@ def _need(report: Report, memory: MemoryUse) -> int:
 
 def _rewrite(use: RewriteUse) -> str:
     names = [short_name(name) for name in use.operators]
-    if use.rule.startswith("cascade in ") and len(names) > 1:
+    if use.stripes is not None and len(names) > 1:
         return f"{use.rule}: {len(names)} operators, {names[0]} to {names[-1]}"
     rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ..equivalence.module import MODULES
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
+from ..ir.model import Model
+from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.profile import KernelProfile
 from ..kernels.since import needed_since
 from ..memory.libraries import worse_under
-from ..options import Options
+from ..options import Options, Step
 from .model import Report
 
 _METADATA = "TFLITE_METADATA"
@@ -27,6 +30,53 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
         *_of_searches(report),
         *_of_interface(report, options),
     )
+
+
+@dataclass(frozen=True)
+class FailedStep:
+    """A step of a run that was left out, since the result with it failed verification for this reason."""
+
+    step: Step
+    reason: str
+
+
+def of_failure(failed: FailedStep, options: Options) -> str:
+    """A runner with other kernels than the plan is for has every right to differ."""
+    advice = "please report this model"
+    if options.runner is not None:
+        advice += f", if the runner has the kernels that the plan is for ({options.profile.name})"
+    return f"{failed.step} left out, since the result failed its proof; {advice}: {failed.reason}"
+
+
+def of_interruption(search: str | None) -> Iterator[str]:
+    """``search``: what Ctrl-C ended."""
+    if search is not None:
+        yield f"interrupted in {search}: only what was complete by then went into the result"
+
+
+def of_metadata(names: Sequence[str]) -> Iterator[str]:
+    """``names`` of metadata that the result does not have."""
+    for name in names:
+        yield f"metadata '{name}' left out: it names operators by their old positions"
+
+
+def of_npu(model: Model, options: Options) -> Iterator[str]:
+    """What is said of a file of which an NPU runs a part."""
+    if has_npu(model):
+        unproved = "" if options.verify else "; nothing is proved, since it runs on the chip alone: try it there"
+        yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unproved}"
+
+
+def of_open_sides(model: Model) -> Iterator[str]:
+    """Inputs whose size beyond the batch the file leaves open: it is planned with 1."""
+    for tensor in model.main.inputs:
+        said = tensor.extras.get("shapeSignature")
+        sides = [] if said is None else [axis for axis, size in enumerate(said) if axis and size < 0]
+        if sides:
+            yield (
+                f"'{tensor.name}' has no size along {', '.join(map(str, sides))} in the file: planned for the shape "
+                f"{list(tensor.shape)}; give the network's input its size (keras.Input) and convert again"
+            )
 
 
 def of_miscomputed(names: Sequence[str]) -> Iterator[str]:
@@ -110,7 +160,7 @@ def _of_values(report: Report) -> Iterator[str]:
 
 
 def _of_time(report: Report) -> Iterator[str]:
-    for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.reason == OUT_OF_TIME):
+    for rule in dict.fromkeys(refusal.rule for refusal in report.refused if refusal.cause == "out_of_time"):
         yield f"{rule}: {OUT_OF_TIME}"
 
 

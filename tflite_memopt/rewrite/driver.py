@@ -69,12 +69,12 @@ class Driver:
             if match is None or proposal is None:
                 continue
             name = label(anchor)
-            proposal = self._permitted(match, proposal)
-            if isinstance(proposal, str):
-                self.refused[rule.name, name] = Refusal(rule.name, name, proposal)
+            permitted = self._permitted(match, rule.name, proposal)
+            if isinstance(permitted, Refusal):
+                self.refused[rule.name, name] = permitted
                 continue
-            self._apply(match, proposal)
-            self.applied.append(Applied(rule.name, name, proposal.exactness))
+            self._apply(match, permitted)
+            self.applied.append(Applied(rule.name, name, permitted.exactness))
             self.refused.pop((rule.name, name), None)
             return True
         return False
@@ -84,13 +84,14 @@ class Driver:
         if not self._is_trial and len(self.model.main.operators) <= _MOST_CHECKED:
             check_model(self.model)
 
-    def _permitted(self, match: Match, proposal: Proposal | str) -> Proposal | str:
-        """The proposal, or the reason against it: a pin, the rule's own, or values that may not change so far."""
-        pin = self._pin_in(match)
+    def _permitted(self, match: Match, rule: str, proposal: Proposal | str) -> Proposal | Refusal:
+        """The proposal, or what is against it: a pin, the rule itself, or values that may not change so far."""
+        name, pin = label(match.anchor), self._pin_in(match)
         if pin is not None or isinstance(proposal, str):
-            return pin or proposal
+            return Refusal(rule, name, pin or str(proposal))
         if proposal.exactness not in self._allowed:
-            return "it would change values: integers are requantised once more (--allow-approximate permits it)"
+            reason = "it would change values: integers are requantised once more (--allow-approximate permits it)"
+            return Refusal(rule, name, reason, "needs_approximation")
         return proposal
 
     def _pin_in(self, match: Match) -> str | None:

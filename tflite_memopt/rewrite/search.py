@@ -23,7 +23,7 @@ from ..errors import InfeasibleError, UsageError
 from ..graph.clock import deadline_in
 from ..graph.interrupted_search import InterruptedSearch
 from ..graph.side_by_side import side_by_side
-from ..ir.change import OUT_OF_TIME, Exactness, Refusal
+from ..ir.change import Exactness, Refusal, out_of_time
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Graph, Model, Operator
@@ -105,7 +105,7 @@ class SiteLimit:
 class TakenApart:
     """The best model, the sites taken apart in it, and what was refused on the way.
 
-    A refusal with the reason ``OUT_OF_TIME`` is among them where the clock has stopped the search.
+    A refusal for lack of time is among them where the clock has stopped the search.
     """
 
     model: Model
@@ -114,45 +114,17 @@ class TakenApart:
     refused: tuple[Refusal, ...]
 
 
-def search(
-    model: Model,
-    rules: Sequence[AnyRule],
-    allowed: Collection[Exactness],
-    cost_of: CostOf,
-    limit: SiteLimit,
-    pinned: Collection[str] = (),
-) -> TakenApart:
-    """The model with the best set of sites taken apart; ``model`` itself when none pays. It is not changed.
-
-    Tensors with a ``pinned`` name stay. None and all sites are compared whatever the limit is. Raises
-    InterruptedSearch at Ctrl-C.
-    """
-    names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
-    start = Start(model, tuple(rules), tuple(allowed), tuple(pinned), names)
-    return _SiteSearch(start, cost_of, limit).run()
-
-
-def take_apart(start: Start, sites: Sites) -> tuple[Model, tuple[SiteUse, ...]]:
-    """The model with these sites taken apart, and what was done at each; what each saves is not measured.
-
-    Raises InfeasibleError when a position is none of the model.
-    """
-    operators = start.model.main.operators
-    if sites and max(sites).position >= len(operators):
-        raise InfeasibleError(f"site {max(sites)}: the rewritten model has {len(operators)} operators")
-    model, by_site = start.taken_apart(sites, is_trial=False)
-    uses = (SiteUse(at, label(operators[at.position]), tuple(by_site[at].applied), 0) for at in sorted(sites))
-    return model, tuple(uses)
-
-
 @dataclass(frozen=True)
 class Start:
-    """What a search begins with: the operators that may be sites, by position and name, and the numbers of tiles."""
+    """What a search begins with: a model, which stays as it is, and its operators that may be sites.
+
+    ``names``: of those, by position. ``pinned``: names of tensors that stay. ``tiles``: the numbers of tiles.
+    """
 
     model: Model
-    rules: tuple[AnyRule, ...]
-    allowed: tuple[Exactness, ...]
-    pinned: tuple[str, ...]
+    rules: Sequence[AnyRule]
+    allowed: Collection[Exactness]
+    pinned: Collection[str]
     names: Mapping[int, str]
     tiles: tuple[int, ...] = (0,)
 
@@ -172,6 +144,19 @@ class Start:
         return copied, by_site
 
 
+def take_apart(start: Start, sites: Sites) -> tuple[Model, tuple[SiteUse, ...]]:
+    """The model with these sites taken apart, and what was done at each; what each saves is not measured.
+
+    Raises InfeasibleError when a position is none of the model.
+    """
+    operators = start.model.main.operators
+    if sites and max(sites).position >= len(operators):
+        raise InfeasibleError(f"site {max(sites)}: the rewritten model has {len(operators)} operators")
+    model, by_site = start.taken_apart(sites, is_trial=False)
+    uses = (SiteUse(at, label(operators[at.position]), tuple(by_site[at].applied), 0) for at in sorted(sites))
+    return model, tuple(uses)
+
+
 def _take_apart(driver: Driver, rules: Sequence[AnyRule], graph: Graph, operator: Operator, tiles: int) -> None:
     if not tiles:
         driver.apply_below(rules, graph, operator)
@@ -181,36 +166,28 @@ def _take_apart(driver: Driver, rules: Sequence[AnyRule], graph: Graph, operator
         driver.apply_below(rules, graph, whole.producer)
 
 
-def search_tiles(start: Start, cost_of: CostOf, limit: SiteLimit) -> TakenApart:
-    """As :func:`search`, for the operators that are made in tiles."""
-    return _SiteSearch(start, cost_of, limit).run()
+def search(start: Start, cost_of: CostOf, limit: SiteLimit) -> TakenApart:
+    """The model with the best set of sites taken apart; the model of ``start`` itself when none pays.
+
+    None and all sites are compared whatever the limit is. Raises InterruptedSearch at Ctrl-C.
+    """
+    found = _SiteSearch(start, cost_of, limit)
+    try:
+        return found.run()
+    except KeyboardInterrupt as stopped:
+        raise InterruptedSearch(found.best_so_far) from stopped
 
 
 class _SiteSearch:
     def __init__(self, start: Start, cost_of: CostOf, limit: SiteLimit) -> None:
-        self._start_from, self._model, self._cost_of, self._limit = start, start.model, cost_of, limit
+        self._given, self._cost_of, self._limit = start, cost_of, limit
         self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
         self._work_left = limit.work
         # What other processes have worked out: it counts once it is asked for.
         self._ahead: dict[Sites, Cost] = {}
-        self._names = start.names
 
     def run(self) -> TakenApart:
-        try:
-            return self._run()
-        except KeyboardInterrupt as stopped:
-            raise InterruptedSearch(self._best_so_far) from stopped
-
-    def _best_so_far(self) -> TakenApart:
-        best: Sites = min(self._costs, key=self._costs.__getitem__, default=frozenset())
-        if not best:
-            return TakenApart(self._model, self._cost(best), (), ())
-        model, by_site = self._start_from.taken_apart(best, is_trial=False)
-        uses = tuple(self._use(site, by_site, 0) for site in sorted(best))
-        return TakenApart(model, self._cost(best), uses, (Refusal("search", "CONCATENATION", "interrupted"),))
-
-    def _run(self) -> TakenApart:
         every, refused = self._sites_and_refusals()
         candidates = frozenset().union(*every)
         best = self._without_what_is_not_needed(self._start(every))
@@ -218,13 +195,28 @@ class _SiteSearch:
             best = self._toggled(best, sorted(candidates))
         # Where the work has ended early, one of the first may be better than what is being made smaller.
         best = min((best, *self._costs), key=self._cost)
-        model, by_site = self._start_from.taken_apart(best, is_trial=False) if best else (self._model, {})
-        uses = tuple(self._use(site, by_site, self._saved_by(site, best)) for site in sorted(best))
+        saved = {site: self._saved_by(site, best) for site in sorted(best)}
         left = {site.position for site in candidates} - {site.position for site in best}
         reasons = [*refused, *(self._no_gain(position) for position in sorted(left))]
         if self._out_of_time:
-            reasons.append(Refusal("search", "CONCATENATION", OUT_OF_TIME))
-        return TakenApart(model, self._cost(best), uses, tuple(reasons))
+            reasons.append(out_of_time("search", "CONCATENATION"))
+        return self._made(best, saved, reasons)
+
+    def best_so_far(self) -> TakenApart:
+        """What has cost least by now; what each site saves is not measured."""
+        best: Sites = min(self._costs, key=self._costs.__getitem__, default=frozenset())
+        return self._made(
+            best, dict.fromkeys(best, 0), [Refusal("search", "CONCATENATION", "interrupted")][: len(best)]
+        )
+
+    def _made(self, sites: Sites, saved: Mapping[Site, int], refused: Iterable[Refusal]) -> TakenApart:
+        start = self._given
+        model, by_site = start.taken_apart(sites, is_trial=False) if sites else (start.model, {})
+        uses = tuple(
+            SiteUse(site, start.names[site.position], tuple(by_site[site].applied), saved[site])
+            for site in sorted(sites)
+        )
+        return TakenApart(model, self._cost(sites), uses, tuple(refused))
 
     def _sites_and_refusals(self) -> tuple[tuple[Sites, ...], Iterable[Refusal]]:
         """The sites where some rule applies, for each way; and what is refused when all of them are taken apart.
@@ -233,13 +225,13 @@ class _SiteSearch:
         """
         ways: list[Sites] = []
         refused: dict[tuple[str, str], Refusal] = {}
-        for tiles in self._start_from.tiles:
-            wide = self._start_from.taken_apart(Site(position, False, tiles) for position in self._names)[1]
+        for tiles in self._given.tiles:
+            wide = self._given.taken_apart(Site(position, False, tiles) for position in self._given.names)[1]
             refused |= {key: each for driver in wide.values() for key, each in driver.refused.items()}
             if is_one_way(wide):
                 ways.append(frozenset(replace(site, is_exact=True) for site in _uses(wide)))
                 continue
-            exact = self._start_from.taken_apart(Site(position, True, tiles) for position in self._names)[1]
+            exact = self._given.taken_apart(Site(position, True, tiles) for position in self._given.names)[1]
             ways += [_uses(exact), _uses(wide)]
         return tuple(ways), refused.values()
 
@@ -251,12 +243,12 @@ class _SiteSearch:
         return self._costs[sites]
 
     def _worked_out(self, sites: Sites) -> Cost:
-        return self._cost_of(self._start_from.taken_apart(sites)[0])
+        return self._cost_of(self._given.taken_apart(sites)[0])
 
     def _look_ahead(self, wanted: Iterable[Sites]) -> None:
         """Let several processes work out costs that are likely to be asked for next."""
         new = [each for each in dict.fromkeys(wanted) if each not in self._costs and each not in self._ahead]
-        operators = len(self._model.main.operators)
+        operators = len(self._given.model.main.operators)
         if self._limit.jobs > 1 and len(new) * operators >= _LEAST_WORK:
             new = new[: 1 + max(0, self._work_left) // operators]
             self._ahead |= zip(new, side_by_side(self._worked_out, new, self._limit.jobs), strict=True)
@@ -308,9 +300,6 @@ class _SiteSearch:
                     best = min((best, other), key=self._cost)
         return best
 
-    def _use(self, site: Site, by_site: Mapping[Site, Driver], saved: int) -> SiteUse:
-        return SiteUse(site, self._names[site.position], tuple(by_site[site].applied), saved)
-
     def _saved_by(self, site: Site, best: Sites) -> int:
         """What goes up without it; 0 where no work is left to measure it."""
         without = best - {site}
@@ -326,7 +315,9 @@ class _SiteSearch:
     def _no_gain(self, position: int) -> Refusal:
         is_complete = self._work_left > 0 and not self._out_of_time
         reason = "taking it apart does not lower the memory to reserve, within the limit on run time"
-        return Refusal("search", self._names[position], reason if is_complete else f"as far as was tried, {reason}")
+        return Refusal(
+            "search", self._given.names[position], reason if is_complete else f"as far as was tried, {reason}"
+        )
 
 
 def is_one_way(by_site: Mapping[Site, Driver]) -> bool:

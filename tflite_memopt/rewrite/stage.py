@@ -7,10 +7,11 @@ from dataclasses import replace
 from itertools import groupby
 
 from ..graph.interrupted_search import InterruptedSearch
-from ..ir.change import BOUNDARY, EXACTNESS, Changed, Exactness, Refusal, RewriteUse, loosest
+from ..ir.change import BOUNDARY, EXACTNESS, Changed, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.decision import Decision
 from ..ir.model import Model
+from ..ir.names import label
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
@@ -19,6 +20,7 @@ from ..memory.work import WorkLimit, instructions
 from ..options import Options, as_it_stands
 from .boundary import take_integers
 from .driver import Driver
+from .rule import AnyRule
 from .search import SiteLimit, SiteUse, Start, TakenApart, search, sites_in, take_apart
 from .table import CLEAN_UP, SPLITS
 
@@ -70,8 +72,7 @@ def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:
 def _replayed(cleaned: Changed, decision: Decision, options: Options) -> Changed:
     """The cleaned-up model with the sites of a decision in parts, round by round."""
     for words in decision.sites:
-        start = Start(cleaned.model, SPLITS, allowed(options), pinned(options), {})
-        model, uses = take_apart(start, sites_in(words))
+        model, uses = take_apart(start_of(cleaned.model, SPLITS, options), sites_in(words))
         cleaned = with_sites(replace(cleaned, model=model), uses)
     return cleaned
 
@@ -83,14 +84,14 @@ def _search(model: Model, profile: KernelProfile, options: Options, work: WorkLi
     def cost(each: Model) -> Cost:
         return within(work, each, estimate_of(each, profile, options), as_it_is.need)
 
-    return search(
-        model,
-        SPLITS,
-        allowed(options),
-        cost,
-        SiteLimit(_WORK, options.seconds_left, jobs=options.jobs),
-        pinned(options),
-    )
+    limit = SiteLimit(_WORK, options.seconds_left, jobs=options.jobs)
+    return search(start_of(model, SPLITS, options), cost, limit)
+
+
+def start_of(model: Model, rules: Sequence[AnyRule], options: Options) -> Start:
+    """Concatenations may be taken apart by these rules, as far as the options let values change."""
+    names = {at: label(op) for at, op in enumerate(model.main.operators) if op.name == "CONCATENATION"}
+    return Start(model, rules, EXACTNESS if options.allow_approximate else EXACTNESS[:2], pinned(options), names)
 
 
 def within(work: WorkLimit, model: Model, cost: Cost, known: int) -> Cost:
@@ -119,11 +120,6 @@ def _boundary(model: Model, options: Options) -> Changed:
     drop_dead_tensors(model)
     uses = (RewriteUse(BOUNDARY, done.changed, "exact", 0),) if done.changed else ()
     return Changed(model, uses, done.refused)
-
-
-def allowed(options: Options) -> tuple[Exactness, ...]:
-    """How far the options let values change."""
-    return EXACTNESS if options.allow_approximate else EXACTNESS[:2]
 
 
 def pinned(options: Options) -> tuple[str, ...]:

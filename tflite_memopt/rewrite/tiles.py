@@ -1,116 +1,251 @@
-"""Channels in tiles, where stripes have done what they can: what is tiled, and into how many tiles.
+"""Once there are stripes: channels in tiles where the model peaks then, and rules for what is left whole.
 
-Tiles pay where a wide tensor binds that rows cannot cut. That is known once there are stripes, so this looks at the
-model in stripes: operators whose tiles would do away with a tensor that is alive at its peak are candidates. The
-numbers of tiles are compared on the model without stripes, by the peak around the candidates alone: elsewhere stripes
-change it. Whoever asked cuts the result into stripes anew, and lets the planner decide.
+    rewritten --stripes--> striped --its peak--> rewritten with tiles --stripes--> striped anew, if it costs less
+
+Tiles pay where a wide tensor binds that rows cannot cut. That is known once there are stripes: operators whose tiles
+would do away with a tensor that is alive at the peak are candidates. The numbers of tiles are compared on the model
+without stripes, by the peak around the candidates alone: elsewhere stripes change it. The planner decides.
+
+The rules for what is left whole come last. Before the stripes they would change which orders and which regions are
+found, for better or worse by more than they save.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..analysis.macs import model_macs
+from ..graph.interrupted_search import InterruptedSearch
 from ..graph.side_by_side import side_by_side
+from ..ir.change import Changed, RewriteUse
 from ..ir.copying import copy_model
+from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Model, Operator
 from ..ir.names import label
+from ..ir.share_constants import share_constants
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
-from ..memory.cost import Cost
+from ..memory.arrange import Arrangement, arrange
+from ..memory.cost import Cost, cost_in, estimate_of
+from ..memory.figures import LibraryNeed
 from ..memory.layout import memory_layout
+from ..memory.libraries import fitted
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import operator_count
 from ..memory.work import WorkLimit
 from ..options import Options
 from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
+from .driver import Driver
 from .fan_out import fan_out
-from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search_tiles
-from .stage import allowed, pinned, within
-from .table import SPLITS
+from .rule import AnyRule
+from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search
+from .stage import pinned, start_of, with_sites, within
+from .table import AFTER_STRIPES, SPLITS
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
+_ROUNDS = 4
+"""How often more channels are made in tiles, at most: each time tiles have moved the peak."""
 _LEAST_WORK = 2000
 """Operators of all models that are made at once: with fewer, processes take longer than they save."""
 _WORK = 6000
 """Operators of the models whose costs one search may ask for."""
 _ORDER_WORK = 0.02
 """Part of its limit that the search for one order may use: equal tiles have very many orders that cost the same."""
-
-
 _Operators = tuple[Operator, ...]
 """Those of a model, in its order."""
 
 
 @dataclass(frozen=True)
-class KnownTiles:
-    """What searches with the same options have found, so that none of it is worked out again.
+class Striped:
+    """A rewritten model, and the same in stripes. ``arrangement``: of that, None where nothing was arranged."""
 
-    ``gone``: for operators that may be in so many tiles, in order, the tensors that are no more then. ``found``: by
-    the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
+    rewritten: Changed
+    cascaded: Changed
+    arrangement: Arrangement | None
+
+
+@dataclass(frozen=True)
+class TileSearch:
+    """``cascade`` searches for stripes that need less than a number of bytes.
+
+    ``before``: what each library needs for the original, None if it runs wrongly. ``most_macs``: those that a model may
+    have in the end; ``work``: the limit on its run time.
     """
 
-    gone: dict[tuple[_Operators, int], list[set[str]]] = field(default_factory=dict)
-    found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(default_factory=dict)
+    profile: KernelProfile
+    cascade: Callable[[Model, int], Changed]
+    options: Options
+    before: Mapping[str, LibraryNeed] | None
+    most_macs: int
+    work: WorkLimit
+    progress: Callable[[str], None]
+    # For operators that may be in so many tiles, in order: the tensors that are no more then.
+    _gone: dict[tuple[_Operators, int], list[set[str]]] = field(default_factory=dict, init=False)
+    # By the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
+    _found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(
+        default_factory=dict, init=False
+    )
+
+    def run(self, rewritten: Changed, cascaded: Changed) -> Striped:
+        """The same two, or both with channels in tiles where that lowers the cost of the model in stripes.
+
+        Raises InterruptedSearch at Ctrl-C.
+        """
+        best = self._arranged(rewritten, cascaded)
+        try:
+            for _ in range(_ROUNDS):
+                found = self._with_more_tiles(best)
+                if found is None:
+                    break
+                best = found
+            best = self._with_fewer_operators(best)
+            # Searches below a need that is known say nothing of a bound: that of the stripes without tiles stays.
+            return replace(best, cascaded=replace(best.cascaded, least=cascaded.least))
+        except KeyboardInterrupt as stopped:
+            raise InterruptedSearch(lambda: best) from stopped
+
+    def _arranged(self, rewritten: Changed, cascaded: Changed) -> Striped:
+        return Striped(rewritten, cascaded, arrange(cascaded.model, self.profile, self.options))
+
+    def _cost(self, striped: Striped) -> Cost:
+        assert striped.arrangement is not None
+        return cost_in(striped.arrangement.placement.memory, self.options)
+
+    def _with_fewer_operators(self, best: Striped) -> Striped:
+        """With what the rules for a model in stripes save, where that makes no library need more."""
+        for rules in AFTER_STRIPES:
+            limits = self.most_macs, self.work
+            found = simplified(best.cascaded.model, self._cost(best), rules, self.profile, self.options, *limits)
+            if found is None:
+                continue
+            model, use, arrangement = found
+            fitting = self._fitting(model, arrangement)
+            if fitting is None:
+                continue
+            if fitting.placement is arrangement.placement:
+                arrangement = fitting  # with what each library needs, which is asked for again
+            cascaded = replace(best.cascaded, model=model, uses=(*best.cascaded.uses, use))
+            best = Striped(best.rewritten, cascaded, arrangement)
+        return best
+
+    def _with_more_tiles(self, best: Striped) -> Striped | None:
+        """Both with tiles at the peak of the model in stripes; None where it costs more, or a library needs more."""
+        if self.options.meets_budget(self._cost(best).need) or self.options.decision is not None:
+            return None
+        self.progress("looking for channels to make in tiles")
+        # Where the model peaks in stripes; and without, since tiles alone may need less than stripes do.
+        for model in [best.cascaded.model, best.rewritten.model][: 2 if best.cascaded.uses else 1]:
+            found = self._tiled_at_peak(best, model)
+            if found is not None:
+                return found
+        return None
+
+    def _tiled_at_peak(self, best: Striped, model: Model) -> Striped | None:
+        """The rewritten model with tiles where ``model`` peaks, and that in stripes; None where it costs no less."""
+        rewritten, known = best.rewritten, self._cost(best)
+        for tiles in TILES:
+            found = self.find_tiles(rewritten.model, model, tiles, known.need)
+            is_whole = model is rewritten.model
+            least = estimate_of(found.model, self.profile, self.options) if is_whole else found.cost
+            if not found.sites or least.need >= known.need:
+                return None  # What is left around the tiles, or of all, needs as much as the model in stripes does now.
+            other = self._arranged(rewritten, self.cascade(found.model, known.need))
+            if not self._cost(other) < known:
+                return None
+            if self._may_fit_every_library(other):
+                # What one of several saves is not measured.
+                saved = known.need - self._cost(other).need if len(found.sites) == 1 else 0
+                sites = [replace(site, saved_bytes=saved) for site in found.sites]
+                return replace(other, rewritten=with_sites(replace(rewritten, model=found.model), sites))
+        return None
+
+    def _may_fit_every_library(self, found: Striped) -> bool:
+        """As it is, or with what the rules for a model in stripes save: they are applied in the end."""
+        assert found.arrangement is not None
+        fitting = self._fitting(found.cascaded.model, found.arrangement)
+        return fitting is not None or self._with_fewer_operators(found) is not found
+
+    def _fitting(self, model: Model, found: Arrangement) -> Arrangement | None:
+        """A place for all tensors that makes no library need more than ``before``, if there is one."""
+        return found if self.before is None else fitted(model, found, self.before, self.profile, self.options)
+
+    def find_tiles(self, model: Model, striped: Model, tiles: tuple[int, ...], below: int) -> TakenApart:
+        """``model`` with channels in tiles that do away with what is alive where ``striped``, made of it, peaks.
+
+        ``tiles``: the numbers of tiles to compare, the smallest first. ``below``: a need in bytes that is to be beaten.
+        No sites where nothing gains. Neither model is changed. The cost of the result is that around the candidates
+        alone. Raises InterruptedSearch at Ctrl-C.
+        """
+        options = self.options
+        start = replace(start_of(model, SPLITS, options), tiles=tiles)
+        names, focus = self._candidates(start, _alive_at_peak(striped, self.profile, options))
+        labels = {label(operator) for operator in model.main.operators}
+
+        def cost(each: Model) -> Cost:
+            return within(self.work, each, _cost_around(focus, labels, each, self.profile, options), below)
+
+        key = tuple(model.main.operators), frozenset(names), tiles, below
+        if key not in self._found:
+            limit = SiteLimit(_WORK if names else 0, options.seconds_left, below, options.jobs)
+            self._found[key] = search(replace(start, names=names), cost, limit)
+        found = self._found[key]
+        # Whoever asks may change the order of what it gets.
+        return replace(found, model=copy_model(found.model)) if found.sites else found
+
+    def _candidates(self, start: Start, peak: set[str]) -> tuple[Mapping[int, str], frozenset[str]]:
+        """Operators whose tiles do away with a tensor of the peak: their names, by position.
+
+        And the names of all operators that write or read what goes.
+        """
+        names: dict[int, str] = {}
+        focus: set[str] = set()
+        operators = start.model.main.operators
+        positions = [position for position, operator in enumerate(operators) if _is_whole_fan_out(operator)]
+        key = tuple(operators), start.tiles[0]
+        if key not in self._gone:
+            is_much = len(positions) * len(operators) >= _LEAST_WORK
+            jobs = self.options.jobs if is_much else 1
+            self._gone[key] = side_by_side(partial(_tensors_gone, start), positions, jobs)
+        for position, gone in zip(positions, self._gone[key], strict=True):
+            if gone & peak:
+                names[position] = label(operators[position])
+                focus |= {label(each) for each in operators if label(each) in gone or _reads(each, gone)}
+        return names, frozenset(focus)
 
 
-def find_tiles(
+def simplified(
     model: Model,
-    striped: Model,
+    cost: Cost,
+    rules: Sequence[AnyRule],
     profile: KernelProfile,
     options: Options,
-    tiles: tuple[int, ...],
-    below: int,
+    most_macs: int,
     work: WorkLimit,
-    known: KnownTiles,
-) -> TakenApart:
-    """``model`` with channels in tiles that do away with what is alive where ``striped``, made of it, peaks.
+) -> tuple[Model, RewriteUse, Arrangement] | None:
+    """A copy of a model in stripes with these rules applied, and how it is arranged.
 
-    ``tiles``: the numbers of tiles to compare, the smallest first. ``below``: a need in bytes that is to be beaten.
-    ``work``: the limit on run time. No sites where nothing gains. Neither model is changed. The cost of the result is
-    that around the candidates alone. Raises InterruptedSearch at Ctrl-C.
+    None where none applies, not within the limits, or it costs no less than ``cost``, that of the model.
     """
-    start = Start(model, SPLITS, allowed(options), pinned(options), {}, tiles)
-    names, focus = _candidates(start, _alive_at_peak(striped, profile, options), options.jobs, known)
-    key = tuple(model.main.operators), frozenset(names), tiles, below
-
-    labels = {label(operator) for operator in model.main.operators}
-
-    def cost(each: Model) -> Cost:
-        return within(work, each, _cost_around(focus, labels, each, profile, options), below)
-
-    if key not in known.found:
-        limit = SiteLimit(_WORK if names else 0, options.seconds_left, below, options.jobs)
-        known.found[key] = search_tiles(replace(start, names=names), cost, limit)
-    found = known.found[key]
-    # Whoever asks may change the order of what it gets.
-    return replace(found, model=copy_model(found.model)) if found.sites else found
-
-
-def _candidates(
-    start: Start, peak: Collection[str], jobs: int, known: KnownTiles
-) -> tuple[Mapping[int, str], frozenset[str]]:
-    """Operators whose tiles do away with a tensor of the peak: their names, by position.
-
-    And the names of all operators that write or read what goes.
-    """
-    names: dict[int, str] = {}
-    focus: set[str] = set()
-    operators = start.model.main.operators
-    positions = [position for position, operator in enumerate(operators) if _is_whole_fan_out(operator)]
-    key = tuple(operators), start.tiles[0]
-    if key not in known.gone:
-        is_much = len(positions) * len(operators) >= _LEAST_WORK
-        known.gone[key] = side_by_side(partial(_gone, start), positions, jobs if is_much else 1)
-    for position, gone in zip(positions, known.gone[key], strict=True):
-        if gone & set(peak):
-            names[position] = label(operators[position])
-            focus |= {label(each) for each in operators if label(each) in gone or _reads(each, gone)}
-    return names, frozenset(focus)
+    made = copy_model(model)
+    driver = Driver(made, pinned=pinned(options))
+    for graph in made.graphs:  # the bodies of loops among them
+        for operator in list(graph.operators):
+            driver.apply_at(rules, graph, operator)
+    if not driver.applied or model_macs(made) > most_macs or not work.is_kept_by(made):
+        return None
+    drop_dead_tensors(made)
+    share_constants(made)
+    arrangement = arrange(made, profile, options)
+    then = cost_in(arrangement.placement.memory, options)
+    if not then < cost:
+        return None
+    names = " + ".join(dict.fromkeys(each.rule for each in driver.applied))
+    operators = tuple(each.operator for each in driver.applied)
+    return made, RewriteUse(names, operators, "exact", cost.need - then.need), arrangement
 
 
 def _is_whole_fan_out(operator: Operator) -> bool:
@@ -118,7 +253,7 @@ def _is_whole_fan_out(operator: Operator) -> bool:
     return not isinstance(fan_out(operator), str) and operator.outputs[0].origin is None
 
 
-def _gone(start: Start, position: int) -> set[str]:
+def _tensors_gone(start: Start, position: int) -> set[str]:
     """The names of computed tensors that are no more when an operator's channels are in tiles, as far as rules go."""
     before = _computed(start.model)
     made, by_site = start.taken_apart((Site(position, False, start.tiles[0]),))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import gcd
 
-from ..bounds import SectionBound, section_items
+from ..bounds import section_items
+from ..certificates import SectionBound
 from ..compiled import Tables
 from ..problem import Item, PlanProblem
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
-from ..greedy_by_size import greedy_by_size
+from ..heuristics import greedy_by_size
 from ..problem import Candidate, FitResult, PlanProblem
 from .group import ItemGroup, group_of, time_groups
 from .pair_search import PairSearch

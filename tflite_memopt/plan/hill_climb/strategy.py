@@ -15,9 +15,8 @@ from typing import Any
 from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
 from ..compiled import Tables, code_for
-from ..conflicts import meetings, neighbours_of
-from ..greedy_by_size import greedy_by_size
-from ..problem import Candidate, PlanProblem, arena_bytes
+from ..heuristics import greedy_by_size
+from ..problem import Candidate, PlanProblem, arena_bytes, meetings, neighbours_of
 from . import moves
 from .moves import BEST, MOVES, RANDOM, SLACK, TOP
 

@@ -9,8 +9,8 @@ from tflite_memopt.ir.model import Model, Operator
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.kernels.requests.model import Abi, Requests
 from tflite_memopt.memory.arrange import arrange
-from tflite_memopt.memory.every_library import arranged_for_every_library
-from tflite_memopt.memory.libraries import LibraryNeed, needs_by_library
+from tflite_memopt.memory.figures import LibraryNeed
+from tflite_memopt.memory.libraries import fitted, needs_by_library
 from tflite_memopt.options import Options
 
 REFERENCE = profile_named("reference")
@@ -52,7 +52,7 @@ def test_tensors_lie_low_where_a_library_needs_much_scratch() -> None:
     enough["greedy"] = replace(enough["greedy"], head=SCRATCH + small + 64)
     enough["greedier"] = replace(enough["greedier"], head=SCRATCH + small + 192)
     assert after["greedy"].head > enough["greedy"].head
-    fitting = arranged_for_every_library(model, found, enough, profile, OPTIONS)
+    fitting = fitted(model, found, enough, profile, OPTIONS)
     assert fitting is not None
     again = needs_by_library(model, fitting.placement.offsets, profile, fitting.placement.order)
     assert fitting.needs == again

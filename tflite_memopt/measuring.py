@@ -1,0 +1,68 @@
+"""Commands that change no model: what one needs, whether two are equal, and methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from .equivalence.proof import verify as prove_equal
+from .equivalence.verdict import Verdict
+from .io import offline_plan, plan_label
+from .io.files import Source, load
+from .kernels.targets import profile_for
+from .memory.layout import memory_layout
+from .memory.reading import read_planned
+from .memory.schedule_problem import schedule_problem
+from .options import Options
+from .report.build import build_analysis
+from .report.model import Analysis, Comparison
+
+Progress = Callable[[str], None]
+
+
+def analyze(source: Source, kernels: str | None = None, target: str | None = None, sram: int | None = None) -> Analysis:
+    """The memory of a model as it stands, its plan in force if it has one.
+
+    ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
+    ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
+    Raises as :func:`tflite_memopt.optimize`.
+    """
+    data, name = load(source)
+    model = read_planned(data, name)
+    label = plan_label.decode(model) if kernels is None and target is None and offline_plan.decode(model) else None
+    if label is not None:
+        target, kernels = label.target, label.kernels
+    profile = profile_for(target, kernels)
+    analysis = build_analysis(model, name, data, profile)
+    if sram is None:
+        return analysis
+    from .published.sram_study import sram_study
+
+    return replace(analysis, study=sram_study(schedule_problem(model.main, memory_layout(model, profile)), sram))
+
+
+def verify(
+    first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
+) -> dict[str, Verdict]:
+    """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.proof.verify`."""
+    both = [load(source) for source in (first, second)]
+    for data, name in both:
+        read_planned(data, name)  # what is wrong with a file is said with its name
+    return prove_equal(both[0][0], both[1][0], options, progress)
+
+
+def compare(
+    source: Source,
+    schedulers: Sequence[str] = ("all",),
+    planners: Sequence[str] = ("all",),
+    options: Options = Options(),
+    progress: Progress = lambda _: None,
+) -> Comparison:
+    """The named methods side by side, or all of them.
+
+    See :func:`tflite_memopt.published.comparison.compare_methods`.
+    """
+    from .published.comparison import compare_methods
+
+    data, name = load(source)
+    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress)
