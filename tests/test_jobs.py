@@ -12,7 +12,7 @@ import pytest
 
 import tflite_memopt
 from tests.cascade.networks import TYPES, random_network
-from tests.equivalence.test_original import dilated_with_a_batch_of_one
+from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
 from tests.rewrite.test_dense_pixels import convolution
@@ -20,7 +20,7 @@ from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.cascade import plans, space
-from tflite_memopt.equivalence import pool, runner
+from tflite_memopt.equivalence import runner
 from tflite_memopt.equivalence.failure import FailedProofError, Subject
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
@@ -60,7 +60,6 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     for module in (plans, contracted_orders, space, search, tiles):
         monkeypatch.setattr(module, "side_by_side", noted)
         monkeypatch.setattr(module, "_MANY" if module is space else "_LEAST_WORK", 1)
-    monkeypatch.setattr(pool, "_MUCH", 0)
     return found
 
 
@@ -96,12 +95,12 @@ def test_what_comes_after_stripes_is_arranged_beside_them(monkeypatch: pytest.Mo
     assert "dense_pixels" in alone[1]
 
 
-def test_wrong_shapes_are_seen_beside_the_search() -> None:
+def test_wrong_shapes_are_seen_with_two_processes() -> None:
     model, options = write_model(dilated_with_a_batch_of_one()), Options(samples=2)
     assert made(model, replace(options, jobs=2)) == made(model, options)
 
 
-def test_wrong_inputs_are_refused_beside_the_search(tmp_path: Path) -> None:
+def test_wrong_inputs_are_refused_with_two_processes(tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", nobody=np.zeros(3, np.int8))
     with pytest.raises(UsageError, match="no array named"):
         tflite_memopt.optimize(write_model(mobile_chain(32)), Options(jobs=2, inputs=tmp_path / "wrong.npz"))
@@ -136,15 +135,10 @@ def raising(error: BaseException, at: str) -> Callable[[str], None]:
     return progress
 
 
-def test_the_proof_takes_the_interpreters_of_the_look(started: list[runner.Interpreter]) -> None:
-    tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list[runner.Interpreter]) -> None:
+    tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=jobs))
     assert sorted(each.runtime for each in started) == ["litert", "tflm"]
-    assert all_gone(started)
-
-
-def test_with_one_process_the_proof_starts_its_own(started: list[runner.Interpreter]) -> None:
-    tflite_memopt.optimize(write_model(mobile_chain(32)), ALONE)
-    assert sorted(each.runtime for each in started) == ["litert", "litert", "tflm", "tflm"]
     assert all_gone(started)
 
 

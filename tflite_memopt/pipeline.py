@@ -13,10 +13,8 @@ from .analysis.placeholders import cleared_inputs
 from .cascade.measure import Measured
 from .cascade.search import cascade
 from .cascade.wider import wider_limits
-from .equivalence.beside import LookBeside, looking_beside
 from .equivalence.failure import NO_PROMISE, FailedProofError, Promise, Subject, save_failure
-from .equivalence.original import Original
-from .equivalence.proof import Proof, infer_shapes, inspect, prove
+from .equivalence.proof import Proof, infer_shapes, inspect, open_for, prove
 from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
 from .graph.rare_collections import rare_collections
@@ -44,7 +42,7 @@ from .report.stage_clock import StageClock
 from .report.warnings import of_cleared
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
-from .shaping import Answers, Progress, Setting, Shaped, Stages, StripedModel, best_within, stripe
+from .shaping import Answers, Progress, Setting, Shaped, Stages, best_within
 
 Source = bytes | str | os.PathLike[str]
 
@@ -99,18 +97,17 @@ def optimize(
     stages = stages or Stages(rewrite, partial(cascade, measured=measured, other_form=sequences_along_h), True)
     answers = Answers() if known is None else known
     run = Setting(data, profile, stages, clock, progress, interruption, None, [], answers, measured)
-    with looking_beside(data, options) if _may_look_beside(options) else nullcontext() as look:
-        looked_at, early = (None, None) if look is None else _looked_at_beside(look, run, options)
+    with open_for(options, model) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
-            looked_at = looked_at or inspect(data, options, progress)
+            looked_at = inspect(data, options, progress, running)
             shaped_file = infer_shapes(data, options, progress) if looked_at is None else looked_at.shaped
             if shaped_file.wrong:
-                original, early = facts_of(shaped_file.model, name, data, profile), None
+                original = facts_of(shaped_file.model, name, data, profile)
 
         is_right = not shaped_file.wrong if looked_at is None else looked_at.runs_right_on_tflm
-        before, running = original.libraries if is_right else None, None if look is None else look.interpreters
+        before = original.libraries if is_right else None
         run = replace(run, data=shaped_file.data, looked_at=looked_at, running=running)
-        shaped, written, proof = _best_proved(run, options, before, early)
+        shaped, written, proof = _best_proved(run, options, before)
 
     inferred = (RewriteUse(INFERRED_SHAPES, shaped_file.names, "exact", 0),) if shaped_file.wrong else ()
     uses = (*inferred, *shaped.rewritten.uses, *shaped.cascaded.uses)
@@ -174,42 +171,17 @@ def _npu_note(options: Options) -> str:
     return f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unproved}"
 
 
-def _may_look_beside(options: Options) -> bool:
-    """Whether the original is looked at while the search goes on; a runner of the user's comes first."""
-    return options.verify and options.jobs > 1 and options.runner is None
-
-
-def _looked_at_beside(look: LookBeside, run: Setting, options: Options) -> tuple[Original, StripedModel | None]:
-    """What the look at the original finds, and the model in stripes, if the shapes in its file are right.
-
-    Raises what the look raises, as soon as the search says how far it is. What the search raises may be the fault of
-    wrong shapes, which are not known yet: it is left to the search that follows.
-    """
-
-    def say(message: str) -> None:
-        look.check()
-        run.progress(message)
-
-    try:
-        early = stripe(replace(run, progress=say), options)
-    except Exception:
-        early = None
-    with run.clock.stage("inspect"):
-        return look.found(), early
-
-
 def _best_proved(
-    run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None, early: StripedModel | None
+    run: Setting, options: Options, before: Mapping[str, LibraryNeed] | None
 ) -> tuple[Shaped, bytes, Proof]:
     """The first result that is proved equal and makes no library need more, with one step after another left out.
 
-    ``before`` is what each library needs for the original, None if it runs wrongly. ``early``: the model in stripes, by
-    all steps, where that is known.
+    ``before`` is what each library needs for the original, None if it runs wrongly.
     """
     dropped: list[str] = []
     attempts = without_one_step_after_another(options)
     for number, (step, attempt) in enumerate(attempts, 1):
-        shaped = best_within(run, attempt, before, early if attempt is options else None)
+        shaped = best_within(run, attempt, before, None)
         if not shaped.is_no_worse and (attempt.cascade or attempt.rewrite):
             continue
         try:

@@ -10,7 +10,7 @@ from itertools import product
 from .analysis.macs import model_macs
 from .cascade.measure import Measured
 from .cascade.search import cascade
-from .equivalence.original import Original
+from .equivalence.baseline import Baseline
 from .equivalence.pool import Interpreters
 from .io import offline_plan, plan_label
 from .io.reader import read_model
@@ -66,12 +66,12 @@ class Setting:
     clock: StageClock
     progress: Progress
     interruption: Interruption
-    looked_at: Original | None
+    looked_at: Baseline | None
     notes: list[str]
     answers: Answers
     measured: Measured
     running: Interpreters | None = None
-    """The interpreters of the look at the original, where it went on beside the search."""
+    """The interpreters that looked at the original; the proof takes them, too."""
 
     def original(self) -> Model:
         """The model as it came, which nobody changes."""

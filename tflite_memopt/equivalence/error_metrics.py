@@ -9,7 +9,8 @@ from itertools import zip_longest
 
 import numpy as np
 
-from .tolerance import Array, abs_diff
+from .adapter import Array, Values
+from .tolerance import abs_diff
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,7 @@ class Gap:
         return self.agreeing_rows / self.rows if self.rows else None
 
 
-Outputs = Mapping[int, Sequence[Array]]
-"""By position of the output, its value for each sample."""
-
-
-def gap_between(before: Outputs, after: Outputs, steps: Mapping[int, float]) -> Gap:
+def gap_between(before: Values, after: Values, steps: Mapping[int, float]) -> Gap:
     """The gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
 
     ``steps``: by position, the distance of two neighbouring values of outputs that are integers written as floats.
@@ -57,7 +54,7 @@ def gap_between(before: Outputs, after: Outputs, steps: Mapping[int, float]) -> 
     )
 
 
-def signal_to_noise(before: Outputs, after: Outputs) -> float:
+def signal_to_noise(before: Values, after: Values) -> float:
     """In dB, of the output that is worst: how much the original's values vary, against how far the others are off.
 
     Infinite where nothing differs; minus infinity where what differs never varies.
