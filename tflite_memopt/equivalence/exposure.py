@@ -1,9 +1,8 @@
 """What can be seen of a model on TFLM, which gives back outputs only.
 
 A module shows every tensor as it is just before its last reader runs. Where there is none, other models stand in, for
-the tensors of the entry graph. *Exposed*: every tensor is an output, so that all live to the end and none shares
-memory. *Snapshots*: the planned model, every offset as it is, with a copy of each tensor taken just before its last
-reader runs; the copies lie above the arena and disturb nothing. What the plan does wrong to a tensor is in its copy.
+the tensors of the entry graph: a copy of each is taken just before its last reader runs, and is an output. Of a planned
+model the copies lie above the arena and disturb nothing, so that what the plan does wrong to a tensor is in its copy.
 """
 
 from __future__ import annotations
@@ -132,9 +131,8 @@ def _run_all(runner: ModelRunner, job: RunJob, models: list[Exposure]) -> Run:
 
 
 def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
-    """The model without a plan, and with its tensors as outputs, at most ``most_bytes`` of them or one at a time."""
-    model = read_model(data)
-    return [_exposed(copy_model(model), chosen) for chosen in _groups(model, most_bytes)]
+    """The model without its plan, and with copies of its tensors, as for :func:`snapshots`."""
+    return snapshots(_without_plan(data), 0, most_bytes)
 
 
 def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
@@ -163,23 +161,10 @@ def _groups(model: Model, most_bytes: int) -> Iterator[list[int]]:
     yield group
 
 
-def _exposed(model: Model, chosen: Sequence[int]) -> Exposure:
-    graph = model.main
-    offline_plan.detach(model)
-    count = len(graph.outputs)
-    own = set(graph.outputs)
-    graph.outputs = (*graph.outputs, *(graph.tensors[index] for index in chosen if graph.tensors[index] not in own))
-    places = {tensor: position for position, tensor in enumerate(graph.outputs)}
-    model.signatures = None
-    shown = {places[graph.tensors[index]]: index for index in chosen}
-    extra = sum(aligned(graph.tensors[index].nbytes) for index in chosen)
-    return Exposure(write_model(model), shown, extra, count)
-
-
 def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
     graph = model.main
-    planned = dict(offline_plan.decode(model) or {})
-    count, top = len(graph.outputs), above
+    planned = offline_plan.decode(model)
+    offsets, top, count = dict(planned or {}), above, len(graph.outputs)
     shown = {position: graph.tensors.index(tensor) for position, tensor in enumerate(graph.outputs)}
     readers = judged_before(model, graph)
     for index in chosen:
@@ -189,10 +174,11 @@ def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
         edit = Editor(model, graph, graph.operators.index(readers[tensor]))
         copy = edit.activation(f"snapshot{index}", tensor.shape, tensor)
         edit.operator("RESHAPE", (tensor,), (copy,))
-        planned[copy], top = top, aligned(top + tensor.nbytes)
+        offsets[copy], top = top, aligned(top + tensor.nbytes)
         shown[len(graph.outputs)] = index
         graph.outputs = (*graph.outputs, copy)
-    offline_plan.attach(model, planned)
+    if planned is not None:
+        offline_plan.attach(model, offsets)
     model.signatures = None
     return Exposure(write_model(model), shown, top - above, count)
 

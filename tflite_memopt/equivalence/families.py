@@ -105,21 +105,6 @@ def faint_image(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
     return _around(stream.integer(0, _TOP), image(shape, zero, stream), stream.integer(1, 4))
 
 
-def zeros(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
-    """The zero point everywhere."""
-    return np.full(tuple(shape), zero, np.int64)
-
-
-def lowest(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
-    """The lowest value everywhere."""
-    return np.zeros(tuple(shape), np.int64)
-
-
-def highest(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
-    """The highest value everywhere."""
-    return np.full(tuple(shape), _TOP, np.int64)
-
-
 FAMILIES: dict[str, Family] = {
     "noise": noise,
     "image": image,
@@ -130,9 +115,9 @@ FAMILIES: dict[str, Family] = {
     "noisy image": noisy_image,
     "impulses": impulses,
     "faint image": faint_image,
-    "zeros": zeros,
-    "lowest": lowest,
-    "highest": highest,
+    "zeros": lambda shape, zero, _: np.full(tuple(shape), zero, np.int64),
+    "lowest": lambda shape, *_: np.zeros(tuple(shape), np.int64),
+    "highest": lambda shape, *_: np.full(tuple(shape), _TOP, np.int64),
 }
 """In the order in which they are drawn."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
 from ..ir.check import check_model
-from ..ir.model import Graph, Model, Tensor
+from ..ir.model import Graph, Model
 from ..options import Options
 from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
@@ -264,16 +264,12 @@ def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult])
 
 
 def _check_same_interface(first: Graph, second: Graph) -> None:
-    _check_same_tensors("input", first.inputs, second.inputs)
-    _check_same_tensors("output", first.outputs, second.outputs)
-
-
-def _check_same_tensors(side: str, first: Sequence[Tensor], second: Sequence[Tensor]) -> None:
-    if len(first) != len(second):
-        raise UsageError(f"the models cannot be compared: they have {len(first)} and {len(second)} {side}s")
-    for at, (a, b) in enumerate(zip(first, second, strict=True)):
-        if (a.dtype, a.shape) != (b.dtype, b.shape):
-            words = [f"'{tensor.name}' {tensor.dtype.label} {list(tensor.shape)}" for tensor in (a, b)]
-            raise UsageError(
-                f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other"
-            )
+    for side, ones, others in (("input", first.inputs, second.inputs), ("output", first.outputs, second.outputs)):
+        if len(ones) != len(others):
+            raise UsageError(f"the models cannot be compared: they have {len(ones)} and {len(others)} {side}s")
+        for at, (a, b) in enumerate(zip(ones, others, strict=True)):
+            if (a.dtype, a.shape) != (b.dtype, b.shape):
+                words = [f"'{tensor.name}' {tensor.dtype.label} {list(tensor.shape)}" for tensor in (a, b)]
+                raise UsageError(
+                    f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other"
+                )
