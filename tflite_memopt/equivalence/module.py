@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def module_for(profile: KernelProfile) -> KernelModule | None:
 
 
 class ModuleRunner:
-    """Runs models in a module: one instance for each, kept for all of its samples. Any thread may run it.
+    """Runs models in a module: one instance for each, kept for all of its samples. Any thread may run and close it.
 
     ``memory_bytes`` limits what an instance may have, None for what WebAssembly allows. What a run costs is counted
     in instructions, and limited by the multiply-accumulates of the model. Raises UsageError for a file that is no
@@ -96,7 +96,7 @@ class ModuleRunner:
             config.memory_guard_size = 0
         self._engine = wasmtime.Engine(config)
         self._of = module
-        self._lock, self._is_closed, self._running = threading.Lock(), False, 0
+        self._in_use, self._is_closed = threading.Lock(), False
         try:
             self._module = wasmtime.Module.from_file(self._engine, str(module.path))
             with closing(self._instance(_WORK)) as instance:
@@ -120,27 +120,12 @@ class ModuleRunner:
             return all(instance.call("knows", code) for code in codes)
 
     def close(self) -> None:
-        """Give no more answers: a run in another thread ends after its sample. What wasmtime holds is given back."""
-        with self._lock:
-            self._is_closed = True
-            self._free()
+        """Give no more answers: a run in another thread ends after its sample. What wasmtime holds is given back.
 
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        with self._lock:
-            if self._is_closed:
-                raise GivenUpError
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running -= 1
-                self._free()
-
-    def _free(self) -> None:
-        """Once nobody runs any more: what is left to the end of the process, Python takes apart in a wrong order."""
-        if self._is_closed and not self._running:
+        What is left to the end of the process, Python takes apart in a wrong order.
+        """
+        self._is_closed = True
+        with self._in_use:
             self._module.close()
             self._engine.close()
 
@@ -150,7 +135,9 @@ class ModuleRunner:
         Tensors are shown as they are just before their last reader runs, and those in a loop's body turn by turn, one
         after the other along the first axis. Raises GivenUpError once closed.
         """
-        with self._in_use():
+        with self._in_use:
+            if self._is_closed:
+                raise GivenUpError
             return self._run(job, read_model(job.model))
 
     def _run(self, job: RunJob, model: Model) -> Run:
