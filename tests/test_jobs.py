@@ -12,14 +12,14 @@ import pytest
 
 import tflite_memopt
 from tests.cascade.networks import TYPES, random_network
-from tests.equivalence.test_original import dilated_with_a_batch_of_one
+from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
 from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.cascade import plans, space
-from tflite_memopt.equivalence import pool, runner
+from tflite_memopt.equivalence import runner
 from tflite_memopt.equivalence.failure import FailedProofError, Subject
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
@@ -58,7 +58,6 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     for module in (plans, contracted_orders, space, search, tiles):
         monkeypatch.setattr(module, "side_by_side", noted)
         monkeypatch.setattr(module, "_MANY" if module is space else "_LEAST_WORK", 1)
-    monkeypatch.setattr(pool, "_MUCH", 0)
     return found
 
 
@@ -118,9 +117,10 @@ def raising(error: BaseException, at: str) -> Callable[[str], None]:
     return progress
 
 
-def test_the_proof_starts_interpreters_of_its_own(started: list[runner.Interpreter]) -> None:
-    tflite_memopt.optimize(write_model(mobile_chain(32)), ALONE)
-    assert sorted(each.runtime for each in started) == ["litert", "litert", "tflm", "tflm"]
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list[runner.Interpreter]) -> None:
+    tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=jobs))
+    assert sorted(each.runtime for each in started) == ["litert", "tflm"]
     assert all_gone(started)
 
 

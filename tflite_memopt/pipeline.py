@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from .cascade.wider import wider_limits
 from .equivalence.failure import FailedProofError, save_failure
-from .equivalence.proof import infer_shapes, inspect, prove
+from .equivalence.proof import infer_shapes, inspect, open_for, prove
 from .graph.clock import StageClock
 from .interruption import Interruption
 from .io.files import Source, check_target, load, write_files
@@ -70,38 +71,39 @@ def optimize(
         memory_layout(model, options.profile, options.pins)  # a wrong pin is refused before any search
         facts = facts_of(model, name, data, options)
 
-    with clock.stage("inspect"):
-        baseline = inspect(data, options, progress)
-        shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
-        is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
-        if shapes.wrong:
-            model = read_planned(shapes.data)
-            facts = facts_of(shapes.model, name, data, options)
+    with open_for(options, model) if options.verify else nullcontext() as running:
+        with clock.stage("inspect"):
+            baseline = inspect(data, options, progress, running)
+            shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped
+            is_right = not shapes.wrong if baseline is None else baseline.runs_right_on_tflm
+            if shapes.wrong:
+                model = read_planned(shapes.data)
+                facts = facts_of(shapes.model, name, data, options)
 
-    before = facts.libraries if is_right else None
-    known = {} if cache is None else cache
-    run = RunContext(shapes.data, model, options.profile, before, clock, progress, interruption, known)
-    failed: list[FailedStep] = []
-    for step, attempt in fallbacks(options):
-        candidate = best_candidate(run, attempt)
-        if not candidate.is_no_worse and step != LAST_STEP:
-            continue
-        with clock.stage("write"):
-            metadata_left_out = attach_plan(
-                candidate.model, run.profile, candidate.placement, model, candidate.decision
-            )
-            written = write_model(candidate.model)
-        try:
-            with clock.stage("prove"):
-                proof = prove(subject_of(run, candidate, written), attempt, progress, baseline)
-            break
-        except FailedProofError as failure:
-            if step == LAST_STEP:
-                raise
-            if options.keep_failures is not None:
-                save_failure(options.keep_failures, step, failure, baseline)
-            failed.append(FailedStep(step, str(failure)))
-            progress(of_failure(failed[-1], options))
+        before = facts.libraries if is_right else None
+        known = {} if cache is None else cache
+        run = RunContext(shapes.data, model, options.profile, before, clock, progress, interruption, known)
+        failed: list[FailedStep] = []
+        for step, attempt in fallbacks(options):
+            candidate = best_candidate(run, attempt)
+            if not candidate.is_no_worse and step != LAST_STEP:
+                continue
+            with clock.stage("write"):
+                metadata_left_out = attach_plan(
+                    candidate.model, run.profile, candidate.placement, model, candidate.decision
+                )
+                written = write_model(candidate.model)
+            try:
+                with clock.stage("prove"):
+                    proof = prove(subject_of(run, candidate, written), attempt, progress, baseline, running)
+                break
+            except FailedProofError as failure:
+                if step == LAST_STEP:
+                    raise
+                if options.keep_failures is not None:
+                    save_failure(options.keep_failures, step, failure, baseline)
+                failed.append(FailedStep(step, str(failure)))
+                progress(of_failure(failed[-1], options))
 
     is_alone = cache is None and options.decision is None and not interruption.search
     wider = _wider(run, options, candidate, facts.memory.instructions) if is_alone else None

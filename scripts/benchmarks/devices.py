@@ -20,8 +20,8 @@ from scripts.device_lab.builds import BUILDS, Build
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
 from scripts.kernel_probes.probe import on_runner, probe
 from scripts.kernel_probes.tables import closing_line, grid_of, group_rows
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.external_runner import ExternalRun, run_external, run_external_jobs
+from tflite_memopt.equivalence.adapter import Run, RunJob
+from tflite_memopt.equivalence.external_runner import run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError, UsageError
 from tflite_memopt.io.reader import read_model
@@ -75,10 +75,9 @@ class Figures:
     instructions: int | None
 
     @classmethod
-    def of(cls, run: ExternalRun) -> Figures:
+    def of(cls, run: Run) -> Figures:
         """Of a run that looked for the smallest arena."""
-        assert run.smallest_arena is not None
-        return cls(run.head, run.tail, run.smallest_arena, run.instructions)
+        return cls(run.facts["head"], run.facts["tail"], run.facts["smallest_arena"], run.facts.get("instructions"))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from scripts.papers.tables import REWRITING
-from tflite_memopt.equivalence.original import arena_for
+from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.original import arena_for
 from tflite_memopt.io.reader import read_model
 
 TIMEOUT_SECONDS = 600.0

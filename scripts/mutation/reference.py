@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scripts.mutation.mutant import Mutant
-from tflite_memopt.equivalence.adapter import REFERENCE, RunJob
-from tflite_memopt.equivalence.inputs import Sample, has_state, is_exchanged, seeded_inputs
-from tflite_memopt.equivalence.original import arena_for, run_exposed
+from tflite_memopt.equivalence.adapter import REFERENCE, Array, Run, RunJob, Sample
+from tflite_memopt.equivalence.baseline import arena_for
+from tflite_memopt.equivalence.exposure import computed_tensors, run_exposed
+from tflite_memopt.equivalence.inputs import has_state, is_exchanged, seeded_inputs
 from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.tolerance import Array
-from tflite_memopt.equivalence.trace import Trace, computed_tensors, trace_of
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
@@ -50,14 +49,14 @@ class LongRun:
             for chunk, before in zip(self._chunks, self._traces, strict=True)
         )
 
-    def _trace(self, data: bytes, samples: list[Sample]) -> Trace | None:
+    def _trace(self, data: bytes, samples: list[Sample]) -> Run | None:
         model = read_model(data)
         if self.runtime == "tflm":
             found = run_exposed(self._interpreters["tflm"], data, samples, 2 * arena_for(model))
-            return found if isinstance(found, Trace) else None
+            return found if found.ran else None
         job = RunJob(data, samples, 0, computed_tensors(model.main), REFERENCE)
         run = self._interpreters["litert"].run(job)
-        return trace_of(run.arrays, len(samples)) if run.ran else None
+        return run if run.ran else None
 
     def _shows_alone(self, mutant: Mutant, step: int) -> bool | None:
         """None when the operator cannot be run alone."""
@@ -72,7 +71,7 @@ class LongRun:
             run = self._interpreters["litert"].run(RunJob(data, samples, 0, (), REFERENCE))
             if not run.ran:
                 return True  # it runs in the original
-            found = trace_of(run.arrays, len(samples)).outputs
+            found = run.outputs
             wanted = {at: before.tensors[index] for at, index in enumerate(outputs)}
             if _arrays_differ(wanted, found):
                 return True
@@ -93,7 +92,7 @@ def _alone(model: Model, step: int) -> tuple[bytes, Sequence[int], Sequence[int]
     return write_model(model), [positions[each] for each in operands], [positions[each] for each in operator.outputs]
 
 
-def _differ(before: Trace | None, after: Trace | None) -> bool:
+def _differ(before: Run | None, after: Run | None) -> bool:
     if before is None or after is None:
         return before is not None
     return _arrays_differ(before.tensors, after.tensors) or _arrays_differ(before.outputs, after.outputs)

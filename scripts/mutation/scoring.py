@@ -9,12 +9,11 @@ from scripts.mutation.graph_mutants import graph_mutants
 from scripts.mutation.mutant import Mutant
 from scripts.mutation.plan_mutants import plan_mutants
 from scripts.mutation.reference import LongRun
+from tflite_memopt.equivalence.baseline import Baseline, arena_for, measure_baseline
 from tflite_memopt.equivalence.interface import SAME
-from tflite_memopt.equivalence.judge import Claim
-from tflite_memopt.equivalence.judges import judge_on_all
-from tflite_memopt.equivalence.original import Original, arena_for, look_at
+from tflite_memopt.equivalence.judge import Candidate, judge_on_all
 from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.stored import first_stored_difference
+from tflite_memopt.equivalence.static_diff import first_stored_difference
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.check import check_model
@@ -42,8 +41,8 @@ def graph_scores(
     name: str, data: bytes, per_kind: int, samples: int, interpreters: Interpreters, seed: int
 ) -> Iterator[Score]:
     """Scores of the mutants of a graph, each judged by the proof at its default number of samples."""
-    original = look_at(data, read_model(data), Options(), interpreters)
-    if original.grounds["tflm"].trace is None:
+    original = measure_baseline(data, read_model(data), Options(), interpreters)
+    if original.runs["tflm"].run is None:
         return
     long_run = LongRun(data, samples, interpreters)
     scores: dict[str, Score] = {}
@@ -67,11 +66,11 @@ def plan_scores(
     name: str, data: bytes, kernels: str, per_kind: int, samples: int, interpreters: Interpreters, seed: int
 ) -> Iterator[Score]:
     """Scores of the mutants of a plan, made for the kernels of a profile."""
-    original = look_at(data, read_model(data), Options(), interpreters)
-    if original.grounds["tflm"].trace is None:
+    original = measure_baseline(data, read_model(data), Options(), interpreters)
+    if original.runs["tflm"].run is None:
         return
     planned = optimize(data, Options(kernels=kernels, verify=False, time_limit=600)).model
-    long = look_at(planned, read_model(planned), Options(samples=samples, seed=1), interpreters)
+    long = measure_baseline(planned, read_model(planned), Options(samples=samples, seed=1), interpreters)
     scores: dict[str, Score] = {}
     for mutant in plan_mutants(planned, per_kind, seed):
         score = scores.setdefault(mutant.kind, Score(name, f"{mutant.kind}, {kernels}"))
@@ -86,33 +85,33 @@ def plan_scores(
     yield from scores.values()
 
 
-def _is_stored_differently(original: Original, mutant: Mutant) -> bool:
+def _is_stored_differently(original: Baseline, mutant: Mutant) -> bool:
     return first_stored_difference(original.model, read_model(mutant.data), {}) is not None
 
 
-def _computes_otherwise(original: Original, mutant: Mutant, interpreters: Interpreters) -> bool:
+def _computes_otherwise(original: Baseline, mutant: Mutant, interpreters: Interpreters) -> bool:
     """As ``verify`` judges it."""
     try:
-        claim = _claim(original, mutant)
+        candidate = _candidate(original, mutant)
     except MemoptError:
         return True
-    judgements = judge_on_all(original, claim, interpreters)
-    return any(each.verdict.equal is False for each in judgements.values())
+    results = judge_on_all(original, candidate, interpreters)
+    return any(each.verdict.equal is False for each in results.values())
 
 
-def _spoils(original: Original, mutant: Mutant, interpreters: Interpreters) -> bool:
+def _spoils(original: Baseline, mutant: Mutant, interpreters: Interpreters) -> bool:
     """Whether TFLM, as the judge of the plan, finds anything."""
     try:
-        claim = _claim(original, mutant)
+        candidate = _candidate(original, mutant)
     except MemoptError:
         return True
-    judged = judge_on_all(original, claim, interpreters)["tflm"]
+    judged = judge_on_all(original, candidate, interpreters)["tflm"]
     return judged.reason is not None or not judged.verdict.equal
 
 
-def _claim(original: Original, mutant: Mutant) -> Claim:
+def _candidate(original: Baseline, mutant: Mutant) -> Candidate:
     """Raises MemoptError where the tool refuses the model."""
     model = read_model(mutant.data)
     check_model(model)
     arena = 2 * max(arena_for(original.model), arena_for(model))
-    return Claim(mutant.data, model, None, "exact", (), {}, SAME, original.samples, arena, {}, least_decibels=0.0)
+    return Candidate(mutant.data, model, None, "exact", (), {}, SAME, original.samples, arena, {}, least_decibels=0.0)

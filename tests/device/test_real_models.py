@@ -53,10 +53,10 @@ def test_plans_compute_what_the_stock_model_does_in_the_promised_arena(name: str
         run = runs[kind]
         assert run.ran, (kind, run.error)
         assert [key for key, array in stock.arrays.items() if not np.array_equal(run.arrays[key], array)] == []
-        assert stock.smallest_arena is not None
-        assert run.smallest_arena is not None
-        assert run.smallest_arena <= stock.smallest_arena, kind
-    assert runs["ours"].head == ours.report.after.arena_bytes
+        assert stock.facts["smallest_arena"]
+        assert run.facts["smallest_arena"]
+        assert run.facts["smallest_arena"] <= stock.facts["smallest_arena"], kind
+    assert runs["ours"].facts["head"] == ours.report.after.arena_bytes
 
 
 def test_the_models_that_qemu_runs_are_there() -> None:

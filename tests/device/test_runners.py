@@ -23,10 +23,10 @@ from tests.models import (
     transpose_conv_model,
     while_model,
 )
-from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.adapter import Array, Run, RunJob
 from tflite_memopt.equivalence.external_runner import run_external, run_external_jobs
-from tflite_memopt.equivalence.inputs import Array, seeded_inputs
-from tflite_memopt.equivalence.runner import Run, run_models
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
@@ -90,20 +90,18 @@ def test_the_smallest_arena_is_enough_and_the_next_smaller_one_is_not(name: str)
     for label, model in MODELS.items():
         data, samples = write_model(model), seeded_inputs(model, 2, 1)
         large = run_external(command, data, samples)
-        assert large.smallest_arena is not None
-        exact = run_external(command, data, samples, large.smallest_arena)
+        assert large.facts["smallest_arena"]
+        exact = run_external(command, data, samples, large.facts["smallest_arena"])
         assert same(exact.arrays, large.arrays), label
-        assert (exact.head, exact.tail) == (large.head, large.tail)
-        assert not run_external(command, data, samples, large.smallest_arena - 16).ran, label
+        assert (exact.facts["head"], exact.facts["tail"]) == (large.facts["head"], large.facts["tail"])
+        assert not run_external(command, data, samples, large.facts["smallest_arena"] - 16).ran, label
 
 
 @pytest.mark.parametrize("name", QEMU)
 def test_instructions_are_counted_and_the_same_each_time(name: str) -> None:
     command, model = runner(name), mobile_chain()
     data, samples = write_model(model), seeded_inputs(model, 6, 1)
-    counts = [run_external(command, data, samples[:n]).instructions for n in (3, 3, 6)]
-    assert counts[0] is not None
-    assert counts[2] is not None
+    counts = [run_external(command, data, samples[:n]).facts["instructions"] for n in (3, 3, 6)]
     assert counts[0] == counts[1]
     assert counts[2] == pytest.approx(2 * counts[0], rel=0.01)
     # A multiply-accumulate takes a few instructions, or a part of one with vectors.
@@ -114,7 +112,7 @@ def test_instructions_are_counted_and_the_same_each_time(name: str) -> None:
 @pytest.mark.parametrize("name", HOST)
 def test_the_host_counts_no_instructions(name: str) -> None:
     model = dense_model()
-    assert run_external(runner(name), write_model(model), seeded_inputs(model, 1, 1)).instructions is None
+    assert "instructions" not in run_external(runner(name), write_model(model), seeded_inputs(model, 1, 1)).facts
 
 
 @builds
@@ -140,12 +138,12 @@ def test_a_plan_for_the_build_is_right_in_the_promised_arena_and_no_larger_than_
         promised = after.required_bytes["target"]
         stock, ours = run_external(command, data, samples), run_external(command, result.model, samples, promised)
         assert same(stock.arrays, ours.arrays), (label, ours.error)
-        assert ours.head == after.arena_bytes, label
-        assert stock.smallest_arena is not None
-        assert ours.smallest_arena is not None
-        assert ours.smallest_arena <= promised, label
-        assert ours.smallest_arena <= stock.smallest_arena, label
-        heads.append((ours.head, stock.head))
+        assert ours.facts["head"] == after.arena_bytes, label
+        assert stock.facts["smallest_arena"]
+        assert ours.facts["smallest_arena"]
+        assert ours.facts["smallest_arena"] <= promised, label
+        assert ours.facts["smallest_arena"] <= stock.facts["smallest_arena"], label
+        heads.append((ours.facts["head"], stock.facts["head"]))
     assert any(ours < stock for ours, stock in heads)
 
 
@@ -158,7 +156,7 @@ def test_a_reference_plan_is_seen_to_be_wrong_on_cmsis_nn(name: str) -> None:
     result = optimize(data, Options(kernels="reference", verify=False, cascade=False))
     stock, ours = run_external(command, data, samples), run_external(command, result.model, samples)
     assert ours.ran
-    assert ours.head < stock.head
+    assert ours.facts["head"] < stock.facts["head"]
     assert not same(stock.arrays, ours.arrays)
 
 

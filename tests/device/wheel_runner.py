@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import Sample
-from tflite_memopt.equivalence.ranges import numpy_type
+from tflite_memopt.equivalence.adapter import RunJob, Sample
+from tflite_memopt.equivalence.inputs import numpy_type
 from tflite_memopt.equivalence.tflm import run_tflm
 from tflite_memopt.io.reader import read_model
 

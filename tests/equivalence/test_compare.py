@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
-from tflite_memopt.equivalence.compare import compare_models, first_inner_difference
+from tests.two_models import compare_models
+from tflite_memopt.equivalence.adapter import Run
+from tflite_memopt.equivalence.compare import first_inner_difference
 from tflite_memopt.equivalence.correspondence import Link
 from tflite_memopt.equivalence.inputs import inputs_from_npz, seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.equivalence.tolerance import EXACT, FLOAT_SUMS, Tolerance, arrays_agree, max_abs_diff
-from tflite_memopt.equivalence.trace import Trace
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.offline_plan import tensors_in_file_order
@@ -70,7 +71,7 @@ def test_a_clamp_may_be_off_as_far_as_what_it_is_given(off: float, is_seen: bool
     total = np.asarray([[[[-100.0, 1, 1], [0.1, 1, 1]]]], np.float32)
     other = total + np.asarray([off, 0, 0], np.float32)
     before, after = (
-        Trace({}, {links[0].before: [each], links[1].before: [np.maximum(each, 0)]}) for each in (total, other)
+        Run({}, {links[0].before: [each], links[1].before: [np.maximum(each, 0)]}) for each in (total, other)
     )
     found = first_inner_difference(links if is_seen else links[1:], before, after, model, FLOAT_SUMS)
     assert (found is None) == (is_seen and off < 0.01)
@@ -82,8 +83,8 @@ def test_a_clamp_may_change_nothing_where_nothing_may() -> None:
     model, links = clamped_model()
     total = np.asarray([[[[-100.0, 1, 1], [0.1, 1, 1]]]], np.float32)
     left = np.maximum(total, 0)
-    before = Trace({}, {links[0].before: [total], links[1].before: [left]})
-    after = Trace({}, {links[0].before: [total], links[1].before: [left + np.float32(1e-6)]})
+    before = Run({}, {links[0].before: [total], links[1].before: [left]})
+    after = Run({}, {links[0].before: [total], links[1].before: [left + np.float32(1e-6)]})
     found = first_inner_difference(links, before, after, model)
     assert found is not None
     assert found.tensor == "left"

@@ -10,7 +10,7 @@ from tflite_memopt import EquivalenceError, Options, optimize
 from tflite_memopt.equivalence.correspondence import Link, links_between
 from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.proof import prove
-from tflite_memopt.equivalence.stored import first_stored_difference, interface_differences
+from tflite_memopt.equivalence.static_diff import first_stored_difference, interface_differences
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Quantization, Signature, Tensor

@@ -29,11 +29,11 @@ from tests.models import (
 )
 from tflite_memopt import EquivalenceError, Options, analyze, optimize
 from tflite_memopt.equivalence import proof
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.exposure import bytes_to_show, exposed
-from tflite_memopt.equivalence.inputs import Array, seeded_inputs
+from tflite_memopt.equivalence.adapter import Array, Run, RunJob
+from tflite_memopt.equivalence.exposure import exposed, tensors_to_show
+from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.module import MODULE_FOLDER, VARIABLE, KernelModule, ModuleRunner, module_for
-from tflite_memopt.equivalence.runner import GivenUpError, Run, run_models
+from tflite_memopt.equivalence.runner import GivenUpError, run_models
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -125,17 +125,13 @@ def test_the_smallest_arena_of_real_models_is_what_is_counted(path: Path, target
 def test_tensors_are_shown_as_models_with_more_outputs_show_them(name: str, target: str) -> None:
     model = MODELS[name]
     data, samples = write_model(model), seeded_inputs(model, 3, 2)
-    places = tuple(bytes_to_show(model))
-    shown = runner(target).run(RunJob(data, samples, ARENA, places)).arrays
+    places = tensors_to_show(model)
+    shown = runner(target).run(RunJob(data, samples, ARENA, places)).tensors
     [other] = exposed(data)
-    outputs = runner(target).run(RunJob(other.model, samples, ARENA + other.extra_bytes)).arrays
-    seen = 0
+    outputs = runner(target).run(RunJob(other.model, samples, ARENA + other.extra_bytes)).outputs
     for position, place in other.tensors.items():
-        for number in range(len(samples)):
-            if f"s{number}_t{place}" in shown:
-                assert np.array_equal(shown[f"s{number}_t{place}"], outputs[f"s{number}_o{position}"]), place
-                seen += 1
-    assert seen == len(other.tensors) * len(samples)
+        assert all(map(np.array_equal, shown[place], outputs[position])), place
+        assert len(shown[place]) == len(outputs[position]) == len(samples)
 
 
 def endless() -> Model:

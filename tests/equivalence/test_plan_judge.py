@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from scripts.mutation.scoring import graph_scores, plan_scores
 from tests.models import ALL, branches, concat_model, mobile_chain
-from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence import plan_judge
-from tflite_memopt.equivalence.exposure import MOST_BYTES, Exposure, exposed, snapshots
+from tflite_memopt import EquivalenceError, Options, optimize
+from tflite_memopt.equivalence.baseline import arena_for
+from tflite_memopt.equivalence.exposure import exposed, snapshots
 from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.limits import ProcessLimits
-from tflite_memopt.equivalence.original import arena_for
 from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
 from tflite_memopt.equivalence.proof import prove
+from tflite_memopt.equivalence.runner import ProcessLimits
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -62,30 +60,17 @@ def test_snapshots_leave_every_offset_as_it_is() -> None:
     assert all(offset >= 4_000 for name, offset in by_name.items() if name.startswith("snapshot"))
 
 
-@pytest.mark.parametrize("said", ["nothing", "the head", "too much"])
-def test_what_is_said_of_the_head_changes_nothing_that_is_shown(
-    said: str, interpreters: Interpreters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heads: list[int] = []
-
-    def noted(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
-        heads.append(head)
-        return snapshots(data, head, most_bytes)
-
-    data = optimize(write_model(mobile_chain()), UNPROVED).model
-    model = read_model(data)
-    job = PlanJob(interpreters["tflm"], data, model, seeded_inputs(model, 2, 0), arena_for(model))
-    alone = judge_plan(job)
-    measured = alone.run.facts["head"]
-    monkeypatch.setattr(plan_judge, "snapshots", noted)
-    found = judge_plan(replace(job, head={"nothing": None, "the head": measured, "too much": measured + 160}[said]))
-    # Made beforehand, and once more only where TFLM measures another head.
-    assert heads == {"nothing": [measured], "the head": [measured], "too much": [measured + 160, measured]}[said]
-    assert (found.reason, found.difference) == (None, None)
-    assert found.run.facts == alone.run.facts
-    assert found.apart is not None
-    assert alone.apart is not None
-    assert found.apart.tensors.keys() == alone.apart.tensors.keys()
+def test_a_wrong_plan_is_found_beside_litert_in_the_same_words() -> None:
+    original = write_model(mobile_chain())
+    model = read_model(original)
+    offline_plan.attach(model, {tensor: 0 for tensor in model.main.tensors if not tensor.is_constant})
+    subject = Subject(original, original, write_model(model))
+    words = []
+    for runtimes in (("litert", "tflm"), ("tflm",)):
+        with pytest.raises(EquivalenceError, match="the plan changes values: at its last use, tensor 'conv0'") as found:
+            prove(subject, Options(samples=3, runtimes=runtimes), lambda _: None)
+        words.append(str(found.value))
+    assert words[0] == words[1]
 
 
 @pytest.mark.parametrize("make", [mobile_chain, branches, concat_model])

@@ -130,7 +130,8 @@ def test_an_approximation_is_measured() -> None:
         assert verdict.signal_to_noise is not None
         assert 0 < verdict.signal_to_noise < 100
         assert 0 < verdict.differing_share <= 1
-        assert verdict.agreeing_argmax_share in {0.0, 0.25, 0.5, 0.75, 1.0}
+        assert verdict.agreeing_argmax_share is not None
+        assert verdict.agreeing_argmax_share * verdict.samples in range(verdict.samples + 1)
 
 
 def test_a_rewritten_model_that_no_longer_runs_is_an_error() -> None:
@@ -168,7 +169,8 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
     [warning, *_] = [each for each in report.warnings if "approximate" in each]
     assert warning.startswith("--allow-approximate: integers are requantised once more, the result need NOT equal")
     assert "LSB" in warning
-    assert "over 4 samples, the largest score is the same one in" in warning
+    samples = report.equivalence["tflm"].samples
+    assert f"over {samples} samples, the largest score is the same one in" in warning
     shown = text_of(report)
     assert "APPROXIMATE" in shown
     assert "LSB; same largest score in" in shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
@@ -12,21 +11,21 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.models import mobile_chain
-from tflite_memopt.equivalence import wire
 from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import Array, seeded_inputs
-from tflite_memopt.equivalence.limits import ProcessLimits
+from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.pool import open_interpreters
-from tflite_memopt.equivalence.runner import GivenUpError, Interpreter
-from tflite_memopt.graph.side_by_side import side_by_side
+from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, ProcessLimits
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.dtype import DType
 
 ARENA = 4 << 20
 
@@ -108,18 +107,14 @@ def test_threads_may_close_at_once() -> None:
 def test_processes_outlive_the_thread_that_asked_for_them() -> None:
     model = mobile_chain()
     job, bad = (RunJob(data, seeded_inputs(model, 1, 0), ARENA) for data in (write_model(model), crashing()))
-    with open_interpreters((), ProcessLimits()) as interpreters:
+    with closing(Interpreter("tflm")) as interpreter:
 
         def crash_and_run() -> int:
-            interpreter = interpreters["tflm"]
-            assert isinstance(interpreter, Interpreter)
             assert interpreter.run(bad).error
             assert interpreter.run(job).ran
             return interpreter._process.pid
 
         asked = _in_a_thread_that_ends(crash_and_run)
-        interpreter = interpreters["tflm"]
-        assert isinstance(interpreter, Interpreter)
         assert interpreter.run(job).ran
         assert interpreter._process.pid == asked
 
@@ -134,16 +129,45 @@ def _in_a_thread_that_ends(function: Callable[[], int]) -> int:
     return found
 
 
-def test_closed_interpreters_are_given_to_nobody() -> None:
+def test_closed_interpreters_give_no_answer() -> None:
+    job = RunJob(write_model(mobile_chain()), seeded_inputs(mobile_chain(), 1, 0), ARENA)
     with open_interpreters(("tflm",), ProcessLimits()) as interpreters:
         running = interpreters["tflm"]
         interpreters.close()
         interpreters.close()
         assert isinstance(running, Interpreter)
         assert running._process.poll() is not None
-        for runtime in ("tflm", "litert"):
-            with pytest.raises(GivenUpError):
-                interpreters[runtime]
+        with pytest.raises(GivenUpError):
+            running.run(job)
+
+
+def test_a_job_and_its_answer_keep_shapes_and_types() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 2, 3), DType.INT16, scale=0.1), b.input("y", (1, 4))
+    data = write_model(b.finish(x, b.add(y, y)))
+    samples = seeded_inputs(read_model(data), 2, 0)
+    with closing(Interpreter("litert")) as interpreter:
+        run = interpreter.run(RunJob(data, samples, 0, (0, 1)))
+    assert [[(each.dtype, each.shape) for each in values] for values in run.outputs.values()] == [
+        [(np.dtype(np.int16), (1, 2, 3))] * 2,
+        [(np.dtype(np.int8), (1, 4))] * 2,
+    ]
+    for at in (0, 1):
+        assert all(np.array_equal(a, sample[at]) for a, sample in zip(run.tensors[at], samples, strict=True))
+
+
+def test_a_program_that_does_not_guard_its_main_part_runs_once(tmp_path: Path) -> None:
+    """A process pool of the standard library would run it again in every process."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from tests.models import dense_model\n"
+        "from tflite_memopt import Options, optimize\n"
+        "from tflite_memopt.io.writer import write_model\n"
+        "print(optimize(write_model(dense_model()), Options(samples=2)).report.equivalence['litert'].equal)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.split() == ["True"], done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end at their next read")
@@ -175,67 +199,14 @@ def _is_running(process: int) -> bool:
         return False
 
 
-def test_messages_keep_shapes_and_types() -> None:
-    sent: dict[str, Array] = {
-        "a": np.arange(6, dtype=np.int16).reshape(2, 3),
-        "b": np.zeros((), np.float32),
-        "c": np.zeros((0, 4), bool),
-    }
-    read, write = os.pipe()
-    with os.fdopen(write, "wb") as stream:
-        wire.send(stream, {"x": 1}, sent)
-    with os.fdopen(read, "rb") as stream:
-        message = wire.receive(stream)
-        assert message is not None
-        assert message.head == {"x": 1}
-        for name, array in sent.items():
-            assert (message.arrays[name].dtype, message.arrays[name].shape) == (array.dtype, array.shape)
-            assert np.array_equal(message.arrays[name], array)
-        assert wire.receive(stream) is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere copies of a process have all of it")
-@pytest.mark.parametrize("is_private", [True, False])
-def test_copies_of_the_process_do_without_large_answers(is_private: bool) -> None:
-    stream = io.BytesIO()
-    wire.send(stream, {}, {"large": np.arange(1 << 17, dtype=np.uint8), "small": np.arange(4, dtype=np.uint8)})
-    stream.seek(0)
-    found = wire.receive(stream, is_private)
-    assert found is not None
-    assert found.arrays["large"].tolist() == list(range(256)) * 512
-    assert _ends_well_in_a_copy(found.arrays["small"])
-    assert _ends_well_in_a_copy(found.arrays["large"]) != is_private
-
-
-def _ends_well_in_a_copy(array: Array) -> bool:
-    """Whether a copy of this process can read the array."""
-    here = os.getpid()
-
-    def read(_: int) -> int:
-        if os.getpid() != here:
-            signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-        array.sum()
-        return os.getpid()
-
-    return here not in side_by_side(read, [1, 2], 2)  # what dies leaves its work to this process
-
-
-def test_a_message_cut_short_is_none() -> None:
-    read, write = os.pipe()
-    with os.fdopen(write, "wb") as stream:
-        stream.write((1000).to_bytes(8, "little") + b"{")
-    with os.fdopen(read, "rb") as stream:
-        assert wire.receive(stream) is None
-
-
 @pytest.mark.parametrize("gigabytes", [4, 64])
 def test_a_lower_limit_of_the_shell_stays(gigabytes: int) -> None:
     """Nobody but root may raise it; a process that may not be root runs the model all the same."""
     lines = (
-        "import os, resource",
+        "import resource",
         f"resource.setrlimit(resource.RLIMIT_AS, ({gigabytes << 30}, {gigabytes << 30}))",
-        "from tflite_memopt.equivalence import limits",
-        "limits.apply_in_process(16 << 30, os.getppid())",
+        "from tflite_memopt.equivalence.worker import limit_memory",
+        "limit_memory(16 << 30)",
         "print(*resource.getrlimit(resource.RLIMIT_AS))",
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)

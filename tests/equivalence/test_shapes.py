@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.equivalence.test_original import dilated_with_a_batch_of_one, looked_at
+from tests.equivalence.test_baseline import dilated_with_a_batch_of_one, looked_at
 from tests.models import mobile_chain
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.limits import ProcessLimits
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
+from tflite_memopt.equivalence.runner import ProcessLimits
 from tflite_memopt.equivalence.shapes import shaped_by, shaped_by_litert
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io import offline_plan

@@ -9,7 +9,7 @@ import pytest
 
 from tests.models import if_model, streaming_model, while_model
 from tflite_memopt import Options, optimize, verify
-from tflite_memopt.equivalence.isolation import isolated
+from tflite_memopt.equivalence.subgraphs import isolated
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

@@ -7,8 +7,9 @@ import pytest
 
 from tests.kernels.one_operator import LAYERS, MAKERS, alone, with_weights
 from tests.models import ALL
+from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import Run, run_models
+from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType

@@ -56,4 +56,4 @@ def test_the_answer_is_the_smallest_arena_on_a_cortex_m7(example: Any, found: An
     planned = optimize(data, Options(target=example.TARGET, **PLAN)).model
     run = run_external(runner("cortex-m7-cmsis-nn"), planned, seeded_inputs(read_model(planned), 1, 0))
     assert run.ran, run.error
-    assert run.smallest_arena == found.ram
+    assert run.facts["smallest_arena"] == found.ram

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.dump import dump_model
 from tests.rewrite.patterns import ARENA, F32, LITERT, TFLM
-from tflite_memopt.equivalence.compare import compare_models
+from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

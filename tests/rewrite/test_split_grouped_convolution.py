@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.dump import dump_model
-from tflite_memopt.equivalence.compare import compare_models
+from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, RELU6, SAME, VALID, ModelBuilder, per_channel

@@ -1,13 +1,18 @@
-"""What the worker asks of an interpreter adapter."""
+"""A job for a runtime, and what comes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy.typing as npt
 
+Array = npt.NDArray[Any]
+Sample = list[Array]
+"""One array per graph input, in the graph's order, each of the input's shape and type."""
+Values = Mapping[int, list[Array]]
+"""By position of an output or a tensor, its value for each sample."""
 REFERENCE, OPTIMISED_KERNELS = "reference kernels", "optimised kernels"
 LARGEST_ARENA = 0
 
@@ -16,34 +21,69 @@ LARGEST_ARENA = 0
 class RunJob:
     """One model and the samples to run in sequence on one interpreter, so that state carries over.
 
-    ``tensors``: positions of tensors of the entry graph whose values are wanted after each sample, besides the
-    outputs; LiteRT and TensorFlow then preserve all tensors; TFLM shows them in a module (``module.py``), those of all
-    subgraphs, and nowhere else. ``turns``: how often LiteRT and TensorFlow run each sample, from the second time on
-    with the outputs as inputs; outputs are the last ones, and each of ``tensors`` has its values of all turns, one
-    after the other along the first axis. ``kernels``: which of LiteRT's.
+    ``tensors``: positions of tensors whose values are wanted after each sample, besides the outputs. LiteRT and
+    TensorFlow show those of the entry graph and preserve them all; TFLM shows them in a module (``module.py``), those
+    of loop bodies included, and nowhere else. ``kernels``: which of LiteRT's.
     For TFLM: ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is
-    there).
-    For a runner of the user's: ``arena_bytes``, of which ``LARGEST_ARENA`` stands for all that it has, and
-    ``measure``, whether the smallest arena is looked for.
+    there). For a runner of the user's, ``LARGEST_ARENA`` stands for all that it has. ``measure``: whether a runner or
+    a module looks for the smallest arena.
     """
 
     model: bytes
-    samples: list[list[npt.NDArray[Any]]]
+    samples: list[Sample]
     arena_bytes: int
     tensors: tuple[int, ...] = ()
     kernels: str = REFERENCE
     fill: int | None = None
     measure: bool = False
-    turns: int = 1
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """``arrays`` are named ``sSAMPLE_oOUTPUT`` and ``sSAMPLE_tTENSOR``; ``facts`` are what the runtime says."""
+class Run:
+    """What a runtime made of one model: ``outputs`` by position, and the ``tensors`` that were asked for.
 
-    arrays: dict[str, npt.NDArray[Any]]
-    facts: dict[str, int] = field(default_factory=dict)
+    A tensor that has no value in some sample is missing. ``facts`` are TFLM's, in bytes: ``head``, ``tail``, ``total``,
+    ``smallest_arena`` where it was measured; a runner may count ``instructions`` and name its ``pointer_bits``.
+    ``error`` is set when the model was refused or crashed the runtime; ``missing`` when the runtime is not installed.
+    ``kernels`` and ``commit`` are the words of a module or a runner.
+    """
+
+    outputs: Values = field(default_factory=dict)
+    tensors: Values = field(default_factory=dict)
+    facts: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+    missing: str | None = None
+    kernels: str = ""
+    commit: str = ""
+
+    @property
+    def ran(self) -> bool:
+        """Whether there are results."""
+        return self.error is None and self.missing is None
+
+    @property
+    def reason(self) -> str:
+        """Why there are none."""
+        return self.missing or self.error or "it gave no reason"
+
+    @property
+    def words(self) -> str:
+        """The kernel library and its version."""
+        return f"{self.kernels} at {self.commit}" if self.commit else self.kernels
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The outputs by sample and position, named as in ``s0_o1``: for those who compare runs as a whole."""
+        found = [(sample, at, array) for at, values in self.outputs.items() for sample, array in enumerate(values)]
+        return {f"s{sample}_o{at}": array for sample, at, array in sorted(found, key=lambda each: each[:2])}
 
 
-Adapter = Callable[[RunJob], Outcome]
+Adapter = Callable[[RunJob], Run]
 """Raises ImportError when the runtime is missing, RuntimeError or ValueError when it refuses the model."""
+
+
+def by_position(rows: Iterable[Mapping[int, Array]]) -> dict[int, list[Array]]:
+    """The values of each position in all rows, one row a sample. A position that a row lacks is left out."""
+    samples = list(rows)
+    first = samples[0] if samples else {}
+    return {at: [row[at] for row in samples] for at in first if all(at in row for row in samples)}

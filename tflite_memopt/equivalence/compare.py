@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,9 @@ from ..io.offline_plan import tensors_in_file_order
 from ..ir.constants import values
 from ..ir.control_flow import called_subgraphs
 from ..ir.model import Model, Tensor
-from .adapter import REFERENCE
+from .adapter import Run, Values
 from .correspondence import Link
-from .inputs import Sample
-from .runner import run_models
-from .tolerance import EXACT, Array, Tolerance, arrays_agree, max_abs_diff
-from .trace import Trace, trace_of
+from .tolerance import EXACT, Tolerance, arrays_agree, max_abs_diff
 
 _CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 """Operators that cut values off at a limit, and so leave less of a channel's magnitude than its sums have had."""
@@ -41,22 +38,7 @@ class OutputDifference:
     max_abs_diff: float
 
 
-@dataclass(frozen=True)
-class PairVerdict:
-    """Two models on one runtime. ``equal`` is None when the first of them did not run, for ``reason``.
-
-    ``difference`` is the first output that differs, where both ran.
-    """
-
-    equal: bool | None
-    max_abs_diff: float
-    reason: str | None
-    difference: OutputDifference | None = None
-
-
-def first_output_difference(
-    before: Mapping[int, Sequence[Array]], after: Mapping[int, Sequence[Array]], tolerance: Tolerance = EXACT
-) -> OutputDifference | None:
+def first_output_difference(before: Values, after: Values, tolerance: Tolerance = EXACT) -> OutputDifference | None:
     """By position of the output, the values for each sample. An output that ``after`` lacks is infinitely far off."""
     found = []
     for output, wanted in before.items():
@@ -71,7 +53,7 @@ def first_output_difference(
 
 
 def first_inner_difference(
-    links: Iterable[Link], before: Trace, after: Trace, model: Model, tolerance: Tolerance = EXACT
+    links: Iterable[Link], before: Run, after: Run, model: Model, tolerance: Tolerance = EXACT
 ) -> InnerDifference | None:
     """The first linked tensor of ``model``, the optimised one, that differs from its range of the original.
 
@@ -101,30 +83,6 @@ def first_inner_difference(
                 distance = float("inf") if a is None else max_abs_diff(a, piece)
                 return InnerDifference(tensors[link.after].name, sample, distance)
     return None
-
-
-def compare_models(
-    runtime: str,
-    original: bytes,
-    optimised: bytes,
-    samples: list[Sample],
-    arena_bytes: int,
-    tolerance: Tolerance = EXACT,
-    kernels: str = REFERENCE,
-) -> PairVerdict:
-    """Run two models of one interface on ``runtime`` over the same samples and compare all outputs."""
-    models = {"original": original, "optimised": optimised}
-    runs = run_models(runtime, models, samples, arena_bytes, kernels=kernels)
-    for label, run in runs.items():
-        if not run.ran:
-            why = run.missing or run.error
-            failed = f"the {label} model fails where the original runs: {why}" if label == "optimised" else why
-            return PairVerdict(False if label == "optimised" else None, 0.0, failed)
-    before, after = (trace_of(run.arrays, len(samples)).outputs for run in runs.values())
-    found = first_output_difference(before, after, tolerance)
-    reason = None if found is None else f"outputs differ by up to {found.max_abs_diff:g}"
-    distances = [max_abs_diff(a, b) for at, each in before.items() for a, b in zip(each, after[at], strict=True)]
-    return PairVerdict(found is None, max(distances, default=0.0), reason, found)
 
 
 def _clamped(model: Model, tensors: Sequence[Tensor]) -> dict[int, int]:

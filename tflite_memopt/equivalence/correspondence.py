@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.model import Graph, Model, Tensor
 from ..ir.origin import Origin
-from .tolerance import Array
+from .adapter import Array
 
 Pieces = Mapping[str, Origin]
 """By name of a tensor of the optimised model: the range of an original tensor that it holds."""
@@ -98,6 +98,22 @@ def links_between(before: Graph, after: Graph, pieces: Pieces) -> tuple[Link, ..
         if _fits(link, found[1], tensor):
             links.append(link)
     return tuple(links)
+
+
+def untouched_links(links: Sequence[Link], graph: Graph, approximated: Sequence[str]) -> tuple[Link, ...]:
+    """The links whose tensor of the original depends on none of the ``approximated`` ones: these stay the same bits.
+
+    A name that the original does not have could stand for anything: then no link is left but those of graph inputs.
+    """
+    named = {tensor.name: tensor for tensor in graph.tensors}
+    if any(name not in named for name in approximated):
+        inputs = {id(tensor) for tensor in graph.inputs}
+        return tuple(link for link in links if id(graph.tensors[link.before]) in inputs)
+    reached = {id(named[name]) for name in approximated}
+    for operator in graph.operators:
+        if any(id(tensor) in reached for tensor in operator.present_inputs()):
+            reached |= {id(tensor) for tensor in operator.outputs}
+    return tuple(link for link in links if id(graph.tensors[link.before]) not in reached)
 
 
 def _start(origin: Origin | None, whole: Tensor, piece: Tensor) -> tuple[int, ...] | None:

@@ -1,39 +1,42 @@
-"""Models that show inner values as further outputs, those in the bodies of loops among them (``loop_logs.py``).
+"""What can be seen of a model on TFLM, which gives back outputs only.
 
-TFLM gives back outputs only. *Exposed*: every tensor is an output, so that all live to the end and none shares
-memory. *Snapshots*: the planned model, every offset as it is, with a copy of each tensor taken just before its last
-reader runs (before its first one, where rows are given up once they are read); the copies lie above the arena and
-disturb nothing. What the plan does wrong to a tensor is in its copy.
+A module shows every tensor as it is just before its last reader runs. Where there is none, other models stand in, for
+the tensors of the entry graph: a copy of each is taken just before its last reader runs, and is an output. Of a planned
+model the copies lie above the arena and disturb nothing, so that what the plan does wrong to a tensor is in its copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..analysis.loops import loops_of
 from ..analysis.placeholders import spent_in_rows
 from ..graph.alignment import aligned
 from ..io import offline_plan
+from ..io.offline_plan import tensors_in_file_order
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.copying import copy_model
 from ..ir.editor import Editor
 from ..ir.head import in_head
-from ..ir.model import Model
-from .adapter import LARGEST_ARENA
-from .loop_logs import add_logs, first_readers, last_readers, log_bytes
-from .trace import computed_tensors
+from ..ir.model import Graph, Model, Operator, Tensor
+from .adapter import LARGEST_ARENA, Array, Run, RunJob, Sample
+from .inputs import is_exchanged
+from .runner import ModelRunner
 
+FILLS = (0x5A, 0xA5)
+"""Two bytes for the arena before a run; no bit is the same in both."""
 MOST_BYTES = 256 << 20
-"""Of tensors that one such model shows, unless asked otherwise; what is more is shown by another one."""
+"""Of tensors that one model shows; what is more is shown by another one."""
+_FEWER_BYTES = (1 << 20, 1 << 16, 0)
+"""The same in an arena that may be small: one after the other until they fit."""
 
 
 @dataclass(frozen=True)
 class Exposure:
     """A model, and which of its outputs shows which tensor of the model that it was made of: position -> position.
 
-    Positions of tensors count those of all subgraphs, in the order of the file. What shows a tensor of a loop's body
-    has its values in all turns, one after the other along the first axis.
     The first ``outputs`` outputs are those of that model. ``extra_bytes`` is what its arena needs on top of what any
     plan of that model needs.
     """
@@ -48,10 +51,88 @@ class Exposure:
         return LARGEST_ARENA if arena_bytes == LARGEST_ARENA else arena_bytes + self.extra_bytes
 
 
+def computed_tensors(graph: Graph) -> tuple[int, ...]:
+    """Positions of the tensors that a run gives values to, inputs included, as far as interpreters hand them out."""
+    inputs = set(graph.inputs)
+    return tuple(index for index, tensor in enumerate(graph.tensors) if tensor in inputs or _is_computed(tensor))
+
+
+def _is_computed(tensor: Tensor) -> bool:
+    has_value = tensor.producer is not None and not tensor.is_constant and tensor.elements > 0
+    return has_value and is_exchanged(tensor.dtype)
+
+
+def tensors_to_show(model: Model) -> tuple[int, ...]:
+    """Every tensor that can be seen on TFLM, by its position among those of all subgraphs: loops' bodies included.
+
+    Not what grows in place in a loop: what is written into it is shown.
+    """
+    shown = {model.main.tensors[index] for index in computed_tensors(model.main)}
+    for loop in loops_of(model):
+        grown = {
+            operator.outputs[0]
+            for operator in loop.body.operators
+            if operator.name == "DYNAMIC_UPDATE_SLICE" and operator.inputs[0] in loop.body.inputs
+        }
+        shown |= {tensor for tensor in loop.body.tensors if _is_computed(tensor) and tensor.shape} - grown
+    return tuple(at for at, tensor in enumerate(tensors_in_file_order(model)) if tensor in shown and in_head(tensor))
+
+
+def judged_before(model: Model, graph: Graph) -> dict[Tensor, Operator]:
+    """By tensor that is read, the operator before which it must be whole: its last reader.
+
+    It is the first one where rows are given up once they are read.
+    """
+    last = {tensor: operator for operator in graph.operators for tensor in operator.present_inputs()}
+    first = {tensor: operator for operator in reversed(graph.operators) for tensor in operator.present_inputs()}
+    return last | {tensor: first[tensor] for tensor in spent_in_rows(model) if tensor in first}
+
+
+def run_exposed(runner: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, fill: int = FILLS[1]) -> Run:
+    """TFLM's run of a model without its plan and with no memory shared, its tensors shown."""
+    if runner.shows_tensors:
+        return run_shown(runner, RunJob(_without_plan(data), samples, arena_bytes, fill=fill))
+    job = RunJob(data, samples, arena_bytes, fill=fill)
+    return _run_each(runner, job, lambda most_bytes: exposed(data, most_bytes))
+
+
+def run_snapshots(runner: ModelRunner, job: RunJob, head: int) -> Run:
+    """TFLM's run of a planned model, of each tensor what it held at its last use; ``head``: bytes that TFLM takes."""
+    return _run_each(runner, job, lambda most_bytes: snapshots(job.model, head, most_bytes))
+
+
+def run_shown(runner: ModelRunner, job: RunJob) -> Run:
+    """The run of a model as it is, its tensors shown, by a runner that can."""
+    shown = tensors_to_show(read_model(job.model))
+    return runner.run(RunJob(job.model, job.samples, job.arena_bytes, shown, fill=job.fill, measure=job.measure))
+
+
+def _run_each(runner: ModelRunner, job: RunJob, models: Callable[[int], list[Exposure]]) -> Run:
+    """One run of models that show at most so many bytes of tensors at once: fewer, where the arena may be small."""
+    limits = (MOST_BYTES, *(_FEWER_BYTES if job.arena_bytes == LARGEST_ARENA else ()))
+    for most_bytes in limits:
+        found = _run_all(runner, job, models(most_bytes))
+        if found.ran:
+            break
+    return found
+
+
+def _run_all(runner: ModelRunner, job: RunJob, models: list[Exposure]) -> Run:
+    outputs: dict[int, list[Array]] = {}
+    tensors: dict[int, list[Array]] = {}
+    for exposure in models:
+        run = runner.run(RunJob(exposure.model, job.samples, exposure.arena_in(job.arena_bytes), fill=job.fill))
+        if not run.ran:
+            return run
+        shown = exposure.tensors
+        tensors.update({shown[at]: values for at, values in run.outputs.items() if at in shown})
+        outputs.update({at: values for at, values in run.outputs.items() if at < exposure.outputs})
+    return Run(outputs, tensors)
+
+
 def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
-    """The model without a plan, and with its tensors as outputs, at most ``most_bytes`` of them or one at a time."""
-    model = read_model(data)
-    return [_exposed(copy_model(model), chosen) for chosen in _groups(model, most_bytes)]
+    """The model without its plan, and with copies of its tensors, as for :func:`snapshots`."""
+    return snapshots(_without_plan(data), 0, most_bytes)
 
 
 def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
@@ -63,24 +144,15 @@ def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Expo
     return [_snapshot(copy_model(model), chosen, aligned(head)) for chosen in _groups(model, most_bytes)]
 
 
-def bytes_to_show(model: Model) -> dict[int, int]:
-    """Every tensor that can be shown, by its position, with the bytes that this takes."""
-    tensors = model.main.tensors
-    shown = {index: tensors[index].nbytes for index in computed_tensors(model.main) if in_head(tensors[index])}
-    return shown | log_bytes(model)
-
-
 def _groups(model: Model, most_bytes: int) -> Iterator[list[int]]:
     """The tensors to show, in as few models as their bytes allow; at least one model, if only for the outputs."""
-    return _grouped(bytes_to_show(model).items(), most_bytes)
-
-
-def _grouped(sizes: Iterable[tuple[int, int]], most_bytes: int) -> Iterator[list[int]]:
-    """Positions, given with their bytes, in groups."""
+    tensors = model.main.tensors
     group: list[int] = []
     room = most_bytes
-    for index, nbytes in sizes:
-        size = aligned(nbytes)
+    for index in computed_tensors(model.main):
+        size = aligned(tensors[index].nbytes)
+        if not in_head(tensors[index]):
+            continue
         if group and size > room:
             yield group
             group, room = [], most_bytes
@@ -89,38 +161,12 @@ def _grouped(sizes: Iterable[tuple[int, int]], most_bytes: int) -> Iterator[list
     yield group
 
 
-def _exposed(model: Model, chosen: Sequence[int]) -> Exposure:
-    graph = model.main
-    offline_plan.detach(model)
-    own, count = set(graph.outputs), len(graph.outputs)
-    chosen, inner = _split(model, chosen)
-    logs = add_logs(model, inner, 0)
-    graph.outputs = (*graph.outputs, *(graph.tensors[index] for index in chosen if graph.tensors[index] not in own))
-    places = {tensor: position for position, tensor in enumerate(graph.outputs)}
-    model.signatures = None
-    shown = {places[graph.tensors[index]]: index for index in chosen}
-    shown |= {places[tensor]: place for place, tensor in logs.outputs.items()}
-    extra = sum(aligned(graph.tensors[index].nbytes) for index in chosen) + logs.extra_bytes
-    return Exposure(write_model(model), shown, extra, count)
-
-
-def _split(model: Model, chosen: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Positions of tensors of the entry graph, and those in loops."""
-    count = len(model.main.tensors)
-    return [index for index in chosen if index < count], [index for index in chosen if index >= count]
-
-
 def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
     graph = model.main
-    planned = dict(offline_plan.decode(model) or {})
-    count = len(graph.outputs)
-    chosen, inner = _split(model, chosen)
-    logs = add_logs(model, inner, above)
-    planned |= logs.offsets
-    places = {tensor: position for position, tensor in enumerate(graph.outputs)}
-    shown, top = {places[tensor]: place for place, tensor in logs.outputs.items()}, logs.top
-    spent, first = spent_in_rows(model), first_readers(graph)
-    readers = last_readers(graph) | {tensor: first[tensor] for tensor in spent}
+    planned = offline_plan.decode(model)
+    offsets, top, count = dict(planned or {}), above, len(graph.outputs)
+    shown = {position: graph.tensors.index(tensor) for position, tensor in enumerate(graph.outputs)}
+    readers = judged_before(model, graph)
     for index in chosen:
         tensor = graph.tensors[index]
         if tensor in graph.outputs or tensor not in readers:
@@ -128,12 +174,19 @@ def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
         edit = Editor(model, graph, graph.operators.index(readers[tensor]))
         copy = edit.activation(f"snapshot{index}", tensor.shape, tensor)
         edit.operator("RESHAPE", (tensor,), (copy,))
-        planned[copy], top = top, aligned(top + tensor.nbytes)
+        offsets[copy], top = top, aligned(top + tensor.nbytes)
         shown[len(graph.outputs)] = index
         graph.outputs = (*graph.outputs, copy)
-    for position, tensor in enumerate(graph.outputs[:count]):
-        if position not in shown:
-            shown[position] = graph.tensors.index(tensor)
-    offline_plan.attach(model, planned)
+    if planned is not None:
+        offline_plan.attach(model, offsets)
     model.signatures = None
-    return Exposure(write_model(model), shown, top - above + logs.extra_bytes, count)
+    return Exposure(write_model(model), shown, top - above, count)
+
+
+def _without_plan(data: bytes) -> bytes:
+    """The model with its offsets left to TFLM, which lets nothing share bytes that is alive at the same time."""
+    model = read_model(data)
+    if offline_plan.decode(model) is None:
+        return data
+    offline_plan.detach(model)
+    return write_model(model)

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +22,9 @@ import numpy as np
 from ..errors import UsageError
 from ..io.reader import read_model
 from ..ir.model import Tensor
-from .adapter import RunJob
-from .inputs import Array, Sample
-from .limits import TIMEOUT_SECONDS
-from .ranges import numpy_type
-from .runner import Run
+from .adapter import Array, Run, RunJob, Sample
+from .inputs import numpy_type
+from .runner import TIMEOUT_SECONDS
 
 RUNNER = "runner"
 """Its name among the runtimes of a proof."""
@@ -35,43 +32,6 @@ RUNNER = "runner"
 _REQUESTS = "requests.txt"
 _NUMBERS = ("head", "tail", "smallest_arena", "instructions", "pointer_bits")
 _NEEDED = ("head", "tail")
-
-
-@dataclass(frozen=True)
-class ExternalRun(Run):
-    """What a runner made of one model.
-
-    ``facts`` in bytes: ``head``, ``tail``, ``smallest_arena`` where it was searched; ``instructions`` of all samples
-    where the runner counts them, and ``pointer_bits``. ``kernels`` and ``commit`` are the runner's own words.
-    """
-
-    kernels: str = ""
-    commit: str = ""
-
-    @property
-    def words(self) -> str:
-        """The library and its version."""
-        return f"{self.kernels} at {self.commit}" if self.commit else self.kernels
-
-    @property
-    def head(self) -> int:
-        """Bytes of the arena's non-persistent part."""
-        return self.facts["head"]
-
-    @property
-    def tail(self) -> int:
-        """Bytes of the arena's persistent part."""
-        return self.facts["tail"]
-
-    @property
-    def smallest_arena(self) -> int | None:
-        """The smallest arena in bytes that the runner's AllocateTensors accepts; None when it was not searched."""
-        return self.facts.get("smallest_arena")
-
-    @property
-    def instructions(self) -> int | None:
-        """Instructions executed by all invocations together; None when the runner does not count."""
-        return self.facts.get("instructions")
 
 
 def command_of(text: str | os.PathLike[str]) -> list[str]:
@@ -97,7 +57,7 @@ class ExternalRunner:
     def __init__(self, command: str | os.PathLike[str], seconds: float = TIMEOUT_SECONDS) -> None:
         self._command, self._seconds = command_of(command), seconds
 
-    def run(self, job: RunJob) -> ExternalRun:
+    def run(self, job: RunJob) -> Run:
         """Run one model; see :func:`run_external_jobs`."""
         return run_external_jobs(self._command, {"model": job}, job.measure, self._seconds)["model"]
 
@@ -112,14 +72,14 @@ def run_external(
     arena_bytes: int = 0,
     search: bool = True,
     timeout: float = TIMEOUT_SECONDS,
-) -> ExternalRun:
+) -> Run:
     """Run one model over the samples, in sequence on one interpreter; see :func:`run_external_jobs`."""
     return run_external_jobs(command, {"model": RunJob(model, samples, arena_bytes)}, search, timeout)["model"]
 
 
 def run_external_jobs(
     command: Sequence[str], jobs: Mapping[str, RunJob], search: bool = True, timeout: float = TIMEOUT_SECONDS
-) -> dict[str, ExternalRun]:
+) -> dict[str, Run]:
     """Run every job (label -> model, samples, arena in bytes; 0 is the largest that the runner has) in one call.
 
     ``search`` asks for the smallest arena. ``timeout`` is in seconds, for the whole call. What goes wrong with a job
@@ -136,7 +96,7 @@ def run_external_jobs(
         runs = {}
         for number, (label, job) in enumerate(jobs.items()):
             answer = blocks.get(f"model{number}.tflite")
-            runs[label] = ExternalRun(error=ended) if answer is None else _run(folder, number, job, answer, ended)
+            runs[label] = Run(error=ended) if answer is None else _run(folder, number, job, answer, ended)
         return runs
 
 
@@ -201,23 +161,23 @@ def _blocks(said: str) -> dict[str, list[str]]:
     return blocks
 
 
-def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -> ExternalRun:
+def _run(folder: Path, number: int, job: RunJob, lines: list[str], ended: str) -> Run:
     told = _told(lines)
     kernels, commit = told.get("kernels", ""), told.get("commit", "")
     if "done" not in told:
         said = "; ".join(line.removeprefix("log ") for line in lines if line.startswith("log "))
         error = told.get("error", ended) + (f" ({said})" if said else "")
-        return ExternalRun(error=error, kernels=kernels, commit=commit)
+        return Run(error=error, kernels=kernels, commit=commit)
     try:
         facts = {key: int(told[key]) for key in _NUMBERS if key in told}
         missing = [key for key in _NEEDED if key not in facts]
         if missing:
             raise ValueError(f"it does not tell {' and '.join(missing)}")
-        arrays = _arrays((folder / f"outputs{number}.bin").read_bytes(), job)
+        outputs = _outputs((folder / f"outputs{number}.bin").read_bytes(), job)
     except (OSError, ValueError) as error:
         problem = f"the runner does not keep to the protocol of docs/device_runner.md: {error}"
-        return ExternalRun(error=problem, kernels=kernels, commit=commit)
-    return ExternalRun(arrays, facts, kernels=kernels, commit=commit)
+        return Run(error=problem, kernels=kernels, commit=commit)
+    return Run(outputs, facts=facts, kernels=kernels, commit=commit)
 
 
 def _told(lines: Iterable[str]) -> dict[str, str]:
@@ -225,18 +185,19 @@ def _told(lines: Iterable[str]) -> dict[str, str]:
     return {key: value.strip() for key, _, value in pairs if key != "log"}
 
 
-def _arrays(data: bytes, job: RunJob) -> dict[str, Array]:
-    """Outputs named ``sSAMPLE_oOUTPUT``. Raises ValueError when there are not as many bytes as the model gives."""
+def _outputs(data: bytes, job: RunJob) -> dict[int, list[Array]]:
+    """By position, for each sample. Raises ValueError when there are not as many bytes as the model gives."""
     outputs: tuple[Tensor, ...] = read_model(job.model).main.outputs
     types = [numpy_type(tensor.dtype).newbyteorder("<") for tensor in outputs]
     sizes = [kind.itemsize * int(np.prod(tensor.shape)) for kind, tensor in zip(types, outputs, strict=True)]
     wanted = len(job.samples) * sum(sizes)
     if len(data) != wanted:
         raise ValueError(f"its outputs have {len(data)} bytes, the model's have {wanted}")
-    arrays, at = {}, 0
-    for number in range(len(job.samples)):
+    found: dict[int, list[Array]] = {position: [] for position in range(len(outputs))}
+    at = 0
+    for _ in job.samples:
         for position, (kind, size, tensor) in enumerate(zip(types, sizes, outputs, strict=True)):
             values = np.frombuffer(data, kind, size // kind.itemsize, at).reshape(tensor.shape)
-            arrays[f"s{number}_o{position}"] = values.astype(kind.newbyteorder("="))
+            found[position].append(values.astype(kind.newbyteorder("=")))
             at += size
-    return arrays
+    return found

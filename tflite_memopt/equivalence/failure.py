@@ -15,7 +15,7 @@ from ..io.files import write_files
 from ..ir.change import Exactness
 from ..ir.origin import Origin
 from ..version import __version__
-from .original import Original
+from .baseline import Baseline
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class FailedProofError(EquivalenceError):
 
 
 def save_failure(
-    folder: str | os.PathLike[str], step: str, failure: FailedProofError, original: Original | None
+    folder: str | os.PathLike[str], step: str, failure: FailedProofError, baseline: Baseline | None
 ) -> None:
     """Write the models, the inputs and the message of a failed proof into a new folder of ``folder``.
 
@@ -82,14 +82,14 @@ def save_failure(
         place / "optimised.tflite": subject.optimised,
         place / "message.txt": f"tflite-memopt {__version__}, {step}, {subject.exactness}: {failure}\n".encode(),
     }
-    if original is not None and original.samples:
-        files[place / "inputs.npz"] = _inputs(original)
+    if baseline is not None and baseline.samples:
+        files[place / "inputs.npz"] = _inputs(baseline)
     write_files(files)
 
 
-def _inputs(original: Original) -> bytes:
+def _inputs(baseline: Baseline) -> bytes:
     """As ``--inputs`` takes them."""
     stream = io.BytesIO()
-    columns = zip(original.model.main.inputs, zip(*original.samples, strict=True), strict=True)
+    columns = zip(baseline.model.main.inputs, zip(*baseline.samples, strict=True), strict=True)
     np.savez(stream, **{tensor.name: np.stack(values) for tensor, values in columns})  # type: ignore[arg-type]
     return stream.getvalue()

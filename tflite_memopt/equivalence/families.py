@@ -8,16 +8,42 @@ stands for zero. Integer arithmetic throughout, so that the same seed gives the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from .ranges import LEVELS
-from .stream import Integers, Stream
+LEVELS = 1 << 16
+"""Steps from the lowest to the highest value of an input: enough for every int16."""
+Integers = npt.NDArray[np.int64]
+_WORD_BITS = 32
+_TOP = LEVELS - 1
+
+
+class Stream:
+    """One stream of random integers for each key.
+
+    numpy keeps the raw words of PCG64 and the mixing of seeds as they are for good, but not what its distributions make
+    of them (numpy NEP 19); so only raw words are taken, and integers made of them here.
+    """
+
+    def __init__(self, *key: int) -> None:
+        self._words = np.random.PCG64(np.random.SeedSequence(list(key)))
+
+    def integers(self, low: int, high: int, shape: Sequence[int] = ()) -> Integers:
+        """Uniform integers, both ends included; at most 2**32 of them to choose from."""
+        count = int(np.prod(shape, dtype=np.int64))
+        words = np.asarray(self._words.random_raw(count), np.uint64) >> np.uint64(64 - _WORD_BITS)
+        scaled = (words * np.uint64(high - low + 1)) >> np.uint64(_WORD_BITS)
+        found: npt.NDArray[Any] = scaled.astype(np.int64) + low
+        return found.reshape(tuple(shape))
+
+    def integer(self, low: int, high: int) -> int:
+        """One of them."""
+        return int(self.integers(low, high))
+
 
 Family = Callable[[Sequence[int], int, Stream], Integers]
-_TOP = LEVELS - 1
-_FIRST_OF_SPATIAL = 1
-"""The axis after the batch."""
 
 
 def noise(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
@@ -79,21 +105,6 @@ def faint_image(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
     return _around(stream.integer(0, _TOP), image(shape, zero, stream), stream.integer(1, 4))
 
 
-def zeros(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
-    """The zero point everywhere."""
-    return np.full(tuple(shape), zero, np.int64)
-
-
-def lowest(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
-    """The lowest value everywhere."""
-    return np.zeros(tuple(shape), np.int64)
-
-
-def highest(shape: Sequence[int], zero: int, stream: Stream) -> Integers:
-    """The highest value everywhere."""
-    return np.full(tuple(shape), _TOP, np.int64)
-
-
 FAMILIES: dict[str, Family] = {
     "noise": noise,
     "image": image,
@@ -104,9 +115,9 @@ FAMILIES: dict[str, Family] = {
     "noisy image": noisy_image,
     "impulses": impulses,
     "faint image": faint_image,
-    "zeros": zeros,
-    "lowest": lowest,
-    "highest": highest,
+    "zeros": lambda shape, zero, _: np.full(tuple(shape), zero, np.int64),
+    "lowest": lambda shape, *_: np.zeros(tuple(shape), np.int64),
+    "highest": lambda shape, *_: np.full(tuple(shape), _TOP, np.int64),
 }
 """In the order in which they are drawn."""
 
@@ -114,7 +125,7 @@ FAMILIES: dict[str, Family] = {
 def _spatial(shape: Sequence[int]) -> list[int]:
     """The axes along which neighbours are alike: all but batch and channels; of a vector, its only one."""
     last = len(shape) - 1 if len(shape) > 2 else len(shape)
-    return [axis for axis in range(_FIRST_OF_SPATIAL, last) if shape[axis] > 1]
+    return [axis for axis in range(1, last) if shape[axis] > 1]
 
 
 def _stretched(grid: Integers, axis: int, size: int) -> Integers:

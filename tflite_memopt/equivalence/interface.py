@@ -14,9 +14,8 @@ from ..errors import EquivalenceError, UsageError
 from ..ir.affine import Affine, affine_of
 from ..ir.dtype import DType
 from ..ir.model import Model, Tensor
-from .inputs import Sample
-from .ranges import numpy_type
-from .tolerance import Array
+from .adapter import Array, Sample
+from .inputs import numpy_type
 
 _MOST_STEPS = 2.0**30
 """Room for any zero point within an int32."""

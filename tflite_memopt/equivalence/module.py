@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ import numpy as np
 
 from ..analysis.loops import loops_of
 from ..analysis.macs import model_macs
-from ..analysis.placeholders import spent_in_rows
 from ..errors import UsageError
 from ..io.offline_plan import tensors_in_file_order
 from ..io.reader import read_model
@@ -29,13 +29,10 @@ from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
 from ..kernels.targets import target_named
-from .adapter import RunJob
-from .external_runner import ExternalRun
-from .limits import address_space_is_limited
-from .loop_logs import first_readers, last_readers
-from .ranges import numpy_type
-from .runner import GivenUpError, Run
-from .tolerance import Array
+from .adapter import Array, Run, RunJob, by_position
+from .exposure import judged_before
+from .inputs import numpy_type
+from .runner import GivenUpError
 
 MODULE_FOLDER = Path(__file__).parent / "modules"
 VARIABLE = "TFLITE_MEMOPT_MODULES"
@@ -77,7 +74,7 @@ def module_for(profile: KernelProfile) -> KernelModule | None:
 
 
 class ModuleRunner:
-    """Runs models in a module: one instance for each, kept for all of its samples. Any thread may run it.
+    """Runs models in a module: one instance for each, kept for all of its samples. Any thread may run and close it.
 
     ``memory_bytes`` limits what an instance may have, None for what WebAssembly allows. What a run costs is counted
     in instructions, and limited by the multiply-accumulates of the model. Raises UsageError for a file that is no
@@ -93,13 +90,13 @@ class ModuleRunner:
         config = wasmtime.Config()
         config.consume_fuel = True
         config.cache = True  # compiled once on this machine
-        if address_space_is_limited():
+        if _address_space_is_limited():
             # Else 4 GB of it are taken for each instance, so that addresses need no checks: a sixth of the time.
             config.memory_reservation = 0
             config.memory_guard_size = 0
         self._engine = wasmtime.Engine(config)
         self._of = module
-        self._lock, self._is_closed, self._running = threading.Lock(), False, 0
+        self._in_use, self._is_closed = threading.Lock(), False
         try:
             self._module = wasmtime.Module.from_file(self._engine, str(module.path))
             with closing(self._instance(_WORK)) as instance:
@@ -123,27 +120,12 @@ class ModuleRunner:
             return all(instance.call("knows", code) for code in codes)
 
     def close(self) -> None:
-        """Give no more answers: a run in another thread ends after its sample. What wasmtime holds is given back."""
-        with self._lock:
-            self._is_closed = True
-            self._free()
+        """Give no more answers: a run in another thread ends after its sample. What wasmtime holds is given back.
 
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        with self._lock:
-            if self._is_closed:
-                raise GivenUpError
-            self._running += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running -= 1
-                self._free()
-
-    def _free(self) -> None:
-        """Once nobody runs any more: what is left to the end of the process, Python takes apart in a wrong order."""
-        if self._is_closed and not self._running:
+        What is left to the end of the process, Python takes apart in a wrong order.
+        """
+        self._is_closed = True
+        with self._in_use:
             self._module.close()
             self._engine.close()
 
@@ -153,7 +135,9 @@ class ModuleRunner:
         Tensors are shown as they are just before their last reader runs, and those in a loop's body turn by turn, one
         after the other along the first axis. Raises GivenUpError once closed.
         """
-        with self._in_use():
+        with self._in_use:
+            if self._is_closed:
+                raise GivenUpError
             return self._run(job, read_model(job.model))
 
     def _run(self, job: RunJob, model: Model) -> Run:
@@ -163,31 +147,32 @@ class ModuleRunner:
             with closing(self._instance(work)) as instance:
                 commit = instance.commit
                 facts = instance.opened(job)
-                arrays = self._values(instance, job, model)
+                outputs, tensors = self._values(instance, job, model)
             if job.measure:
                 facts["smallest_arena"] = self._smallest_arena(job, facts["total"], work)
         except _ModuleError as refusal:
-            return ExternalRun(error=str(refusal), kernels=self._of.library, commit=commit)
-        return ExternalRun(arrays, facts, kernels=self._of.library, commit=commit)
+            return Run(error=str(refusal), kernels=self._of.library, commit=commit)
+        return Run(outputs, tensors, facts, kernels=self._of.library, commit=commit)
 
     def _instance(self, work: int) -> _Instance:
         return _Instance(self._engine, self._module, self._memory, work)
 
-    def _values(self, instance: _Instance, job: RunJob, model: Model) -> dict[str, Array]:
+    def _values(
+        self, instance: _Instance, job: RunJob, model: Model
+    ) -> tuple[dict[int, list[Array]], dict[int, list[Array]]]:
+        """By position, the outputs and the tensors that are shown, for all samples."""
         shown = {place: each for place, each in _watched(model).items() if place in job.tensors}
         for watch in shown.values():
             instance.watch(watch)
-        arrays: dict[str, Array] = {}
-        for number, sample in enumerate(job.samples):
+        outputs, tensors = [], []
+        for sample in job.samples:
             if self._is_closed:
                 raise GivenUpError
-            outputs, seen = instance.invoked(sample)
-            values = [_shaped(data, tensor) for data, tensor in zip(outputs, model.main.outputs, strict=True)]
-            arrays |= {f"s{number}_o{at}": value for at, value in enumerate(values)}
-            for (place, watch), parts in zip(shown.items(), seen, strict=True):
-                if parts:
-                    arrays[f"s{number}_t{place}"] = _in_turns(parts, watch.holds)
-        return arrays
+            given, seen = instance.invoked(sample)
+            outputs.append({at: _shaped(data, model.main.outputs[at]) for at, data in enumerate(given)})
+            pairs = zip(shown.items(), seen, strict=True)
+            tensors.append({place: _in_turns(parts, watch.holds) for (place, watch), parts in pairs if parts})
+        return by_position(outputs), by_position(tensors)
 
     def _smallest_arena(self, job: RunJob, used: int, work: int) -> int:
         """The smallest arena that AllocateTensors accepts; nothing below what is in use in the end can do.
@@ -212,6 +197,15 @@ class ModuleRunner:
                     raise
                 return False
             return True
+
+
+def _address_space_is_limited() -> bool:
+    """Whether a shell (``ulimit -v``) or anybody else limits the address space of this process."""
+    if sys.platform == "win32":
+        return False
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 class _ModuleError(Exception):
@@ -349,14 +343,14 @@ def _watched(model: Model) -> Mapping[int, _Watch]:
     """
     places = {tensor: place for place, tensor in enumerate(tensors_in_file_order(model))}
     bodies = [loop.body for loop in loops_of(model)]
-    spent, found = spent_in_rows(model), {}
+    found = {}
     for number, graph in enumerate(model.graphs):
         if graph is not model.main and not any(graph is body for body in bodies):
             continue
         steps = {operator: step for step, operator in enumerate(graph.operators)}
-        last, first, outputs = last_readers(graph), first_readers(graph), set(graph.outputs)
+        readers, outputs = judged_before(model, graph), set(graph.outputs)
         for index, tensor in enumerate(graph.tensors):
-            reader = (first if tensor in spent else last).get(tensor)
+            reader = readers.get(tensor)
             if tensor in outputs and (graph is model.main or reader is None):
                 moment = 2 * len(graph.operators) - 1
             elif reader is not None:

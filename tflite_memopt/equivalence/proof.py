@@ -1,8 +1,8 @@
-"""Original against optimised on every runtime, and TFLM's own word on its memory and on the plan."""
+"""The optimised model against the original on every runtime, and what TFLM measures of its memory and its plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -10,22 +10,20 @@ from importlib.util import find_spec
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
 from ..ir.check import check_model
-from ..ir.model import Graph, Model, Tensor
+from ..ir.model import Graph, Model
 from ..options import Options
-from .coverage import Coverage
+from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
 from .failure import NO_PROMISE, FailedProofError, Subject
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
-from .judge import Claim, Judgement
-from .judges import EXECUTE_PLANS, judge_on_all
-from .limits import ProcessLimits
+from .judge import Candidate, RuntimeResult, judge_on_all
 from .module import ModuleRunner, module_for
-from .original import Original, arena_for, look_at
 from .pool import Interpreters, open_interpreters
+from .runner import ProcessLimits
 from .shapes import InferredModel, shaped_by_litert
-from .stored import first_stored_difference, interface_differences
-from .subgraphs import subgraph_claims
+from .static_diff import first_stored_difference, interface_differences
+from .subgraphs import subgraph_pairs
 from .verdict import Basis, Verdict
 
 Progress = Callable[[str], None]
@@ -50,23 +48,20 @@ class Proof:
     refusal: str | None = None
 
 
-def inspect(data: bytes, options: Options, progress: Progress) -> Original | None:
-    """Look at the original before any search; None when no proof is asked for.
+def inspect(data: bytes, options: Options, progress: Progress, running: Interpreters | None = None) -> Baseline | None:
+    """Measure the original before any search; None when no verification is asked for.
 
-    Raises UsageError for wrong inputs or a wrong runner, EquivalenceError when the runner does not run what TFLM runs.
+    ``running``: interpreters that are there already, by :func:`open_for`; who opened them ends them. Raises UsageError
+    for wrong inputs or a wrong runner, EquivalenceError when the runner does not run what TFLM runs.
     """
     if not options.verify:
         return None
     progress(f"looking at the original on {', '.join(_asked(options))}")
-    with open_for(options, read_model(data)) as interpreters:
-        return inspect_on(interpreters, data, options)
-
-
-def inspect_on(interpreters: Interpreters, data: bytes, options: Options) -> Original:
-    """As :func:`inspect`, with interpreters that are there."""
-    found = look_at(data, read_model(data), options, interpreters)
-    runner, tflm = (found.grounds.get(name) for name in (RUNNER, "tflm"))
-    if runner is not None and runner.trace is None and tflm is not None and tflm.trace is not None:
+    model = read_model(data)
+    with _open(options, model, running) as interpreters:
+        found = measure_baseline(data, model, options, interpreters)
+    runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
+    if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
         raise EquivalenceError(f"the runner does not run the original, which TFLM runs here: {runner.reason}")
     return found
 
@@ -82,37 +77,37 @@ def prove(
     subject: Subject,
     options: Options,
     progress: Progress,
-    original: Original | None = None,
+    baseline: Baseline | None = None,
     running: Interpreters | None = None,
 ) -> Proof:
     """Compare the optimised model with the original, and with the rewritten one if that is not exact.
 
-    ``original`` is what :func:`inspect` found, if it was called. ``running``: interpreters that are there already; who
-    opened them ends them. Raises FailedProofError when something differs that must not; EquivalenceError when no
-    interpreter runs the original, since then nothing is proved, when ``options.require`` names TFLM and it did not
-    execute the plan, and when there is a runner and it has no verdict.
+    ``baseline`` is what :func:`inspect` found, if it was called; ``running`` as there. Raises FailedProofError when
+    something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
+    verified, when ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has
+    no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
         return Proof({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
     before = read_model(subject.original)
-    with open_for(options, before) if running is None else nullcontext(running) as interpreters:
-        original = original or look_at(subject.original, before, options, interpreters)
+    with _open(options, before, running) as interpreters:
+        baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
         optimised = read_model(subject.optimised)
-        interface = interface_between(original.model, optimised)
+        interface = interface_between(baseline.model, optimised)
         if options.io == "keep" and interface != SAME:
             raise EquivalenceError(
                 "inputs or outputs have other types than the original's, and --io int8 was not asked for"
             )
         if interface.inputs and options.inputs is None:
-            original = _in_integers(original, optimised, interface, options, interpreters)
-        stored = first_stored_difference(original.model, optimised, subject.pieces, subject.loop_pieces)
+            baseline = _in_integers(baseline, optimised, interface, options, interpreters)
+        stored = first_stored_difference(baseline.model, optimised, subject.pieces, subject.loop_pieces)
         if stored is not None:
             raise FailedProofError(f"not equal: {stored}", subject)
-        claim = _claim(subject, original, optimised, interface, options, interpreters.module)
-        progress(f"proving equality on {', '.join(original.grounds)}: {len(original.samples)} samples")
-        judgements = _judge_all(original, claim, options, interpreters)
-    return _proof(subject, original, judgements, options)
+        candidate = _candidate(subject, baseline, optimised, interface, options, interpreters.module)
+        progress(f"proving equality on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
+        results = _judge_all(baseline, candidate, options, interpreters)
+    return _proof(subject, baseline, results, options)
 
 
 def verify(first: bytes, second: bytes, options: Options, progress: Progress) -> dict[str, Verdict]:
@@ -126,14 +121,15 @@ def verify(first: bytes, second: bytes, options: Options, progress: Progress) ->
     _check_same_interface(models[0].main, models[1].main)
     with open_for(options, models[0]) as interpreters:
         progress(f"looking at the first model on {', '.join(_asked(options))}")
-        original = look_at(first, models[0], options, interpreters)
-        claim = _claim(Subject(first, second, second), original, models[1], SAME, options, interpreters.module)
-        progress(f"comparing on {', '.join(original.grounds)}: {len(original.samples)} samples")
-        judgements = _judge_all(original, claim, options, interpreters)
+        baseline = measure_baseline(first, models[0], options, interpreters)
+        subject = Subject(first, second, second)
+        candidate = _candidate(subject, baseline, models[1], SAME, options, interpreters.module)
+        progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
+        results = _judge_all(baseline, candidate, options, interpreters)
     stored = first_stored_difference(models[0], models[1], {})
     differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
-    return {FILE: in_file, **{runtime: each.verdict for runtime, each in judgements.items()}}
+    return {FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
 
 
 def open_for(options: Options, model: Model) -> AbstractContextManager[Interpreters]:
@@ -146,7 +142,11 @@ def open_for(options: Options, model: Model) -> AbstractContextManager[Interpret
     if module is not None and find_spec("tflite_micro") is not None and not module.knows(model):
         module.close()
         module = None
-    return open_interpreters(options.runtimes, _limits(options), options.runner, options.jobs, module)
+    return open_interpreters(options.runtimes, _limits(options), options.runner, module)
+
+
+def _open(options: Options, model: Model, running: Interpreters | None) -> AbstractContextManager[Interpreters]:
+    return open_for(options, model) if running is None else nullcontext(running)
 
 
 def _limits(options: Options) -> ProcessLimits:
@@ -158,26 +158,26 @@ def _asked(options: Options) -> tuple[str, ...]:
 
 
 def _in_integers(
-    original: Original, optimised: Model, interface: Interface, options: Options, interpreters: Interpreters
-) -> Original:
+    baseline: Baseline, optimised: Model, interface: Interface, options: Options, interpreters: Interpreters
+) -> Baseline:
     """The original over the reals of the integers that the optimised model takes, all of them, in place of others."""
-    drawn = seeded_inputs(optimised, max(options.samples, len(original.samples)), options.seed)
+    drawn = seeded_inputs(optimised, len(baseline.samples) or options.samples, options.seed)
     given = [interface.restored(sample) for sample in drawn]
-    return look_at(original.data, original.model, options, interpreters, given)
+    return measure_baseline(baseline.data, baseline.model, options, interpreters, given)
 
 
-def _claim(
+def _candidate(
     subject: Subject,
-    original: Original,
+    baseline: Baseline,
     optimised: Model,
     interface: Interface,
     options: Options,
     module: ModuleRunner | None,
-) -> Claim:
+) -> Candidate:
     promise = subject.promise
     if module is not None:
         promise = subject.module_promise if module.measures(options.profile) else NO_PROMISE
-    return Claim(
+    return Candidate(
         data=subject.optimised,
         model=optimised,
         rewritten=subject.rewritten,
@@ -185,52 +185,45 @@ def _claim(
         approximated=subject.approximated,
         pieces=subject.pieces,
         interface=interface,
-        samples=[interface.quantised(sample) for sample in original.samples],
-        arena_bytes=max(arena_for(original.model), arena_for(optimised)),
+        samples=[interface.quantised(sample) for sample in baseline.samples],
+        arena_bytes=max(arena_for(baseline.model), arena_for(optimised)),
         promises={"tflm": promise, RUNNER: subject.runner_promise},
         least_decibels=options.least_decibels,
         loop_pieces=subject.loop_pieces,
     )
 
 
-def _judge_all(original: Original, claim: Claim, options: Options, interpreters: Interpreters) -> dict[str, Judgement]:
+def _judge_all(
+    baseline: Baseline, candidate: Candidate, options: Options, interpreters: Interpreters
+) -> dict[str, RuntimeResult]:
     """The entry graph, then every subgraph that it calls; what differs in one of them differs."""
-    found = judge_on_all(original, claim, interpreters)
-    for each in subgraph_claims(original, claim, options, interpreters):
-        if each.original is None or each.claim is None:
-            found = {runtime: _without(one, each.number, each.reason) for runtime, one in found.items()}
-            continue
-        inner = judge_on_all(each.original, each.claim, interpreters)
-        found = {
-            runtime: _with(one, each.number, inner[runtime]) if runtime in inner else one
-            for runtime, one in found.items()
-        }
+    found = judge_on_all(baseline, candidate, interpreters)
+    for pair in subgraph_pairs(baseline, candidate, options, interpreters):
+        inner: dict[str, RuntimeResult] = {}
+        if pair.baseline is not None and pair.candidate is not None:
+            inner = judge_on_all(pair.baseline, pair.candidate, interpreters)
+        for runtime, whole in found.items():
+            if whole.verdict.equal and (runtime in inner or pair.reason is not None):
+                found[runtime] = _with(whole, pair.number, inner.get(runtime), pair.reason)
     return found
 
 
-def _with(whole: Judgement, number: int, inner: Judgement) -> Judgement:
-    """A runtime's judgement with that of a subgraph; one that runs the whole but not the subgraph says so."""
-    if not whole.verdict.equal:
-        return whole
-    if inner.verdict.equal is None:
-        return _without(whole, number, inner.verdict.reason)
+def _with(whole: RuntimeResult, number: int, inner: RuntimeResult | None, reason: str | None) -> RuntimeResult:
+    """A runtime's result with that of a subgraph; one that runs the whole but not the subgraph says so."""
+    verdict = whole.verdict
+    if inner is None or inner.verdict.equal is None:
+        why = reason if inner is None else inner.verdict.reason
+        said = f"inner tensors of subgraph {number} were not compared: {why}"
+        text = said if verdict.reason is None else f"{verdict.reason}; {said}"
+        return replace(whole, verdict=replace(verdict, reason=text))
     if not inner.verdict.equal:
-        reason = f"in subgraph {number}: {inner.verdict.reason}"
-        return replace(
-            whole, verdict=replace(whole.verdict, equal=False, reason=reason), plan_executed=False, reason=reason
-        )
-    counted = whole.verdict.inner_tensors + inner.verdict.inner_tensors
-    return replace(whole, verdict=replace(whole.verdict, inner_tensors=counted))
+        text = f"in subgraph {number}: {inner.verdict.reason}"
+        return replace(whole, verdict=replace(verdict, equal=False, reason=text), plan_executed=False, reason=text)
+    return replace(whole, verdict=replace(verdict, inner_tensors=verdict.inner_tensors + inner.verdict.inner_tensors))
 
 
-def _without(whole: Judgement, number: int, reason: str | None) -> Judgement:
-    said = f"inner tensors of subgraph {number} were not compared: {reason}"
-    text = said if whole.verdict.reason is None else f"{whole.verdict.reason}; {said}"
-    return replace(whole, verdict=replace(whole.verdict, reason=text)) if whole.verdict.equal else whole
-
-
-def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgement], options: Options) -> Proof:
-    verdicts = {runtime: each.verdict for runtime, each in judgements.items()}
+def _proof(subject: Subject, baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options) -> Proof:
+    verdicts = {runtime: each.verdict for runtime, each in results.items()}
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
             raise FailedProofError(f"not equal on {runtime}: {verdict.reason}", subject)
@@ -242,47 +235,41 @@ def _proof(subject: Subject, original: Original, judgements: Mapping[str, Judgem
         )
     if RUNNER in verdicts and not verdicts[RUNNER].equal:
         raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
-    basis = _basis(original, judgements, original.coverage)
+    basis = _basis(baseline, results)
     if "tflm" in options.require and not basis.plan_executed:
         raise EquivalenceError(f"--require tflm: TFLM did not execute the plan: {basis.reason}")
-    before, after = _memory("tflm", original, judgements)
-    on_runner = dict(zip(("before", "after"), _memory(RUNNER, original, judgements), strict=True))
-    tflm = original.grounds.get("tflm")
+    before, after = _memory("tflm", baseline, results)
+    on_runner = dict(zip(("before", "after"), _memory(RUNNER, baseline, results), strict=True))
+    tflm = baseline.runs.get("tflm")
     refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
-    return Proof(verdicts, basis, before, after, on_runner if RUNNER in judgements else None, refusal)
+    return Proof(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
 
 
-def _basis(original: Original, judgements: Mapping[str, Judgement], coverage: Coverage | None) -> Basis:
-    asked = {name: judgements[name] for name in EXECUTE_PLANS if name in judgements}
+def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
+    asked = {name: each for name, each in results.items() if name not in GRAPH_RUNTIMES}
     executed = tuple(name for name, each in asked.items() if each.plan_executed)
     reasons = [f"{each.reason}" for each in asked.values()] or ["TFLM was not asked"]
     reason = None if executed else "; ".join(dict.fromkeys(reasons))
     notes = tuple(each.note for each in asked.values() if each.note is not None)
-    return Basis(bool(executed), reason, coverage, (*original.findings, *notes), executed)
+    return Basis(bool(executed), reason, baseline.coverage, (*baseline.findings, *notes), executed)
 
 
-def _memory(name: str, original: Original, judgements: Mapping[str, Judgement]) -> tuple[Facts, Facts]:
+def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> tuple[Facts, Facts]:
     """What one TFLM measured of the original and of the optimised model."""
-    judgement = judgements.get(name)
-    if judgement is None:
+    if name not in results:
         return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
-    ground = original.grounds[name]
-    refused: Facts = {"error": ground.reason or "TFLM gave no reason"}
+    refused: Facts = {"error": baseline.runs[name].reason or "TFLM gave no reason"}
     # A rewrite may be what makes TFLM take the model.
-    return dict(ground.facts) or refused, dict(judgement.facts) or refused
+    return dict(baseline.runs[name].facts) or refused, dict(results[name].facts) or refused
 
 
 def _check_same_interface(first: Graph, second: Graph) -> None:
-    _check_same_tensors("input", first.inputs, second.inputs)
-    _check_same_tensors("output", first.outputs, second.outputs)
-
-
-def _check_same_tensors(side: str, first: Sequence[Tensor], second: Sequence[Tensor]) -> None:
-    if len(first) != len(second):
-        raise UsageError(f"the models cannot be compared: they have {len(first)} and {len(second)} {side}s")
-    for at, (a, b) in enumerate(zip(first, second, strict=True)):
-        if (a.dtype, a.shape) != (b.dtype, b.shape):
-            words = [f"'{tensor.name}' {tensor.dtype.label} {list(tensor.shape)}" for tensor in (a, b)]
-            raise UsageError(
-                f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other"
-            )
+    for side, ones, others in (("input", first.inputs, second.inputs), ("output", first.outputs, second.outputs)):
+        if len(ones) != len(others):
+            raise UsageError(f"the models cannot be compared: they have {len(ones)} and {len(others)} {side}s")
+        for at, (a, b) in enumerate(zip(ones, others, strict=True)):
+            if (a.dtype, a.shape) != (b.dtype, b.shape):
+                words = [f"'{tensor.name}' {tensor.dtype.label} {list(tensor.shape)}" for tensor in (a, b)]
+                raise UsageError(
+                    f"the models cannot be compared: {side} {at} is {words[0]} in one, {words[1]} in the other"
+                )

@@ -1,49 +1,40 @@
-"""The tool's side of the interpreter processes: hand over models and inputs, collect outputs or the reason for none."""
+"""Interpreter processes, each of which runs the models of one runtime: a malformed model may crash an interpreter.
+
+Jobs and answers travel as pickles on the pipes of a process that runs :mod:`.worker`. A pool of the standard library
+would import the user's main program into every process, and would neither tell a crash's signal nor limit its time.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from typing import IO, Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Protocol
 
-import numpy as np
-import numpy.typing as npt
+from .adapter import REFERENCE, Run, RunJob, Sample
 
-from . import wire
-from .adapter import REFERENCE, RunJob
-from .inputs import Sample
-from .limits import ProcessLimits
-
+TIMEOUT_SECONDS = 900.0
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
 _PIPE_BYTES = 1 << 20
-"""What Linux gives to anybody who asks: traces are some hundred million bytes. Elsewhere it is not asked for."""
+"""Linux gives so much to anybody who asks; elsewhere it is not asked for."""
 _DYING_SECONDS = 5.0
 """From the end of its answers to the end of the process, where a core is written."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a runtime made of one model. ``error`` is set when it refused or crashed; ``missing`` when the
-    runtime is not installed. ``arrays`` and ``facts`` are as in :class:`.adapter.Outcome`."""
+class ProcessLimits:
+    """For each interpreter process: ``seconds`` for one job, ``memory_bytes`` of address space (None: no limit)."""
 
-    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    facts: Mapping[str, int] = field(default_factory=dict)
-    error: str | None = None
-    missing: str | None = None
-
-    @property
-    def ran(self) -> bool:
-        """Whether there are results."""
-        return self.error is None and self.missing is None
+    seconds: float = TIMEOUT_SECONDS
+    memory_bytes: int | None = 16 << 30
 
 
 class GivenUpError(Exception):
@@ -51,9 +42,9 @@ class GivenUpError(Exception):
 
 
 class ModelRunner(Protocol):
-    """What runs models, one after the other.
+    """It runs models, one after the other.
 
-    ``shows_tensors``: on TFLM, whether it shows a job's ``tensors``; where it does not, models that have them as
+    ``shows_tensors``: on TFLM, whether it shows a job's ``tensors``. Where it does not, models that have them as
     outputs stand in (``exposure.py``).
     """
 
@@ -61,30 +52,26 @@ class ModelRunner(Protocol):
     def shows_tensors(self) -> bool: ...
 
     def run(self, job: RunJob) -> Run:
-        """Run one model; never raises for what the model does."""
+        """Run one model; never raises for what the model does. Raises GivenUpError once closed."""
 
     def close(self) -> None:
-        """Give up what it holds."""
+        """Give up what it holds. Any thread may call it, and more than once."""
 
 
 class Interpreter:
-    """A process that runs models on one runtime, started at once; a crash ends it, and the next job starts another.
-
-    ``starter``: a thread that outlives it, where it may be run by threads that do not: Linux ends the process with the
-    thread that started it. None: it is started by whoever makes and runs it.
-    """
+    """A process that runs models on one runtime, started at once. After a crash the next job starts another one."""
 
     shows_tensors = False
 
-    def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits(), starter: Executor | None = None) -> None:
-        self.runtime, self._limits, self._starter, self._is_closed = runtime, limits, starter, False
+    def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
+        self.runtime, self._limits, self._is_closed = runtime, limits, False
         self._in_use = threading.Lock()
         """Held by a run: nobody closes the files that another thread reads or writes."""
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
-        self._process = self._started()
+        self._process = self._start()
 
     def close(self) -> None:
-        """End the process, be it in a run of another thread. Any thread may call it, and more than once."""
+        """End the process, be it in a run of another thread."""
         self._is_closed = True
         self._process.kill()  # which ends the run
         with self._in_use:
@@ -92,72 +79,36 @@ class Interpreter:
             self._log.close()
 
     def run(self, job: RunJob) -> Run:
-        """Run one model; never raises for what the model does to the interpreter. Raises GivenUpError once closed."""
+        """Run one model; see :class:`ModelRunner`."""
         with self._in_use:
-            return self._run(job)
-
-    def _run(self, job: RunJob) -> Run:
-        if not self._is_closed and self._process.poll() is not None:
-            self._end()  # it may have died between two runs, with its files open here
-            self._process = self._started()
-        if self._is_closed:  # looked at after the start: who closes has seen the process before it
-            self._process.kill()
-            raise GivenUpError
-        with self._watch() as expired:
+            if not self._is_closed and self._process.poll() is not None:
+                self._end()  # it may have died between two runs, with its files open here
+                self._process = self._start()
+            if self._is_closed:  # looked at after the start: who closes has seen the process before it
+                self._process.kill()
+                raise GivenUpError
             answer = self._exchange(job)
-        if self._is_closed:
-            raise GivenUpError
-        if answer is None:
-            return Run(error=self._last_words(expired.is_set()))
-        head, arrays = answer
-        missing = f"{self.runtime} is not installed: {head['missing']}" if "missing" in head else None
-        return Run(arrays, head.get("facts", {}), head.get("error"), missing)
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        return self._start() if self._starter is None else self._starter.submit(self._start).result()
+            if self._is_closed:
+                raise GivenUpError
+            return Run(error=self._last_words()) if answer is None else answer
 
     def _start(self) -> subprocess.Popen[bytes]:
-        memory = str(self._limits.memory_bytes or 0)
-        command = [sys.executable, "-m", "tflite_memopt.equivalence.worker", self.runtime, memory, str(os.getpid())]
+        limits = (str(self._limits.memory_bytes or 0), str(self._limits.seconds))
+        command = [sys.executable, "-m", "tflite_memopt.equivalence.worker", self.runtime, *limits]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, bufsize=-1, pipesize=_PIPE_BYTES)
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, pipesize=_PIPE_BYTES)
 
-    def _exchange(self, job: RunJob) -> wire.Message | None:
-        head = {
-            "samples": len(job.samples),
-            "inputs": len(job.samples[0]) if job.samples else 0,
-            "arena_bytes": job.arena_bytes,
-            "tensors": job.tensors,
-            "kernels": job.kernels,
-            "fill": job.fill,
-            "turns": job.turns,
-        }
-        arrays: dict[str, npt.NDArray[Any]] = {"model": np.frombuffer(job.model, np.uint8)}
-        arrays |= {f"s{s}_i{i}": each for s, sample in enumerate(job.samples) for i, each in enumerate(sample)}
+    def _exchange(self, job: RunJob) -> Run | None:
+        """The answer; None when the process has ended before it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            wire.send(self._process.stdin, head, arrays)
-        except OSError:
+            pickle.dump(job, self._process.stdin, pickle.HIGHEST_PROTOCOL)
+            self._process.stdin.flush()
+            answer: Run = pickle.load(self._process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError):
             return None
-        return wire.receive(self._process.stdout, is_private=True)  # the search beside it copies this process
-
-    @contextlib.contextmanager
-    def _watch(self) -> Iterator[threading.Event]:
-        """End the process when its time is up."""
-        expired, process = threading.Event(), self._process
-
-        def expire() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(self._limits.seconds, expire)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield expired
-        finally:
-            timer.cancel()
+        return answer
 
     def _end(self) -> None:
         self._process.kill()
@@ -167,12 +118,12 @@ class Interpreter:
                     stream.close()
         self._process.wait()
 
-    def _last_words(self, expired: bool) -> str:
+    def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_DYING_SECONDS)
         self._end()
         code = self._process.returncode
-        if expired:
+        if code == -signal.SIGALRM:
             return f"it did not finish within {self._limits.seconds:g} s"
         if code < 0 and code != -signal.SIGKILL:
             return f"the interpreter crashed ({signal.Signals(-code).name})"

@@ -8,7 +8,6 @@ original works on the model with the inferred shapes. Values do not change: they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -18,13 +17,10 @@ from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.check import check_model, describe
 from ..ir.model import Model, Operator, Tensor
-from .adapter import OPTIMISED_KERNELS, REFERENCE, RunJob
+from .adapter import OPTIMISED_KERNELS, REFERENCE, Run, RunJob
+from .exposure import computed_tensors
 from .inputs import seeded_inputs
 from .pool import Interpreters
-from .trace import Trace, computed_tensors, trace_of
-
-Shapes = Mapping[int, tuple[int, ...]]
-"""By position of a tensor in the entry graph."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +51,15 @@ class InferredModel:
         return tuple(each.tensor for each in self.wrong)
 
 
-def shaped_by(data: bytes, model: Model, trace: Trace | None) -> InferredModel:
-    """The model with the shapes that a run of LiteRT or TensorFlow had; as it came where there was none.
+def shaped_by(data: bytes, model: Model, run: Run | None) -> InferredModel:
+    """The model with the shapes that a run of LiteRT or TensorFlow had; as it came where there was no run.
 
     Raises UnsupportedModelError for a tensor whose shape depends on the values of the inputs, ModelFormatError when
     the inferred shapes do not make a valid model.
     """
-    if trace is None:
+    if run is None:
         return InferredModel(data, model)
-    wrong = _wrong_shapes(model, trace)
+    wrong = _wrong_shapes(model, run)
     if not wrong:
         return InferredModel(data, model)
     restored = read_model(data)
@@ -85,25 +81,25 @@ def shaped_by_litert(data: bytes, model: Model, interpreters: Interpreters) -> I
     for kernels in (REFERENCE, OPTIMISED_KERNELS):
         run = interpreters["litert"].run(RunJob(data, samples, 0, computed_tensors(model.main), kernels))
         if run.ran:
-            return shaped_by(data, model, trace_of(run.arrays, len(samples)))
-    return shaped_by(data, model, None)
+            return shaped_by(data, model, run)
+    return InferredModel(data, model)
 
 
-def _wrong_shapes(model: Model, trace: Trace) -> dict[int, WrongShape]:
+def _wrong_shapes(model: Model, run: Run) -> dict[int, WrongShape]:
     positions = {id(tensor): index for index, tensor in enumerate(model.main.tensors)}
     wrong = {}
     for step, operator in enumerate(model.main.operators):
         for tensor in operator.outputs:
             position = positions[id(tensor)]
-            found = _inferred(trace, position, tensor, operator, step)
+            found = _inferred(run, position, tensor, operator, step)
             if found is not None and found != tensor.shape:
                 wrong[position] = WrongShape(tensor.name, describe(0, step, operator), tensor.shape, found)
     return wrong
 
 
-def _inferred(trace: Trace, position: int, tensor: Tensor, operator: Operator, step: int) -> tuple[int, ...] | None:
+def _inferred(run: Run, position: int, tensor: Tensor, operator: Operator, step: int) -> tuple[int, ...] | None:
     """None for a tensor without values, and for one element, which is one element in any shape."""
-    shapes = {values.shape for values in trace.tensors.get(position, ())}
+    shapes = {values.shape for values in run.tensors.get(position, ())}
     if len(shapes) > 1:
         raise UnsupportedModelError(
             f"{describe(0, step, operator)}: the shape of '{tensor.name}' depends on the input values, here "

@@ -11,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..io import offline_plan
 from ..io.reader import read_model
+from ..io.writer import write_model
 from ..ir.constants import values
-from ..ir.control_flow import called_subgraphs
-from ..ir.model import Operator
+from ..ir.control_flow import called_subgraphs, renumber_subgraphs
+from ..ir.model import Model, Operator
 from ..options import Options
-from .adapter import REFERENCE, RunJob
-from .inputs import Sample
+from .adapter import REFERENCE, Run, RunJob, Sample
+from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
 from .interface import SAME
-from .isolation import isolated, reachable
-from .judge import Claim
-from .original import Original, arena_for, look_at
+from .judge import Candidate
 from .pool import Interpreters
-from .trace import Trace, trace_of
 
 _MOST_SAMPLES = 8
 """Of the model's, on which a subgraph is looked at."""
@@ -34,21 +33,21 @@ RunSubgraph = Callable[[int, list[Sample]], "list[Sample] | None"]
 
 
 @dataclass(frozen=True)
-class SubgraphClaim:
+class SubgraphPair:
     """A subgraph of both models to be judged: ``number`` is its position in the file. ``reason``: why it cannot be."""
 
     number: int
-    original: Original | None
-    claim: Claim | None
+    baseline: Baseline | None
+    candidate: Candidate | None
     reason: str | None = None
 
 
-def subgraph_claims(
-    original: Original, claim: Claim, options: Options, interpreters: Interpreters
-) -> Iterator[SubgraphClaim]:
+def subgraph_pairs(
+    baseline: Baseline, candidate: Candidate, options: Options, interpreters: Interpreters
+) -> Iterator[SubgraphPair]:
     """Every subgraph of the original that IF and WHILE call, once, those that other subgraphs call included."""
-    numbers = tuple(range(len(original.model.graphs)))
-    yield from _Subgraphs(options, interpreters, set()).below(original, claim, numbers)
+    numbers = tuple(range(len(baseline.model.graphs)))
+    yield from _Subgraphs(options, interpreters, set()).below(baseline, candidate, numbers)
 
 
 @dataclass
@@ -57,84 +56,80 @@ class _Subgraphs:
     interpreters: Interpreters
     seen: set[int]
 
-    def below(self, original: Original, claim: Claim, numbers: Sequence[int]) -> Iterator[SubgraphClaim]:
+    def below(self, baseline: Baseline, candidate: Candidate, numbers: Sequence[int]) -> Iterator[SubgraphPair]:
         """``numbers``: by position of a subgraph of the original, its position in the file."""
-        trace, run = self._ground(original)
-        for operator in original.model.main.operators:
+        name = next((name for name, each in baseline.runs.items() if each.run is not None), None)
+        for operator in baseline.model.main.operators:
             if operator.name not in ("IF", "WHILE"):
                 continue
-            given = None if trace is None else _operands(original, operator, trace)
-            by_graph = None if given is None else _samples(operator, given, run)
+            given = None if name is None else _operands(baseline, operator, baseline.runs[name].run)
+            samples = {} if name is None or given is None else _samples(operator, given, self._runner(baseline, name))
             for index in called_subgraphs(operator):
                 if numbers[index] not in self.seen:
                     self.seen.add(numbers[index])
-                    samples = None if by_graph is None else by_graph.get(index)
-                    yield from self._one(original, claim, index, samples, numbers)
+                    yield from self._pair(baseline, candidate, index, samples.get(index), numbers)
 
-    def _one(
-        self, original: Original, claim: Claim, index: int, samples: list[Sample] | None, numbers: Sequence[int]
-    ) -> Iterator[SubgraphClaim]:
-        number = numbers[index]
-        if any(
-            operator.name in _KEEPS_STATE
-            for at in reachable(original.model, index)
-            for operator in original.model.graphs[at].operators
-        ):
-            yield SubgraphClaim(number, None, None, "it keeps state")
+    def _pair(
+        self,
+        baseline: Baseline,
+        candidate: Candidate,
+        index: int,
+        samples: list[Sample] | None,
+        numbers: Sequence[int],
+    ) -> Iterator[SubgraphPair]:
+        number, model = numbers[index], baseline.model
+        operators = (operator for at in reachable(model, index) for operator in model.graphs[at].operators)
+        if any(operator.name in _KEEPS_STATE for operator in operators):
+            yield SubgraphPair(number, None, None, "it keeps state")
             return
         if not samples:
-            yield SubgraphClaim(number, None, None, "no input was seen to reach it")
+            yield SubgraphPair(number, None, None, "no input was seen to reach it")
             return
-        data, order = isolated(original.shaped.data, index)
-        found = look_at(data, read_model(data), self.options, self.interpreters, samples)
-        inner = _claim_of(claim, index, found)
-        yield SubgraphClaim(number, found, inner)
+        data, order = isolated(baseline.shaped.data, index)
+        found = measure_baseline(data, read_model(data), self.options, self.interpreters, samples)
+        inner = _candidate_of(candidate, index, found)
+        yield SubgraphPair(number, found, inner)
         yield from self.below(found, inner, [numbers[at] for at in order])
 
-    def _ground(self, original: Original) -> tuple[Trace | None, RunSubgraph]:
-        """The trace of the first runtime that ran the original, and a way to run its subgraphs there."""
-        name, ground = next(
-            ((name, each) for name, each in original.grounds.items() if each.trace is not None), (None, None)
-        )
+    def _runner(self, baseline: Baseline, name: str) -> RunSubgraph:
+        """A way to run subgraphs of the original on a runtime that runs the whole."""
+        kernels = baseline.runs[name].kernels if name in GRAPH_RUNTIMES else None
 
         def run(index: int, samples: list[Sample]) -> list[Sample] | None:
-            if name is None or ground is None:
-                return None
-            data, _ = isolated(original.shaped.data, index)
-            kernels = REFERENCE if name in ("tflm", "runner") else ground.kernels or REFERENCE
-            done = self.interpreters[name].run(RunJob(data, samples, arena_for(original.model), kernels=kernels))
-            outputs = trace_of(done.arrays, len(samples)).outputs if done.ran else {}
+            data, _ = isolated(baseline.shaped.data, index)
+            job = RunJob(data, samples, arena_for(baseline.model), kernels=kernels or REFERENCE)
+            outputs = self.interpreters[name].run(job).outputs
             return [list(row) for row in zip(*outputs.values(), strict=True)] if outputs else None
 
-        return None if ground is None else ground.trace, run
+        return run
 
 
-def _claim_of(claim: Claim, index: int, original: Original) -> Claim:
-    data, _ = isolated(claim.data, index)
-    rewritten = None if claim.rewritten is None else isolated(claim.rewritten, index)[0]
+def _candidate_of(candidate: Candidate, index: int, baseline: Baseline) -> Candidate:
+    data, _ = isolated(candidate.data, index)
     model = read_model(data)
     return replace(
-        claim,
+        candidate,
         data=data,
         model=model,
-        rewritten=rewritten,
+        rewritten=None if candidate.rewritten is None else isolated(candidate.rewritten, index)[0],
         pieces={},
         interface=SAME,
-        samples=original.samples,
-        arena_bytes=max(arena_for(original.model), arena_for(model)),
+        samples=baseline.samples,
+        arena_bytes=max(arena_for(baseline.model), arena_for(model)),
         promises={},
     )
 
 
-def _operands(original: Original, operator: Operator, trace: Trace) -> list[Sample] | None:
+def _operands(baseline: Baseline, operator: Operator, run: Run | None) -> list[Sample] | None:
     """What an operator of the entry graph read, for each of the first samples; None where something is not known."""
-    positions = {id(tensor): at for at, tensor in enumerate(original.model.main.tensors)}
-    count = min(_MOST_SAMPLES, len(original.samples))
+    positions = {tensor: at for at, tensor in enumerate(baseline.model.main.tensors)}
+    count = min(_MOST_SAMPLES, len(baseline.samples))
     columns = []
     for tensor in operator.present_inputs():
         constant = values(tensor) if tensor.is_constant else None
-        column = trace.tensors.get(positions[id(tensor)]) if constant is None else [constant] * count
-        if column is None or len(column) < count:
+        known = [] if run is None else run.tensors.get(positions[tensor], [])
+        column = known if constant is None else [constant] * count
+        if len(column) < count:
             return None
         columns.append(column[:count])
     return [list(row) for row in zip(*columns, strict=True)]
@@ -156,4 +151,30 @@ def _samples(operator: Operator, given: list[Sample], run: RunSubgraph) -> dict[
         current = (run(body, current) or []) if current else []
         if not current:
             break
+    return found
+
+
+def isolated(data: bytes, index: int) -> tuple[bytes, tuple[int, ...]]:
+    """A model with subgraph ``index`` as its entry, planned as it is in ``data``; and by position, the old position."""
+    model = read_model(data)
+    planned = offline_plan.decode(model)
+    order = (index, *sorted(reachable(model, index) - {index}))
+    positions = {old: new for new, old in enumerate(order)}
+    model.graphs = [model.graphs[at] for at in order]
+    model.signatures = None
+    kept = {id(tensor) for graph in model.graphs for tensor in graph.tensors}
+    for operator in (operator for graph in model.graphs for operator in graph.operators):
+        renumber_subgraphs(operator, positions)
+    if planned:
+        offline_plan.attach(model, {tensor: offset for tensor, offset in planned.items() if id(tensor) in kept})
+    return write_model(model), order
+
+
+def reachable(model: Model, index: int) -> set[int]:
+    """Positions of the subgraph and of all that it calls."""
+    found, left = {index}, [index]
+    while left:
+        called = {at for operator in model.graphs[left.pop()].operators for at in called_subgraphs(operator)}
+        left += called - found
+        found |= called
     return found

@@ -10,14 +10,14 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .adapter import Outcome, RunJob
+from .adapter import Array, Run, RunJob, by_position
 
 _FILL_NEW_MEMORY = -6
 """``M_PERTURB`` of glibc's mallopt: new memory holds the complement of this byte; 0 leaves it as it is."""
 _ALLOCATION = re.compile(r"Arena allocation (total|head|tail) (\d+) bytes")
 
 
-def run_tflm(job: RunJob) -> Outcome:
+def run_tflm(job: RunJob) -> Run:
     """Run on TFLM; facts are ``head``, ``tail`` and ``total`` in bytes.
 
     Raises RuntimeError with what TFLM printed when it refuses the model or the arena.
@@ -28,25 +28,23 @@ def run_tflm(job: RunJob) -> Outcome:
         try:
             with _new_memory_filled(job.fill):
                 interpreter = runtime.Interpreter.from_bytes(job.model, arena_size=job.arena_bytes)
-            arrays = _invoke(interpreter, job)
+            outputs = _invoke(interpreter, job)
         except RuntimeError as error:
             said = "; ".join(line.strip() for line in _text(log).splitlines() if line.strip())
             raise RuntimeError(f"{error} ({said})" if said else str(error)) from error
         interpreter.print_allocations()
         facts = {name: int(size) for name, size in _ALLOCATION.findall(_text(log))}
-    return Outcome(arrays, facts)
+    return Run(outputs, facts=facts)
 
 
-def _invoke(interpreter: Any, job: RunJob) -> dict[str, Any]:
-    arrays = {}
-    outputs = _output_count(job.model)
-    for number, sample in enumerate(job.samples):
+def _invoke(interpreter: Any, job: RunJob) -> dict[int, list[Array]]:
+    count, rows = _output_count(job.model), []
+    for sample in job.samples:
         for position, array in enumerate(sample):
             interpreter.set_input(array, position)
         interpreter.invoke()
-        for position in range(outputs):
-            arrays[f"s{number}_o{position}"] = interpreter.get_output(position).copy()
-    return arrays
+        rows.append({position: interpreter.get_output(position).copy() for position in range(count)})
+    return by_position(rows)
 
 
 @contextlib.contextmanager

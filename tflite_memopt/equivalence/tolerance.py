@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from .adapter import Array
+
 _LEAST_RANK_WITH_CHANNELS = 3
 _NUMBERS = "biuf"
 """Kinds of types, of which each value is one word."""

@@ -21,7 +21,7 @@ def explained(model: Model, said: str) -> str:
     if found is None:
         return said
     step, operator = found
-    advice = _advice_on_types(operator) if _NODE.search(said) else _advice_on_missing(operator)
+    advice = _advice(operator, is_prepared=_NODE.search(said) is not None)
     where = f"{describe(0, step, operator)} of version {operator.opcode.version}, {', '.join(types_of(operator))}"
     return f"{where}, stands in the way{advice}; TFLM says: {said}"
 
@@ -33,29 +33,18 @@ def is_refusal(model: Model, said: str) -> bool:
 
 
 def _named(model: Model, said: str) -> tuple[int, Operator] | None:
-    """The operator that TFLM's words are about, with its step."""
+    """The operator that TFLM's words are about, with its step. A called subgraph counts its own steps."""
+    steps = enumerate(model.main.operators)
     node, unregistered = _NODE.search(said), _UNREGISTERED.search(said)
     if node is not None:
-        return _at(model, node[1], int(node[2]))
-    return None if unregistered is None else _first(model, unregistered[1])
+        return next((pair for pair in steps if (pair[1].name, pair[0]) == (node[1], int(node[2]))), None)
+    return next((pair for pair in steps if unregistered is not None and pair[1].name == unregistered[1]), None)
 
 
-def _at(model: Model, name: str, step: int) -> tuple[int, Operator] | None:
-    """The operator at a step, if it is the one that is named: a called subgraph counts its own."""
-    operators = model.main.operators
-    is_there = step < len(operators) and operators[step].name == name
-    return (step, operators[step]) if is_there else None
-
-
-def _first(model: Model, name: str) -> tuple[int, Operator] | None:
-    return next((pair for pair in enumerate(model.main.operators) if pair[1].name == name), None)
-
-
-def _advice_on_types(operator: Operator) -> str:
+def _advice(operator: Operator, is_prepared: bool) -> str:
+    """``is_prepared``: there is a kernel, which has refused."""
+    if not is_prepared:
+        return f": {_OWN if is_own(operator) else ADVICE[kind_of_missing(operator)]}"
     kind = kind_by_types(operator)
     # What it refused need not be the types, where these are common ones.
     return "" if kind == "types" else f": {ADVICE[kind]}"
-
-
-def _advice_on_missing(operator: Operator) -> str:
-    return f": {_OWN if is_own(operator) else ADVICE[kind_of_missing(operator)]}"

@@ -1,49 +1,71 @@
-"""The subprocess side: runs models on an interpreter and sends the outputs back.
+"""An interpreter process. Called as ``python -m tflite_memopt.equivalence.worker RUNTIME MEMORY_BYTES SECONDS``.
 
-A malformed model can crash an interpreter with a signal, so nothing here runs in the tool's own process.
-Called as ``python -m tflite_memopt.equivalence.worker RUNTIME MEMORY_BYTES PARENT``; it takes jobs from standard input
-and answers each on standard output, in the words of :mod:`.wire`, until the input ends.
+It takes pickled jobs from standard input and answers each on standard output, until the input ends.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import sys
-from typing import IO, Any
+from typing import IO
 
-from . import litert, tflm, wire
-from .adapter import Adapter, RunJob
-from .limits import apply_in_process
+from . import litert, tflm
+from .adapter import Adapter, Run, RunJob
 
 ADAPTERS: dict[str, Adapter] = {
     "litert": litert.run_litert,
     "tensorflow": litert.run_tensorflow,
     "tflm": tflm.run_tflm,
 }
-
-
 _GIVES_WAY = 10
-"""What is added to the niceness: the search beside it comes first, and what it leaves of the cores is taken."""
+"""What is added to the niceness: the tool comes first, and what it leaves of the cores is taken."""
 
 
-def main(runtime: str, memory_bytes: int, parent: int) -> None:
-    """Run one job after the other; a failure is that job's result."""
-    apply_in_process(memory_bytes, parent)
+def main(runtime: str, memory_bytes: int, seconds: float) -> None:
+    """Answer one job after the other."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool decides, Ctrl-C goes to the whole group
     if sys.platform != "win32":
+        limit_memory(memory_bytes)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         os.nice(_GIVES_WAY)
     answers = _own_standard_output()
-    while answer_next(ADAPTERS[runtime], sys.stdin.buffer, answers):
+    while answer_next(runtime, ADAPTERS[runtime], sys.stdin.buffer, answers, seconds):
         pass
 
 
-def answer_next(adapter: Adapter, jobs: IO[bytes], answers: IO[bytes]) -> bool:
-    """Answer one job; False when there is none. Nothing of it is held afterwards: the next may be long in coming."""
-    message = wire.receive(jobs)
-    if message is None:
+def limit_memory(memory_bytes: int) -> None:
+    """Limit the address space of this process; 0 bytes are no limit."""
+    import resource
+
+    if memory_bytes:
+        # A shell may have set a lower limit, which nobody but root may raise.
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[1]
+        least = memory_bytes if allowed == resource.RLIM_INFINITY else min(memory_bytes, allowed)
+        resource.setrlimit(resource.RLIMIT_AS, (least, least))
+
+
+def answer_next(runtime: str, adapter: Adapter, jobs: IO[bytes], answers: IO[bytes], seconds: float) -> bool:
+    """Answer one job; False when there is none. Nothing of it is held afterwards: the next may be long in coming.
+
+    The kernel ends the process when its time is up, whatever it does then, and also when the tool is gone.
+    """
+    try:
+        job = pickle.load(jobs)
+    except (EOFError, pickle.UnpicklingError):
         return False
-    head, arrays = _result(adapter, message)
-    wire.send(answers, head, arrays)
+    _set_alarm(seconds)
+    answer = _result(runtime, adapter, job)
+    _set_alarm(0)
+    pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
+    answers.flush()
     return True
+
+
+def _set_alarm(seconds: float) -> None:
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _own_standard_output() -> IO[bytes]:
@@ -53,24 +75,14 @@ def _own_standard_output() -> IO[bytes]:
     return answers
 
 
-def _job(message: wire.Message) -> RunJob:
-    head, arrays = message
-    samples = [[arrays[f"s{s}_i{i}"] for i in range(head["inputs"])] for s in range(head["samples"])]
-    model = arrays["model"].tobytes()
-    wanted, kernels = tuple(head["tensors"]), head["kernels"]
-    return RunJob(model, samples, head["arena_bytes"], wanted, kernels, head["fill"], turns=head["turns"])
-
-
-def _result(adapter: Adapter, message: wire.Message) -> tuple[dict[str, Any], dict[str, Any]]:
+def _result(runtime: str, adapter: Adapter, job: RunJob) -> Run:
     try:
-        result = adapter(_job(message))
+        return adapter(job)
     except ImportError as error:
-        return {"missing": str(error)}, {}
+        return Run(missing=f"{runtime} is not installed: {error}")
     except (RuntimeError, ValueError, MemoryError) as error:
-        return {"error": " ".join(str(error).split()) or type(error).__name__}, {}
-    # Strings and the like are no plain memory.
-    return {"facts": result.facts}, {name: array for name, array in result.arrays.items() if array.dtype.kind != "O"}
+        return Run(error=" ".join(str(error).split()) or type(error).__name__)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

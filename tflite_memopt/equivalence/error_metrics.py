@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
 
-from .tolerance import Array, abs_diff
+from .adapter import Array, Values
+from .tolerance import abs_diff
 
 
-@dataclass(frozen=True)
+@dataclass
 class Gap:
     """Differences of outputs from the original's.
 
@@ -30,6 +31,28 @@ class Gap:
     rows: int = 0
     agreeing_rows: int = 0
 
+    def add(self, a: Array, b: Array | None, step: float | None) -> None:
+        """Take in one output of one sample; ``step`` as for :func:`gap_between`."""
+        self.values += a.size
+        if b is None or a.shape != b.shape:
+            self.differing, self.max_abs_diff = self.differing + a.size, math.inf
+            return
+        gaps = abs_diff(a, b)
+        largest = float(gaps.max(initial=0.0))
+        self.differing += int(np.count_nonzero(gaps))
+        self.max_abs_diff = max(self.max_abs_diff, largest)
+        if a.ndim == 2 and a.shape[1] > 1:
+            self.rows += a.shape[0]
+            self.agreeing_rows += int(np.count_nonzero(a.argmax(axis=1) == b.argmax(axis=1)))
+        is_integer = a.dtype.kind not in "fc"
+        if is_integer or step is not None:
+            in_steps = largest if is_integer or step is None else float(np.round(largest / step))
+            self.max_lsb_diff = max(self.max_lsb_diff or 0.0, in_steps)
+            return
+        magnitude = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
+        share = 0.0 if not largest else largest / magnitude if magnitude else math.inf
+        self.max_relative_diff = max(self.max_relative_diff or 0.0, share)
+
     @property
     def differing_share(self) -> float:
         """Share of all output values that differ."""
@@ -41,23 +64,19 @@ class Gap:
         return self.agreeing_rows / self.rows if self.rows else None
 
 
-Outputs = Mapping[int, Sequence[Array]]
-"""By position of the output, its value for each sample."""
-
-
-def gap_between(before: Outputs, after: Outputs, steps: Mapping[int, float]) -> Gap:
+def gap_between(before: Values, after: Values, steps: Mapping[int, float]) -> Gap:
     """The gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
 
     ``steps``: by position, the distance of two neighbouring values of outputs that are integers written as floats.
     """
-    return _union(
-        _gap(a, b, steps.get(output))
-        for output, wanted in before.items()
-        for a, b in zip_longest(wanted, after.get(output, ())[: len(wanted)])
-    )
+    gap = Gap()
+    for output, wanted in before.items():
+        for a, b in zip_longest(wanted, after.get(output, ())[: len(wanted)]):
+            gap.add(a, b, steps.get(output))
+    return gap
 
 
-def signal_to_noise(before: Outputs, after: Outputs) -> float:
+def signal_to_noise(before: Values, after: Values) -> float:
     """In dB, of the output that is worst: how much the original's values vary, against how far the others are off.
 
     Infinite where nothing differs; minus infinity where what differs never varies.
@@ -73,45 +92,3 @@ def _decibels(before: Sequence[Array], after: Sequence[Array]) -> float:
     if not noise:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf
-
-
-def _gap(a: Array, b: Array | None, step: float | None) -> Gap:
-    if b is None or a.shape != b.shape:
-        return Gap(float("inf"), values=a.size, differing=a.size)
-    gaps = abs_diff(a, b)
-    largest = float(gaps.max(initial=0.0))
-    found = Gap(largest, values=a.size, differing=int(np.count_nonzero(gaps)))
-    if a.ndim == 2 and a.shape[1] > 1:
-        agreeing = int(np.count_nonzero(a.argmax(axis=1) == b.argmax(axis=1)))
-        found = replace(found, rows=a.shape[0], agreeing_rows=agreeing)
-    if a.dtype.kind not in "fc":
-        return replace(found, max_lsb_diff=largest)
-    if step is not None:
-        return replace(found, max_lsb_diff=float(np.round(largest / step)))
-    magnitude = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
-    return replace(found, max_relative_diff=_ratio(largest, magnitude))
-
-
-def _ratio(part: float, whole: float) -> float:
-    if part == 0.0:
-        return 0.0
-    return part / whole if whole else float("inf")
-
-
-def _union(gaps: Iterable[Gap]) -> Gap:
-    whole = Gap()
-    for each in gaps:
-        whole = Gap(
-            max(whole.max_abs_diff, each.max_abs_diff),
-            _larger(whole.max_relative_diff, each.max_relative_diff),
-            _larger(whole.max_lsb_diff, each.max_lsb_diff),
-            whole.values + each.values,
-            whole.differing + each.differing,
-            whole.rows + each.rows,
-            whole.agreeing_rows + each.agreeing_rows,
-        )
-    return whole
-
-
-def _larger(a: float | None, b: float | None) -> float | None:
-    return max((each for each in (a, b) if each is not None), default=None)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.models import dense_model, mobile_chain, streaming_model
-from tflite_memopt.equivalence.limits import ProcessLimits
-from tflite_memopt.equivalence.original import Original, look_at
+from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
+from tflite_memopt.equivalence.runner import ProcessLimits
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
@@ -25,9 +25,9 @@ def interpreters() -> Iterator[Interpreters]:
         yield found
 
 
-def looked_at(model: Model, interpreters: Interpreters, **options: object) -> Original:
+def looked_at(model: Model, interpreters: Interpreters, **options: object) -> Baseline:
     data = write_model(model)
-    return look_at(data, read_model(data), Options(samples=4, **options), interpreters)  # type: ignore[arg-type]
+    return measure_baseline(data, read_model(data), Options(samples=4, **options), interpreters)  # type: ignore[arg-type]
 
 
 def dilated_with_a_batch_of_one() -> Model:
@@ -55,7 +55,7 @@ def test_outputs_that_depend_on_what_the_arena_held_are_a_finding(interpreters: 
     y = b.add(*[b.input("x", (1, 16))] * 2)
     unwritten = b.tensor("unwritten", (1, 16))
     found = looked_at(b.finish(y, unwritten), interpreters, runtimes=("tflm",))
-    assert not found.grounds["tflm"].is_sound
+    assert not found.runs["tflm"].is_sound
     assert "does not give the same outputs twice" in found.findings[0]
 
 
@@ -64,7 +64,7 @@ def test_sound_models_have_no_findings(make: object, interpreters: Interpreters)
     assert callable(make)
     found = looked_at(make(), interpreters)
     assert found.findings == ()
-    assert all(ground.trace is not None and ground.is_sound for ground in found.grounds.values())
+    assert all(ground.run is not None and ground.is_sound for ground in found.runs.values())
     assert found.coverage is not None
     assert found.coverage.distinct_outputs >= 4
 
@@ -75,8 +75,8 @@ def test_where_reference_kernels_fail_the_optimised_ones_are_tried_and_named(int
     y = b.tensor("y", (1, 8))
     times = b.constant("times", np.asarray([1, 2], np.int32))
     b.operator("TILE", (x, times), (y,), "TileOptions").opcode.version = 3
-    ground = looked_at(b.finish(y), interpreters).grounds["litert"]
-    assert ground.trace is not None
+    ground = looked_at(b.finish(y), interpreters).runs["litert"]
+    assert ground.run is not None
     assert ground.kernels == "optimised kernels"
     assert "its reference kernels fail: Didn't find op for builtin opcode 'TILE' version '3'" in (ground.reason or "")
 
@@ -85,6 +85,6 @@ def test_a_model_that_nothing_runs_has_reasons(interpreters: Interpreters) -> No
     model = dense_model()
     model.opcodes[0].version = 99
     found = looked_at(model, interpreters, runtimes=("litert",))
-    assert {name: ground.trace for name, ground in found.grounds.items()} == {"litert": None, "tensorflow": None}
-    assert all("FULLY_CONNECTED" in (ground.reason or "") for ground in found.grounds.values())
+    assert {name: ground.run for name, ground in found.runs.items()} == {"litert": None, "tensorflow": None}
+    assert all("FULLY_CONNECTED" in (ground.reason or "") for ground in found.runs.values())
     assert (found.samples, found.coverage) == ([], None)

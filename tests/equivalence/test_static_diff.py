@@ -13,7 +13,7 @@ from tests.models import ALL, branches, if_model, mobile_chain, split_model
 from tflite_memopt import EquivalenceError, Options, optimize, verify
 from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.proof import prove
-from tflite_memopt.equivalence.stored import first_stored_difference
+from tflite_memopt.equivalence.static_diff import first_stored_difference
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
