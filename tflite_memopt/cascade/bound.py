@@ -296,7 +296,8 @@ def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, l
         tail += cost.tail - cost.whole_tail
     kept = 0 if isinstance(turns, Clamped) else len(turns.turn.kept())
     tensors = _TENSORS_OF_LOOP + 3 * (len(region.inputs) + kept)
-    operators = _OPERATORS_OF_LOOP - sum(kind_of(operator).is_pad for operator in region.operators)
+    # Kept rows are joined with new ones and cut out again; a PAD that adds nothing may be left out.
+    operators = _OPERATORS_OF_LOOP + 2 * kept - sum(kind_of(operator).is_pad for operator in region.operators)
     structures, temporaries = terms.more(operators, tensors, 1, 0)
     macs = loop_macs(region, turns) - sum(operator_macs(operator) for operator in region.operators)
     head = least_head(region, turns, costs.shares, lives_on)
@@ -306,7 +307,7 @@ def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, l
 _TENSORS_OF_LOOP = 15
 """Result, counter, what says whether there is another turn, and what comes out: without what several loops share."""
 _OPERATORS_OF_LOOP = 5
-"""The fewest beside those of the region, of which a PAD that adds nothing may be left out."""
+"""The fewest beside those of the region and those that move kept rows."""
 _SURE = 0.97
 """The part of the run time of rows that is certain: a few of them are cheaper than the average."""
 
