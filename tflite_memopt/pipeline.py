@@ -103,7 +103,7 @@ def optimize(
                 if options.keep_failures is not None:
                     save_failure(options.keep_failures, step, failure, baseline)
                 failed.append(FailedStep(step, str(failure)))
-                progress(of_failure(failed[-1], options))
+                progress(of_failure(failed[-1]))
 
     is_alone = cache is None and options.decision is None and not interruption.search
     wider = _wider(run, options, candidate, facts.memory.instructions) if is_alone else None

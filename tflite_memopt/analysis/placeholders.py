@@ -40,10 +40,11 @@ def cleared_inputs(model: Model, planned: Mapping[Tensor, int]) -> tuple[Tensor,
 
 
 def partial_in(model: Model) -> frozenset[Tensor]:
-    """Tensors of the main graph of which some bytes are undefined where they are read: no two runs need agree on them.
+    """Tensors of which some bytes are undefined where they are read: no two runs need agree on them.
 
     What is made of a variable whose first value nobody reads, as long as not all of it has been written. And what a
-    loop gives back of a tensor that it reads in rows: a result may have taken the place of rows that it has read.
+    loop gets and gives back of a tensor that it reads in rows: a result may have taken the place of rows that it has
+    read.
     """
     loops = {loop.operator: loop for loop in loops_of(model)}
     found: set[Tensor] = set()
@@ -51,7 +52,9 @@ def partial_in(model: Model) -> frozenset[Tensor]:
         if tensor.is_variable and tensor.producer is None:
             chain = _until_whole(tensor, loops, model.main.outputs)
             found.update(chain or ())
-    return frozenset(found | {loop.operator.outputs[slot] for loop, slot in _in_rows(loops.values())})
+    for loop, slot in _in_rows(loops.values()):
+        found |= {loop.operator.outputs[slot], loop.body.inputs[slot]}
+    return frozenset(found)
 
 
 def spent_in_rows(model: Model) -> frozenset[Tensor]:

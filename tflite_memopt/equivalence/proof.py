@@ -30,6 +30,7 @@ Progress = Callable[[str], None]
 Facts = dict[str, int | str]
 FILE = "file"
 """The verdict of what needs no run."""
+_OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,8 @@ def _proof(subject: Subject, baseline: Baseline, results: Mapping[str, RuntimeRe
     verdicts = {runtime: each.verdict for runtime, each in results.items()}
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
-            raise FailedProofError(f"not equal on {runtime}: {verdict.reason}", subject)
+            hint = _OTHER_KERNELS.format(options.profile.name) if runtime == RUNNER else ""
+            raise FailedProofError(f"not equal on {runtime}: {verdict.reason}{hint}", subject)
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
         raise EquivalenceError(

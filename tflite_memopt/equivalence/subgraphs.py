@@ -3,7 +3,8 @@
 No interpreter shows what is inside a subgraph: LiteRT gives back whatever lies in its memory by then, TFLM outputs.
 So each subgraph becomes the entry of a model, its tensors at the offsets of the plan, and runs on the values that the
 call gives it: for WHILE those of the first turns. What the plan does between a subgraph and its caller shows in the
-caller's tensors.
+caller's tensors. So does the plan of a body that reads an input in rows: another input may lie on rows that were read
+in earlier turns, and an interpreter of the body alone could not be given both. The body is judged without its plan.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..analysis.placeholders import partial_in
 from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
@@ -155,9 +157,12 @@ def _samples(operator: Operator, given: list[Sample], run: RunSubgraph) -> dict[
 
 
 def isolated(data: bytes, index: int) -> tuple[bytes, tuple[int, ...]]:
-    """A model with subgraph ``index`` as its entry, planned as it is in ``data``; and by position, the old position."""
+    """A model with subgraph ``index`` as its entry, planned as it is in ``data``; and by position, the old position.
+
+    It has no plan where a loop reads one of its inputs in rows.
+    """
     model = read_model(data)
-    planned = offline_plan.decode(model)
+    planned = None if partial_in(model) & set(model.graphs[index].inputs) else offline_plan.decode(model)
     order = (index, *sorted(reachable(model, index) - {index}))
     positions = {old: new for new, old in enumerate(order)}
     model.graphs = [model.graphs[at] for at in order]
@@ -167,6 +172,8 @@ def isolated(data: bytes, index: int) -> tuple[bytes, tuple[int, ...]]:
         renumber_subgraphs(operator, positions)
     if planned:
         offline_plan.attach(model, {tensor: offset for tensor, offset in planned.items() if id(tensor) in kept})
+    else:
+        offline_plan.detach(model)
     return write_model(model), order
 
 

@@ -150,7 +150,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     cleared = cleared_inputs(model, placement.offsets)
     warnings = (
         *of_interruption(outcome.interrupted),
-        *(of_failure(each, options) for each in outcome.failed),
+        *(of_failure(each) for each in outcome.failed),
         *of_metadata(outcome.metadata_left_out),
         *original.warnings,
         *of_cleared([tensor.name for tensor in cleared]),
