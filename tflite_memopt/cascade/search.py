@@ -35,6 +35,8 @@ from .tiling import Tiling, Tilings, text_of, tilings_in
 
 _RULE = "cascade"
 _AS_IS = "as_is"
+_WORK_OF_ORDERS = 0.01
+"""The part of its limit in which the scheduler must find an order with some regions as single steps."""
 Progress = Callable[[str], None]
 OtherForm = Callable[[Model, Collection[str]], Changed | None]
 """Another form of a model that computes the same, and what is said of it; tensors with these names keep their shape."""
@@ -169,7 +171,7 @@ class _Cascade:
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
             return []
-        limit = self._options.search_limit()
+        limit = self._options.search_limit(_WORK_OF_ORDERS)
         pinned = [name for name, _ in self._options.pins]
         return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
 

@@ -8,7 +8,8 @@ that no other one beats in everything, and of these a *beam* of the most promisi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,7 @@ _BLOCK = 256
 _HEAD, _TAIL, _TEMPORARIES, _MACS, _OPERATORS, _WORK, _CONSTANTS = range(7)
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(NamedTuple):
     """What a region needs in some form. ``head``: bytes while it runs, beside what lies across it.
 
     ``tail`` and ``temporaries`` (bytes), ``macs``, ``operators`` and ``work`` (``memory/work.py``) are what is added to
@@ -195,8 +195,7 @@ class _Selection:
         self._intervals: list[dict[int, list[int]]] = [{} for _ in range(count)]
         for number, option in enumerate(problem.options):
             self._intervals[option.first].setdefault(option.end, []).append(number)
-        rows = [astuple(option.figures) for option in problem.options]
-        self._rows: Integers = np.asarray(rows, np.int64).reshape(-1, 7)
+        self._rows: Integers = np.asarray([option.figures for option in problem.options], np.int64).reshape(-1, 7)
         total = self._rows.clip(min=0).sum(axis=0)
         limits, base = problem.limits, problem.base
         # What never comes to its limit says nothing of a set.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 
@@ -61,6 +61,8 @@ LOOPS_BY_HALO: Mapping[Halo, type[RowLoop]] = {"recompute": ClampedLoop, "rollin
 Forms = tuple[type[Form], ...]
 _SURE = 0.9
 """The part of the limit on run time that is handed out: the estimate of single models was off by up to 0.6 %."""
+_CHOSEN = 14
+"""So many tilings to choose from take the time of one operator that is measured."""
 _MANY = 24
 """With fewer tilings to measure, processes take longer than they save."""
 
@@ -176,6 +178,7 @@ class Space:
             for tiling, figures in self._undominated(interval, first, end, least, forms):
                 tilings.append(tiling)
                 options.append(Option(first, end, figures))
+        self.work += len(options) // _CHOSEN
         problem = Problem(self.needs, options, self.limits, self.base, below, by_work)
         return [(tuple(tilings[number] for number in each.options), each) for each in choices(problem)]
 
@@ -232,11 +235,11 @@ class Space:
         if known is not None and known[:2] == (least, forms):
             return known[2]
         raised = [
-            (replace(candidate.figures, head=max(least, candidate.figures.head)), not candidate.is_measured, tiling)
+            (candidate.figures._replace(head=max(least, candidate.figures.head)), not candidate.is_measured, tiling)
             for tiling, candidate in interval.items()
             if isinstance(tiling.form, forms)
         ]
-        raised.sort(key=lambda each: (astuple(each[0]), *each[1:]))
+        raised.sort()
         kept: list[tuple[Tiling, Figures]] = []
         for figures, _, tiling in raised:
             if not any(other.beats(figures) for _, other in kept):
@@ -267,7 +270,7 @@ class Space:
             return
         across = self._alive.across(tiling.first, tiling.end)
         # Two bounds of the same: where many views overlap, the one of stripes is the higher one.
-        figures = replace(figures, head=max(figures.head + across, candidate.figures.head))
+        figures = figures._replace(head=max(figures.head + across, candidate.figures.head))
         if self.limits.allow(figures) and figures.head < max(self.needs[tiling.first : tiling.end]):
             interval[tiling] = _Bounded(figures, is_measured=True)
 
@@ -276,7 +279,7 @@ class Space:
         whole = max(self.needs[tiling.first : tiling.end])
         if figures.head >= whole or not self.limits.allow(figures):
             return
-        if self.base.least(replace(figures, head=max(figures.head, self._floor))) < below:
+        if self.base.least(figures._replace(head=max(figures.head, self._floor))) < below:
             self._by_interval.setdefault((tiling.first, tiling.end), {})[tiling] = _Bounded(figures)
             self._kept.pop((tiling.first, tiling.end), None)
 
@@ -338,7 +341,7 @@ class Space:
                 continue
             self.looked_at += 1
             figures = loop_bounds(region, turns, self._costs, self._terms, read_later)
-            self._add(Tiling(first, end, form), replace(figures, head=figures.head + across), below)
+            self._add(Tiling(first, end, form), figures._replace(head=figures.head + across), below)
 
     def _add_phases(self, tiling: Tiling, below: int) -> None:
         exit_ = self.model.main.operators[tiling.end - 1].outputs[0]

@@ -80,6 +80,7 @@ NAMES: Mapping[str, type[Form]] = {
     "reversed": Reversed,
 }
 NAME_OF: Mapping[type[Form], str] = {form: name for name, form in NAMES.items()}
+_RANK: Mapping[type[Form], int] = {form: number for number, form in enumerate(NAME_OF)}
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Tiling:
         return self._key() < other._key()
 
     def _key(self) -> tuple[object, ...]:
-        return self.first, self.end, list(NAMES.values()).index(type(self.form)), astuple(self.form)
+        return self.first, self.end, _RANK[type(self.form)], self.form
 
     def described(self, height: int) -> str:
         """The form in words, for an output of ``height`` rows: ``6 stripes (rolling, trim)``."""

@@ -24,7 +24,9 @@ MOST_ORDERS = 3
 _MOST_REGIONS = 3
 """Regions that are one step in an order."""
 _TRIES = 240
-"""Regions that are tried out, for each that is added."""
+"""Regions that are tried out, for each that is added: fewer in graphs of many steps."""
+_MOST_STEPS = 50_000
+"""Steps of all problems that are tried out, for each region that is added."""
 _LEAST_WORK = 2000
 """Steps of all problems that are solved at once: with fewer, processes take longer than they save."""
 _AT_ONCE = 16
@@ -97,12 +99,12 @@ def _smaller(start: _Contracted, regions: Sequence[Repeatable], ask: _Question) 
     hot = _steps_at(start, _hot_places(start))
     taken = {step for region in start.regions for step in region}
     tried = ([each.steps] for each in regions if hot & set(each.steps) and not taken & set(each.steps))
-    return _best_first(start, list(islice(tried, _TRIES)), ask)
+    return _best_first(start, list(islice(tried, _tries(start))), ask)
 
 
 def _smaller_together(start: _Contracted, regions: Sequence[Repeatable], ask: _Question) -> list[_Contracted]:
     """The problems with a region and all those like it whose best order has a smaller peak, best ones first."""
-    tried = [[each.steps, *_like(each, regions)] for each in islice(_tried(start, regions), _TRIES)]
+    tried = [[each.steps, *_like(each, regions)] for each in islice(_tried(start, regions), _tries(start))]
     return _best_first(start, tried, ask)
 
 
@@ -120,6 +122,10 @@ def _best_first(start: _Contracted, tried: Sequence[Sequence[tuple[int, ...]]], 
             if contracted is not None:
                 found.setdefault(contracted.peak, contracted)
     return [found[peak] for peak in sorted(found)[: ask.count]]
+
+
+def _tries(start: _Contracted) -> int:
+    return min(_TRIES, _MOST_STEPS // len(start.problem.steps))
 
 
 def _hot_places(start: _Contracted) -> list[int]:
