@@ -82,7 +82,7 @@ def test_no_tiling_of_a_random_network_is_below_its_bound(seed: int, dtype: DTyp
     for tiling in random.Random(seed).sample(sorted(bounds), min(TRIED, len(bounds))):
         measured = measure(tiling)
         if measured is not None:
-            alone = replace(bounds[tiling], head=bounds[tiling].head - space._alive.across(tiling.first, tiling.end))
+            alone = bounds[tiling]._replace(head=bounds[tiling].head - space._alive.across(tiling.first, tiling.end))
             assert_is_bound(model, tiling, alone, measured, profile)
 
 

@@ -71,7 +71,7 @@ def assert_is_valid(problem: Problem, choice: OptionSet) -> None:
     assert all(one.end <= other.first for one, other in pairwise(chosen))
     # What no set goes below is not told apart.
     raised = max(truth.head, least_heads(problem.needs, problem.options)[0])
-    assert choice.figures == replace(truth, head=raised)
+    assert choice.figures == truth._replace(head=raised)
     assert choice.least == problem.base.least(choice.figures) < problem.below
     assert problem.limits.allow(choice.figures)
 
@@ -139,9 +139,9 @@ def test_the_planner_s_tables_can_need_more_than_the_head() -> None:
     base = Base(tail=100, temporaries=50, interface=8, constant=(0, 0))
     nothing = Figures(10, 0, 0, 0, 0, 0)
     assert base.least(nothing) == 100 + 42
-    assert base.least(replace(nothing, tail=5, temporaries=20)) == 105 + 62
-    assert base.least(replace(nothing, head=80, tail=5, temporaries=20)) == 185
-    assert replace(base, counts_tail=False).least(replace(nothing, head=80, tail=5, temporaries=20)) == 80
+    assert base.least(nothing._replace(tail=5, temporaries=20)) == 105 + 62
+    assert base.least(nothing._replace(head=80, tail=5, temporaries=20)) == 185
+    assert replace(base, counts_tail=False).least(nothing._replace(head=80, tail=5, temporaries=20)) == 80
 
 
 def test_no_steps() -> None:
