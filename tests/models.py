@@ -161,8 +161,8 @@ def irregular_model() -> Model:
     return b.finish(b.concat(tuple(narrow)))
 
 
-def quantised_at_the_boundary() -> Model:
-    """A small network that takes and gives floats, quantised inside; a signature with names of its own."""
+def quantized_at_the_boundary() -> Model:
+    """A small network that takes and gives floats, quantized inside; a signature with names of its own."""
     b = ModelBuilder()
     x = b.input("image", (1, 6, 6, 3), DType.FLOAT32)
     q = b.tensor("image_int8", x.shape, scale=0.0234, zero_point=-7)
@@ -200,6 +200,6 @@ ALL = {
         while_model,
         dead_model,
         irregular_model,
-        quantised_at_the_boundary,
+        quantized_at_the_boundary,
     )
 }

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tests.interrupts import heed_interrupts
-from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantised_at_the_boundary
+from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt.__main__ import _INTERRUPTED
 from tflite_memopt.cli import COMMANDS
 from tflite_memopt.cli.exit_codes import BAD_INPUT, INTERRUPTED
@@ -79,9 +79,9 @@ def test_quiet_prints_what_matters_most(source: Path, tmp_path: Path) -> None:
     assert first.startswith("RAM ")
     assert price.startswith("the price: ")
     assert all(line.startswith("warning: ") for line in others)
-    analysed = run("analyze", source, "--quiet")
-    assert analysed.stdout.startswith("RAM ")
-    assert analysed.stdout.count("\n") == 1
+    analyzed = run("analyze", source, "--quiet")
+    assert analyzed.stdout.startswith("RAM ")
+    assert analyzed.stdout.count("\n") == 1
     assert (run("verify", source, source, "-q").stdout, run("analyze", source, "-q", "--json").stdout[0]) == ("", "{")
 
 
@@ -173,7 +173,7 @@ def test_the_halo_from_the_command_line(source: Path, tmp_path: Path) -> None:
 
 def test_integers_at_the_boundary(tmp_path: Path) -> None:
     source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
-    source.write_bytes(write_model(quantised_at_the_boundary()))
+    source.write_bytes(write_model(quantized_at_the_boundary()))
     options = ("-o", output, "--no-verify", "--force")
     assert "interface:" not in run("optimize", source, *options, "--io", "keep").stdout
     assert read_model(output.read_bytes()).main.inputs[0].dtype.label == "float32"
@@ -283,7 +283,7 @@ def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_pa
     assert_refused(run("optimize", source, "-o", output, "--plot", tmp_path / "x.pdf"), "must end with .svg or .png")
     assert_refused(run("analyze", source, "--html", source), "is the input itself")
     assert_refused(run("optimize", source, "-o", output, "--planner", "luck"), "greedy_by_size")
-    assert_refused(run("optimise", source), "No such command")
+    assert_refused(run("optimisze", source), "No such command")
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -457,7 +457,7 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
 
 def test_a_budget_that_no_point_meets_says_what_binds_and_what_helps(tmp_path: Path) -> None:
     source = tmp_path / "floats.tflite"
-    source.write_bytes(write_model(quantised_at_the_boundary()))
+    source.write_bytes(write_model(quantized_at_the_boundary()))
     done = run("explore", source, "--budget", "16", "--effort", "quick")
     assert done.returncode == 3
     assert "NO point fits 16 bytes (total)" in done.stdout

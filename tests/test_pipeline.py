@@ -168,7 +168,7 @@ def test_dead_tensors_leave_the_file_and_the_arena() -> None:
     assert result.report.after.arena_bytes < result.report.before.arena_bytes
 
 
-def test_optimising_twice_replaces_the_plan_and_changes_nothing() -> None:
+def test_optimizing_twice_replaces_the_plan_and_changes_nothing() -> None:
     once = tflite_memopt.optimize(write_model(mobile_chain()), QUICK)
     twice = tflite_memopt.optimize(once.model, QUICK)
     assert twice.model == once.model
@@ -190,11 +190,11 @@ def test_variables_of_a_second_subgraph_keep_their_memory() -> None:
     second.add_operator(Operator(add, (variable, variable), (total,), OperatorOptions("AddOptions", {})))
     written = write_model(model)
     result = tflite_memopt.optimize(written, QUICK)
-    optimised = read_model(result.model)
-    shadowed = optimised.graphs[1].tensors.index(next(t for t in optimised.graphs[1].tensors if t.is_variable))
-    offsets = offline_plan.decode(optimised)
+    optimized = read_model(result.model)
+    shadowed = optimized.graphs[1].tensors.index(next(t for t in optimized.graphs[1].tensors if t.is_variable))
+    offsets = offline_plan.decode(optimized)
     assert offsets
-    assert optimised.main.tensors[shadowed] not in offsets
+    assert optimized.main.tensors[shadowed] not in offsets
     assert result.report.equivalence["tflm"].equal
     assert result.report.after.tflm["head"] == result.report.after.arena_bytes
 
@@ -253,7 +253,7 @@ def test_weights_without_the_dimensions_of_their_operator_are_refused_by_name(na
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_damaged_model_is_refused_or_optimised_but_never_ends_in_a_traceback(data: st.DataObject) -> None:
+def test_a_damaged_model_is_refused_or_optimized_but_never_ends_in_a_traceback(data: st.DataObject) -> None:
     damaged = bytearray(DAMAGEABLE)
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))

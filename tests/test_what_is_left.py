@@ -60,7 +60,7 @@ def test_what_fails_its_proof_is_left_out_said_and_kept(
     )
     folder = tmp_path / named
     assert (folder / "original.tflite").read_bytes() == DATA
-    model = read_model((folder / "optimised.tflite").read_bytes())
+    model = read_model((folder / "optimized.tflite").read_bytes())
     assert len(inputs_from_npz(folder / "inputs.npz", model)) >= 2
     assert "not equal" in (folder / "message.txt").read_text()
 

@@ -26,17 +26,17 @@ class PairVerdict:
 def compare_models(
     runtime: str,
     original: bytes,
-    optimised: bytes,
+    optimized: bytes,
     samples: list[Sample],
     arena_bytes: int,
     tolerance: Tolerance = EXACT,
     kernels: str = REFERENCE,
 ) -> PairVerdict:
     """Run two models of one interface on ``runtime`` over the same samples and compare all outputs."""
-    runs = run_models(runtime, {"original": original, "optimised": optimised}, samples, arena_bytes, kernels=kernels)
+    runs = run_models(runtime, {"original": original, "optimized": optimized}, samples, arena_bytes, kernels=kernels)
     for label, run in runs.items():
         if not run.ran:
-            return PairVerdict(False if label == "optimised" else None, 0.0, f"the {label} model fails: {run.reason}")
+            return PairVerdict(False if label == "optimized" else None, 0.0, f"the {label} model fails: {run.reason}")
     before, after = (run.outputs for run in runs.values())
     found = first_output_difference(before, after, tolerance)
     reason = None if found is None else f"outputs differ by up to {found.max_abs_diff:g}"

@@ -24,7 +24,7 @@ class InfeasibleError(MemoptError):
 
 
 class EquivalenceError(MemoptError):
-    """The optimised model does not compute the same as the original."""
+    """The optimized model does not compute the same as the original."""
 
 
 class OutputError(MemoptError):

@@ -65,7 +65,7 @@ class Options:
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
-    requantised once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
+    requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
     ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
     multiply-accumulates, as a fraction of the model's from 0 to 1, and ``max_extra_operators`` more operators (None:

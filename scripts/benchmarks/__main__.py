@@ -70,7 +70,7 @@ def cli() -> None:
 @click.option("--samples", default=20, show_default=True, help="Inputs per runtime.")
 @click.option("--repeats", default=3, show_default=True, help="Runs of which the median time is shown.")
 def models(folder: Path, output: Path | None, samples: int, repeats: int) -> None:
-    """Optimise every model of FOLDER and show memory, proof and time."""
+    """Optimize every model of FOLDER and show memory, proof and time."""
     rows: dict[str, list[str]] = {_MEMORY: [], _ARENA: [], _PROOF: [], _TIME: []}
     for path in sorted(folder.glob("*.tflite")):
         click.echo(path.stem, err=True)

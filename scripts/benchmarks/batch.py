@@ -76,7 +76,7 @@ def costs(folder: Path, count: int) -> None:
     files = _candidates(folder, count)
     optimize(files[0].read_bytes(), _OPTIONS)  # what is loaded on first use
     models: list[float] = []
-    centres: dict[str, float] = {}
+    centers: dict[str, float] = {}
     for path in files:
         with _processor_seconds(models):
             optimize(path.read_bytes(), _OPTIONS)
@@ -84,8 +84,8 @@ def costs(folder: Path, count: int) -> None:
         seconds: list[float] = []
         with _processor_seconds(seconds):
             _run(folder / "costs", files, name, kill=False)
-        centres[name] = seconds[0] / count
-    _keep(folder, "costs", {"models": models, "centre": centres, "bytes_a_row": _bytes(folder / "costs")})
+        centers[name] = seconds[0] / count
+    _keep(folder, "costs", {"models": models, "center": centers, "bytes_a_row": _bytes(folder / "costs")})
 
 
 @batch.command()
@@ -170,7 +170,7 @@ def _candidates(folder: Path, count: int) -> list[Path]:
 
 
 def _bare(files: list[Path]) -> dict[str, Any]:
-    """The loop that one would write by hand: read, optimise, keep the report."""
+    """The loop that one would write by hand: read, optimize, keep the report."""
     optimize(files[0].read_bytes(), _OPTIONS)  # what is loaded on first use
     started, work = time.monotonic(), 0.0
     for path in files:

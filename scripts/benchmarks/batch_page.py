@@ -28,7 +28,7 @@ _RUNS = (
 _ENGINES = "engine | workers | models | models a second | work, s a model | beside the work, s a model | overhead"
 _LEVELS = "effort | candidates | median, ms | 99th percentile, ms"
 _ERRORS = "effort | rank correlation | mean error | largest above | largest below"
-_QUEUE = "work | workers | hours | workers busy | centre busy | begun again"
+_QUEUE = "work | workers | hours | workers busy | center busy | begun again"
 
 
 def write_page(folder: Path, output: Path, said: str) -> None:
@@ -156,7 +156,7 @@ def _million(folder: Path) -> Iterator[str]:
     costs, services = _read(folder, "costs"), _services(folder)
     if costs is None or not services:
         return
-    centre, short = costs["centre"], costs["models"]
+    center, short = costs["center"], costs["models"]
     works = {"order and plan only": short, "a whole run": _read(folder, "whole seconds") or short}
     yield "## A million candidates\n"
     yield _text(
@@ -167,7 +167,7 @@ def _million(folder: Path) -> Iterator[str]:
         mean = float(np.mean(seconds))
         hours = f"{_MILLION * mean / 3600:,.0f} worker hours for all"
         yield f"- {name}: {mean:.3f} s of a worker ({len(seconds)} models), {hours}."
-    for name, each in centre.items():
+    for name, each in center.items():
         most = ", ".join(f"{np.mean(seconds) / each:,.0f} ({work})" for work, seconds in works.items())
         yield (
             f"- The one process that sends jobs and writes rows, {name}: {1e3 * each:.1f} ms a job, "
@@ -176,30 +176,30 @@ def _million(folder: Path) -> Iterator[str]:
     size = costs["bytes_a_row"]
     yield f"- A row takes {size / 1e3:,.1f} KB, nearly all of it the report: {size * _MILLION / 1e9:,.0f} GB for all.\n"
     yield _text(
-        "So the centre breaks first, and on a cluster the more so the shorter the work is. A simulation",
-        "(`scripts/benchmarks/batch_queue.py`): service times drawn from those measured, the centre, as on Dask,",
+        "So the center breaks first, and on a cluster the more so the shorter the work is. A simulation",
+        "(`scripts/benchmarks/batch_queue.py`): service times drawn from those measured, the center, as on Dask,",
         "serving one worker at a time, workers that live a day in the mean and are replaced after a minute, each death",
         "costing the job in hand.",
     )
     yield from table(_QUEUE)
     for name, seconds in works.items():
         for workers in (4, 16, 64, 256, 1024):
-            found = simulate(Cluster(workers, max(centre.values()), _DAY), _MILLION, seconds)
+            found = simulate(Cluster(workers, max(center.values()), _DAY), _MILLION, seconds)
             busy = (f"{100 * each:.0f} %" for each in (found.workers_busy, found.centre_busy))
             yield row(name, f"{workers:,}", f"{found.seconds / 3600:,.1f}", *busy, found.again)
     yield ""
-    yield from _check(folder, min(centre.values()), services)
+    yield from _check(folder, min(center.values()), services)
     yield _text(
         "A search needs little of this. The oracle answers before there is a file: at the medians above it bounds a",
         "million candidates on one processor in minutes, and only what fits the budget becomes a job. Where it is",
-        "needed, parts with a folder each, every part with a centre of its own, divide what the centre costs.",
+        "needed, parts with a folder each, every part with a center of its own, divide what the center costs.",
     )
 
 
-def _check(folder: Path, centre: float, services: list[float]) -> Iterator[str]:
+def _check(folder: Path, center: float, services: list[float]) -> Iterator[str]:
     measured = _read(folder, _RUNS[2])
     if measured is not None:
-        found = simulate(Cluster(2, centre, 1e12), measured["models"], services)
+        found = simulate(Cluster(2, center, 1e12), measured["models"], services)
         yield _text(
             "The same simulation, with the service times of the run with two processes above, says",
             f"{measured['models'] / found.seconds:.2f} models a second; {measured['rate']:.2f} were measured.",

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cluster:
-    """``workers``; ``centre``: seconds that the one process needs for a job, to send it and to write its row.
+    """``workers``; ``center``: seconds that the one process needs for a job, to send it and to write its row.
 
     ``lifetime``: mean seconds until a worker dies; ``replacement``: seconds until there is another.
     """
 
     workers: int
-    centre: float
+    center: float
     lifetime: float
     replacement: float = 60.0
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """``seconds`` in all; parts of the time that workers and the centre were busy; jobs that were begun again."""
+    """``seconds`` in all; parts of the time that workers and the center were busy; jobs that were begun again."""
 
     seconds: float
     workers_busy: float
@@ -32,7 +32,7 @@ class Simulated:
 
 
 def simulate(cluster: Cluster, jobs: int, services: Sequence[float], seed: int = 0) -> Simulated:
-    """Jobs whose seconds are drawn from ``services``; the centre serves the workers in turn, one job at a time."""
+    """Jobs whose seconds are drawn from ``services``; the center serves the workers in turn, one job at a time."""
     draw = random.Random(seed)
     free = [(0.0, worker, draw.expovariate(1 / cluster.lifetime)) for worker in range(cluster.workers)]
     heapq.heapify(free)
@@ -41,7 +41,7 @@ def simulate(cluster: Cluster, jobs: int, services: Sequence[float], seed: int =
     while left:
         at, worker, dies = heapq.heappop(free)
         start = max(at, centre_free)
-        centre_free = start + cluster.centre
+        centre_free = start + cluster.center
         seconds = draw.choice(services)
         end = centre_free + seconds
         if end > dies:
@@ -53,4 +53,4 @@ def simulate(cluster: Cluster, jobs: int, services: Sequence[float], seed: int =
         busy += seconds
         last = max(last, end)
         heapq.heappush(free, (end, worker, dies))
-    return Simulated(last, busy / (last * cluster.workers), (jobs + again) * cluster.centre / last, again)
+    return Simulated(last, busy / (last * cluster.workers), (jobs + again) * cluster.center / last, again)

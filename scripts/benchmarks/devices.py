@@ -1,4 +1,4 @@
-"""Stock and optimised models on real builds of TFLM, the host's and Cortex-M's: docs/benchmarks/devices.md."""
+"""Stock and optimized models on real builds of TFLM, the host's and Cortex-M's: docs/benchmarks/devices.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_INSTRUCTIONS = 1.1
 _EXPLANATION = """Bytes. `smallest arena`: the smallest multiple of 16 that AllocateTensors accepts. `off by`:
 `required_bytes` against it. `outputs`: against the stock model's on the same build, in the largest arena and in one of
 exactly `required_bytes`. `instructions`: executed under QEMU, ours to stock's, all inputs together. `estimated`: the
-same as the report says it for the kernels of this build. `seconds`: of the optimisation, unproved.
+same as the report says it for the kernels of this build. `seconds`: of the optimization, unproved.
 """
 _OF_DISTANCES = """Distances of overlap, offset(input) - offset(output): every pair of tensors that the profile or
 that of the reference kernels lets share memory was tried at all distances, in steps of 16;
@@ -84,7 +84,7 @@ class Figures:
 class Row:
     """One model on one build. ``promised`` is the report's ``required_bytes``, ``differing`` the outputs, of
     ``outputs``, that are not the stock model's, in the largest arena or in the promised one. ``refused``: why there is
-    nothing else; ``failed``: why the optimised model does not run in the promised arena.
+    nothing else; ``failed``: why the optimized model does not run in the promised arena.
     """
 
     model: str
@@ -159,7 +159,7 @@ def devices(
     cascade: bool,
     jobs: int,
 ) -> None:
-    """Every model of FOLDER on each build of TFLM: stock and optimised for the kernels of that build.
+    """Every model of FOLDER on each build of TFLM: stock and optimized for the kernels of that build.
 
     Rows are kept in the cache as they are made: called again, it goes on where it was, as long as code, runner, model
     and options are the same.
@@ -298,7 +298,7 @@ def _measure(job: _Job) -> Row:
         promised = others[BUILDS[job.build].profile].required
     ours = run_external(command, result.model, inputs)
     if ours.error:
-        return Row(name, refused=f"**the optimised model does not run**: {_plain(ours.error)}")
+        return Row(name, refused=f"**the optimized model does not run**: {_plain(ours.error)}")
     exact = run_external_jobs(command, {"exact": RunJob(result.model, inputs, promised)}, search=False)["exact"]
     wrong = max(
         sum(not np.array_equal(run.arrays[output], array) for output, array in stock.arrays.items())

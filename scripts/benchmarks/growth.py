@@ -46,7 +46,7 @@ def chain(count: int) -> ScheduleProblem:
 
 
 def grid(count: int) -> ScheduleProblem:
-    """A square: each operator reads its neighbours above and to the left."""
+    """A square: each operator reads its neighbors above and to the left."""
     maker, width = _Maker(2), int(count**0.5)
     made: dict[tuple[int, int], int] = {}
     for y in range(width):

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from tflite_memopt.equivalence.adapter import OPTIMISED_KERNELS, REFERENCE, Run
+from tflite_memopt.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, Run
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
@@ -40,7 +40,7 @@ on two cores that others used too.
 _NOTES = "\n## What binds\n"
 """The heading of what the command leaves as it is."""
 _WRONG = "network | numbers | stock TFLM with the file as it came | the result on TFLM"
-_KERNELS_OF_LITERT = (REFERENCE, OPTIMISED_KERNELS)
+_KERNELS_OF_LITERT = (REFERENCE, OPTIMIZED_KERNELS)
 _SAMPLES = 20
 """Inputs over which TFLM's outputs are held against LiteRT's."""
 

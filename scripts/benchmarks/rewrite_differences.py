@@ -9,10 +9,10 @@ from tflite_memopt.report.model import Report
 
 from .markdown_table import row, table
 
-Labelled = tuple[str, Report]
+Labeled = tuple[str, Report]
 
 
-def differences(runs: Iterable[Labelled]) -> Iterator[str]:
+def differences(runs: Iterable[Labeled]) -> Iterator[str]:
     """One row for each network and runtime where values may have changed; nothing when there is none."""
     rows = [
         (label, runtime, verdict)

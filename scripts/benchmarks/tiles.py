@@ -31,7 +31,7 @@ _HEADER = (
 @click.argument("models", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
 def tiles(models: tuple[Path, ...], output: Path | None) -> None:
-    """Optimise the networks of scripts/benchmarks/tile_networks.py, and MODELS, with and without channels in tiles."""
+    """Optimize the networks of scripts/benchmarks/tile_networks.py, and MODELS, with and without channels in tiles."""
     files = [(name, write_model(make())) for name, make in NETWORKS.items()]
     files += [(path.stem, path.read_bytes()) for path in models]
     rows = [_measured(name, data, kernels) for name, data in files for kernels in KERNELS]

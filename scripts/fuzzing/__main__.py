@@ -49,7 +49,7 @@ def bases() -> list[bytes]:
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the cases that fail.")
 @click.option("--modules", is_flag=True, help="Run them in TFLM's modules, in place of the searches.")
 def main(cases: int, seed: int, first: int, keep: Path | None, modules: bool) -> None:
-    """Give damaged models to the tool; exit with 1 when one is slow, or neither optimised nor refused in one line."""
+    """Give damaged models to the tool; exit with 1 when one is slow, or neither optimized nor refused in one line."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     run = _in_modules() if modules else ending  # which look at the limit
     models, ends, slowest, failures = bases(), Counter[str](), (0.0, 0), []
@@ -80,14 +80,14 @@ def main(cases: int, seed: int, first: int, keep: Path | None, modules: bool) ->
 
 
 def ending(data: bytes) -> str:
-    """How the tool ended on a file: ``optimised``, the name of the error that refused it, or FAILED with the fault."""
+    """How the tool ended on a file: ``optimized``, the name of the error that refused it, or FAILED with the fault."""
     try:
         optimize(data, OPTIONS)
     except MemoptError as error:
         return type(error).__name__ if str(error) and "\n" not in str(error) else f"FAILED: message {str(error)!r}"
     except Exception as error:
         return f"FAILED: {type(error).__name__}: {error}"
-    return "optimised"
+    return "optimized"
 
 
 def _in_modules() -> Callable[[bytes], str]:

@@ -34,7 +34,7 @@ _NAMES = {
 
 
 def main(paths: list[str]) -> None:
-    """Optimise each model for all of them and print its row."""
+    """Optimize each model for all of them and print its row."""
     print(*table(_COLUMNS), sep="\n", flush=True)
     for path in paths:
         reports = [optimize(path, options).report for options in _CHOICES]

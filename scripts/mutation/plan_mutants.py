@@ -84,7 +84,7 @@ def _overlap(plan: dict[Tensor, int], a: Tensor, b: Tensor) -> bool:
 
 
 def _swapped_operators(model: Model) -> Iterator[Change]:
-    """Neighbours in time, the second of which reads what the first one writes."""
+    """Neighbors in time, the second of which reads what the first one writes."""
     operators = model.main.operators
     for step in range(len(operators) - 1):
         outputs = set(operators[step].outputs)

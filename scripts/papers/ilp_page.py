@@ -220,7 +220,7 @@ def _partition(found: Found) -> Iterator[Rerun]:
 
 
 _NAIVE = (
-    "The paper does not say what its naive partition minimises; ours minimises the number of tensors that cross. In "
+    "The paper does not say what its naive partition minimizes; ours minimizes the number of tensors that cross. In "
     "these networks tensors at a cell's border are of one size, so that the two cuts are often the same. That dagP's "
     "cuts without weights are worse than ours by tensors is possible, and cannot be told from the text."
 )

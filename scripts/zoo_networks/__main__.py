@@ -73,7 +73,7 @@ class Job:
 
 
 def _jobs(tiny: bool, int8: bool) -> list[Job]:
-    from scripts.zoo_networks.catalogue import NETWORKS
+    from scripts.zoo_networks.catalog import NETWORKS
 
     ending = f"{'_tiny' if tiny else ''}{'_int8' if int8 else ''}"
     return [Job(name, f"{name}{ending}", partial(build, name, tiny, int8)) for name in NETWORKS]
@@ -81,7 +81,7 @@ def _jobs(tiny: bool, int8: bool) -> list[Job]:
 
 def _people_jobs() -> list[Job]:
     from scripts.zoo_networks.people.build import build_people
-    from scripts.zoo_networks.people.catalogue import PEOPLE
+    from scripts.zoo_networks.people.catalog import PEOPLE
 
     every = ((name, numbers) for name, each in PEOPLE.items() for numbers in each.numbers)
     return [
@@ -107,15 +107,15 @@ def build(name: str, tiny: bool, int8: bool) -> bytes:
     """The bytes of one network; the same bytes at every call, in any order of calls."""
     import keras
 
-    from scripts.zoo_networks.catalogue import NETWORKS
-    from scripts.zoo_networks.weights import randomise
+    from scripts.zoo_networks.catalog import NETWORKS
+    from scripts.zoo_networks.weights import randomize
     from tflite_memopt.keras_model import Precision, to_tflite
 
     network = NETWORKS[name]
     keras.utils.clear_session()  # Layer names count up, and reach the file.
     keras.utils.set_random_seed(SEED)
     model = network.tiny() if tiny else network.full()
-    randomise(model, SEED)
+    randomize(model, SEED)
     small = Precision.SMALL_WEIGHTS if network.small_weights and not tiny else Precision.FLOAT32
     return to_tflite(model, Precision.INT8 if int8 else small, SEED)
 

@@ -11,7 +11,7 @@ from keras import layers, ops
 from scripts.zoo_networks.layers import Tensor, classifier, conv, image, relu, separable
 from scripts.zoo_networks.watts_strogatz import Edges, small_world
 
-VERTICES, NEIGHBOURS, PROBABILITY = 32, 4, 0.75
+VERTICES, NEIGHBORS, PROBABILITY = 32, 4, 0.75
 STAGES = 3
 
 
@@ -35,7 +35,7 @@ def randwire(seed: int, size: int = 224, channels: int = 78, features: int = 128
     x = conv(source, channels // 2, 3, 2)
     x = conv(x, channels, 3, 2, activation=None)
     for stage in range(STAGES):
-        edges = small_world(VERTICES, NEIGHBOURS, PROBABILITY, STAGES * seed + stage)
+        edges = small_world(VERTICES, NEIGHBORS, PROBABILITY, STAGES * seed + stage)
         x = _stage(x, edges, channels << stage)
     return keras.Model(source, classifier(conv(relu(x), features), classes))
 

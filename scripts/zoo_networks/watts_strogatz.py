@@ -7,17 +7,17 @@ import numpy as np
 Edges = list[tuple[int, int]]
 
 
-def small_world(vertices: int, neighbours: int, probability: float, seed: int) -> Edges:
-    """Edges ``(low, high)`` of WS(``vertices``, ``neighbours``, ``probability``), sorted.
+def small_world(vertices: int, neighbors: int, probability: float, seed: int) -> Edges:
+    """Edges ``(low, high)`` of WS(``vertices``, ``neighbors``, ``probability``), sorted.
 
-    A ring where each vertex knows its ``neighbours`` nearest; then, in rounds of growing distance, the edge to the
-    clockwise neighbour goes to a random vertex with ``probability``. Data flows from the lower vertex to the higher.
+    A ring where each vertex knows its ``neighbors`` nearest; then, in rounds of growing distance, the edge to the
+    clockwise neighbor goes to a random vertex with ``probability``. Data flows from the lower vertex to the higher.
     Source: Xie et al., "Exploring Randomly Wired Neural Networks for Image Recognition", section 3.3.
     """
-    if neighbours % 2 or not 0 < neighbours < vertices - 1:
-        raise ValueError(f"an even number of neighbours below {vertices - 1} is needed, not {neighbours}")
+    if neighbors % 2 or not 0 < neighbors < vertices - 1:
+        raise ValueError(f"an even number of neighbors below {vertices - 1} is needed, not {neighbors}")
     random = np.random.default_rng(seed)
-    distances = range(1, neighbours // 2 + 1)
+    distances = range(1, neighbors // 2 + 1)
     edges = {_edge(vertex, (vertex + distance) % vertices) for distance in distances for vertex in range(vertices)}
     for distance in distances:
         for vertex in range(vertices):

@@ -10,7 +10,7 @@ from scripts.zoo_networks.layers import CLASS_LAYERS
 SHARPNESS = 8  # Times the logits of a classifier: a softmax of small ones is flat, in int8 the same value everywhere.
 
 
-def randomise(model: keras.Model, seed: int) -> None:
+def randomize(model: keras.Model, seed: int) -> None:
     """Random biases and batch norms, with the statistics that one random image has in the network.
 
     With the biases and batch norms that Keras starts from (0 and 1), the converter drops operators and shares tensors

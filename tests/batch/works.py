@@ -1,4 +1,4 @@
-"""What the workers of tests run in place of the whole optimiser, in processes of their own."""
+"""What the workers of tests run in place of the whole optimizer, in processes of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def optimized(data: bytes, options: Options) -> Result:
 
 
 def by_fate(data: bytes, options: Options) -> Result:
-    """Does what the first word of the bytes says; optimises models."""
+    """Does what the first word of the bytes says; optimizes models."""
     word = data.split(b" ")[0]
     if word in _FATES:
         _FATES[word](data)

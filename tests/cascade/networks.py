@@ -227,7 +227,7 @@ class Network:
         return y
 
     def tanh(self, x: Tensor) -> Tensor:
-        """TANH of a tensor has a fixed scale, so that it is requantised behind."""
+        """TANH of a tensor has a fixed scale, so that it is requantized behind."""
         if self.dtype is not DType.FLOAT32:
             return self.hard_swish(x)
         y = self._output("tanh", x.shape)

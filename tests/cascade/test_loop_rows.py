@@ -110,7 +110,7 @@ def test_a_variable_that_something_else_reads_is_left_alone() -> None:
     assert not state.is_placeholder
 
 
-def test_a_looped_model_can_be_optimised_again() -> None:
+def test_a_looped_model_can_be_optimized_again() -> None:
     model = looped("masked")
     assert plain().main.outputs[0].name == model.main.outputs[0].name
     placement = placement_of(model)
@@ -121,7 +121,7 @@ def test_a_looped_model_can_be_optimised_again() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_with_a_loop_can_be_optimised_again(form: LoopForm) -> None:
+def test_a_file_with_a_loop_can_be_optimized_again(form: LoopForm) -> None:
     model = looped(form)
     offline_plan.attach(model, placement_of(model).offsets)
     data = write_model(model)

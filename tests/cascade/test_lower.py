@@ -145,7 +145,7 @@ def test_more_stripes_than_rows_are_as_many_as_there_are_rows() -> None:
     )
 
 
-def test_neighbouring_regions_and_an_input_that_lives_on() -> None:
+def test_neighboring_regions_and_an_input_that_lives_on() -> None:
     b = ModelBuilder()
     x = b.input("x", (1, 9, 5, 2))
     first = b.conv(b.conv(x, 4, kernel=3, seed=1), 2, kernel=3, stride=2, seed=2)

@@ -29,7 +29,7 @@ INTEGERS = {
     "coral_keras_lstm_mnist_ptq": (784, 784),
     "mww_okay_nabu_v2": (120, 120),
 }
-# All tests of a model in one process of a parallel run, which optimises it once.
+# All tests of a model in one process of a parallel run, which optimizes it once.
 corpus = pytest.mark.parametrize(
     "path", [pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem)) for path in MODELS]
 )
@@ -45,7 +45,7 @@ STRIPED = {
 
 
 @cache
-def optimised(path: Path) -> Result:
+def optimized(path: Path) -> Result:
     return optimize(path, Options(samples=20, cascade=False))
 
 
@@ -65,7 +65,7 @@ def test_read_and_write_lose_nothing(path: Path) -> None:
 
 @corpus
 def test_outputs_are_equal_on_every_runtime_that_can_run_the_model(path: Path) -> None:
-    verdicts = optimised(path).report.equivalence
+    verdicts = optimized(path).report.equivalence
     assert all(verdict.equal is not False for verdict in verdicts.values())
     able = [runtime for runtime, verdict in verdicts.items() if verdict.equal]
     assert able
@@ -76,7 +76,7 @@ def test_outputs_are_equal_on_every_runtime_that_can_run_the_model(path: Path) -
 
 @corpus
 def test_tflm_takes_what_was_predicted_and_planned_and_never_more_than_stock(path: Path) -> None:
-    report = optimised(path).report
+    report = optimized(path).report
     if "error" in report.after.tflm:
         assert report.equivalence["litert"].equal
         assert "uint8" in str(report.after.tflm["error"])
@@ -96,7 +96,7 @@ def test_stripes_never_cost_more_than_they_save(path: Path) -> None:
     options = Options(samples=5, runtimes=("litert", "tflm"))
     report = optimize(path, options).report
     assert any(verdict.equal for verdict in report.equivalence.values())
-    assert report.after.required_bytes["32"] <= optimised(path).report.after.required_bytes["32"]
+    assert report.after.required_bytes["32"] <= optimized(path).report.after.required_bytes["32"]
     if "error" not in report.after.tflm:
         assert report.after.arena_bytes == report.after.tflm["head"]
         assert report.after.tflm["tail"] == report.after.tail_bytes[str(report.after.tflm.get("pointer_bits", 64))]
@@ -128,7 +128,7 @@ def test_integers_at_the_boundary(path: Path) -> None:
 
 @corpus
 def test_the_arena_to_reserve_is_enough_and_within_three_percent(path: Path) -> None:
-    result = optimised(path)
+    result = optimized(path)
     if "error" in result.report.after.tflm:
         pytest.skip("TFLM does not load this model")
     required = result.report.after.required_bytes["64"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.models import dense_model, mobile_chain, quantised_at_the_boundary, streaming_model
+from tests.models import dense_model, mobile_chain, quantized_at_the_boundary, streaming_model
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.external_runner import command_of, run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -22,7 +22,7 @@ WHEEL = [sys.executable, str(Path(__file__).with_name("wheel_runner.py"))]
 ANSWER = "echo model model0.tflite; echo head 1; echo tail 2; printf '%08d' 0 > outputs0.bin;"
 
 
-@pytest.mark.parametrize("model", [dense_model(), mobile_chain(), streaming_model(), quantised_at_the_boundary()])
+@pytest.mark.parametrize("model", [dense_model(), mobile_chain(), streaming_model(), quantized_at_the_boundary()])
 def test_a_runner_gives_what_the_same_runtime_gives_without_one(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     data, samples = write_model(model), seeded_inputs(model, 3, 5)

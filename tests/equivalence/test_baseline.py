@@ -69,7 +69,7 @@ def test_sound_models_have_no_findings(make: object, interpreters: Interpreters)
     assert found.coverage.distinct_outputs >= 4
 
 
-def test_where_reference_kernels_fail_the_optimised_ones_are_tried_and_named(interpreters: Interpreters) -> None:
+def test_where_reference_kernels_fail_the_optimized_ones_are_tried_and_named(interpreters: Interpreters) -> None:
     b = ModelBuilder()
     x = b.input("x", (1, 4), DType.INT8)
     y = b.tensor("y", (1, 8))
@@ -77,7 +77,7 @@ def test_where_reference_kernels_fail_the_optimised_ones_are_tried_and_named(int
     b.operator("TILE", (x, times), (y,), "TileOptions").opcode.version = 3
     ground = looked_at(b.finish(y), interpreters).runs["litert"]
     assert ground.run is not None
-    assert ground.kernels == "optimised kernels"
+    assert ground.kernels == "optimized kernels"
     assert "its reference kernels fail: Didn't find op for builtin opcode 'TILE' version '3'" in (ground.reason or "")
 
 

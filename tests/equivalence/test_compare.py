@@ -99,14 +99,14 @@ def test_int8_inputs_take_every_value_and_follow_the_seed() -> None:
     assert not np.array_equal(again, other)
 
 
-def test_a_float_input_that_is_quantised_covers_the_whole_int8_range() -> None:
+def test_a_float_input_that_is_quantized_covers_the_whole_int8_range() -> None:
     b = ModelBuilder()
     x = b.input("x", (1, 4000), DType.FLOAT32)
     y = b.tensor("y", (1, 4000), scale=0.1, zero_point=-20)
     b.operator("QUANTIZE", (x,), (y,), "QuantizeOptions")
     values = seeded_inputs(b.finish(y), 2, 0)[0][0]
-    quantised = np.clip(np.round(values / 0.1) - 20, -128, 127)
-    assert len(set(quantised.ravel().tolist())) == 256
+    quantized = np.clip(np.round(values / 0.1) - 20, -128, 127)
+    assert len(set(quantized.ravel().tolist())) == 256
 
 
 def test_an_index_input_stays_within_what_it_indexes() -> None:

@@ -51,10 +51,10 @@ def test_every_stripe_is_compared_and_a_wrong_one_is_named() -> None:
     options = Options(samples=3, objective="head", kernels="reference")
     result = optimize(data, options)
     assert any(use.rule.startswith("cascade") for use in result.report.rewrites)
-    optimised = read_model(result.model)
+    optimized = read_model(result.model)
     pieces = {
         tensor.name: Origin(tensor.name.split("/stripe")[0], (0, 0, 0, 0))
-        for tensor in optimised.main.tensors
+        for tensor in optimized.main.tensors
         if "/stripe2of" in tensor.name and tensor.producer is not None and tensor.producer.name == "CONV_2D"
     }
     assert pieces
@@ -80,7 +80,7 @@ def test_constants_and_scales_are_compared_without_a_run() -> None:
     assert weights.quantization is not None
     model, tensor = named(concat_model(), "conv1/weights")
     tensor.quantization = Quantization(weights.quantization.scale * np.float32(2), weights.quantization.zero_point)
-    assert "the quantisation of tensor 'conv1/weights'" in (first_stored_difference(original, model, {}) or "")
+    assert "the quantization of tensor 'conv1/weights'" in (first_stored_difference(original, model, {}) or "")
 
 
 def test_a_cut_constant_is_compared_with_its_channels() -> None:
@@ -106,7 +106,7 @@ def test_the_interface_is_names_scales_and_signatures() -> None:
     other.signatures = [Signature("serve", other.main, (("a", other.main.inputs[0]),), ())]
     said = interface_differences(original, other)
     assert "input 0 is called 'image' in one, 'picture' in the other" in said[0]
-    assert "is quantised otherwise" in said[1]
+    assert "is quantized otherwise" in said[1]
     assert "the signatures are [] in one, ['serve'] in the other" in said[2]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.models import dense_model, float_sum, quantised_at_the_boundary
+from tests.models import dense_model, float_sum, quantized_at_the_boundary
 from tflite_memopt.equivalence.inputs import numpy_type
 from tflite_memopt.equivalence.interface import SAME, Interface, Port, interface_between
 from tflite_memopt.equivalence.runner import run_models
@@ -58,7 +58,7 @@ def test_both_directions_are_the_interpreters(runtime: str) -> None:
     run = run_models(runtime, {"model": write_model(model)}, [[values]], 16 << 20)["model"]
     assert run.ran, run.error
     for at, each in enumerate(ports):
-        assert np.array_equal(run.arrays[f"s0_o{at}"], each.quantised(values)), each
+        assert np.array_equal(run.arrays[f"s0_o{at}"], each.quantized(values)), each
     model, ports = conversions("DEQUANTIZE", INTEGERS, rng)
     samples = [[rng.integers(-100, 100, (1, 3000)).astype(numpy_type(p.inner.dtype)) for p in ports]]
     run = run_models(runtime, {"model": write_model(model)}, samples, 16 << 20)["model"]
@@ -74,39 +74,39 @@ def test_every_integer_comes_back(dtype: DType, scale: float, data: st.DataObjec
     zero = data.draw(st.integers(int(info.min), int(info.max)))
     values = np.arange(info.min, info.max + 1).astype(numpy_type(dtype))
     found = port(dtype, scale, zero)
-    assert np.array_equal(found.quantised(found.restored(values)), values)
+    assert np.array_equal(found.quantized(found.restored(values)), values)
     assert Interface({0: found}, {}).restored([values])[0].dtype == np.float32
 
 
 def test_half_steps_round_away_from_zero_and_ends_are_clamped() -> None:
     values = np.asarray([0.5, -0.5, 1.5, 0.49999997, 1e9, -1e9], np.float32)
-    assert port(DType.INT8, 1.0, 3).quantised(values).tolist() == [4, 2, 5, 3, 127, -128]
+    assert port(DType.INT8, 1.0, 3).quantized(values).tolist() == [4, 2, 5, 3, 127, -128]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 2e9])
 def test_values_that_quantize_does_not_define_are_refused(value: float) -> None:
     with pytest.raises(UsageError, match="'outer' has a value that QUANTIZE does not define"):
-        port(DType.INT8, 1.0, 0).quantised(np.asarray([0, value], np.float32))
+        port(DType.INT8, 1.0, 0).quantized(np.asarray([0, value], np.float32))
 
 
 def test_a_scale_whose_floats_overflow_is_refused() -> None:
-    with pytest.raises(EquivalenceError, match="not quantised to the same values again"):
+    with pytest.raises(EquivalenceError, match="not quantized to the same values again"):
         Interface({0: port(DType.INT8, 3e38, 0)}, {}).restored([np.asarray([127, -128], np.int8)])
 
 
 def test_integers_shift_by_their_zero_points() -> None:
     b = ModelBuilder()
     shift = Port(b.tensor("x", (3,), DType.UINT8, zero_point=128), b.tensor("q", (3,), zero_point=2))
-    assert shift.quantised(np.asarray([0, 128, 255], np.uint8)).tolist() == [-126, 2, 127]
+    assert shift.quantized(np.asarray([0, 128, 255], np.uint8)).tolist() == [-126, 2, 127]
     assert shift.restored(np.asarray([-128, 2, 127], np.int8)).tolist() == [0, 128, 253]
     assert shift.step == 1.0
 
 
 def test_only_the_same_interface_in_integers_is_taken() -> None:
-    original, optimised = quantised_at_the_boundary(), quantised_at_the_boundary()
-    assert interface_between(original, optimised) == SAME
-    take_integers(optimised)
-    found = interface_between(original, optimised)
+    original, optimized = quantized_at_the_boundary(), quantized_at_the_boundary()
+    assert interface_between(original, optimized) == SAME
+    take_integers(optimized)
+    found = interface_between(original, optimized)
     assert (list(found.inputs), list(found.outputs)) == ([0], [0])
     assert found.steps == {0: pytest.approx(0.05)}
     with pytest.raises(EquivalenceError, match="has 1 inputs, the original 4"):
@@ -114,7 +114,7 @@ def test_only_the_same_interface_in_integers_is_taken() -> None:
     with pytest.raises(EquivalenceError, match="input 0 'image' is not the original's"):
         interface_between(original, _renamed(dense_model()))
     with pytest.raises(EquivalenceError, match="input 0 'image' is not the original's"):
-        interface_between(optimised, original)
+        interface_between(optimized, original)
 
 
 def _renamed(model: Model) -> Model:

@@ -123,7 +123,7 @@ def module_or_wheel(interpreters: Interpreters) -> ModelRunner:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_tensor_of_the_body_is_shown_in_every_turn(form: LoopForm, interpreters: Interpreters) -> None:
     model = looped(form)
-    data = subject_of(model).optimised
+    data = subject_of(model).optimized
     written = read_model(data)
     (loop,) = loops_of(written)
     count = len(written.main.tensors)

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import tflite_memopt
-from tests.models import float_sum, mobile_chain, quantised_at_the_boundary
+from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, transform
 from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.proof import prove
@@ -138,7 +138,7 @@ def test_a_rewritten_model_that_no_longer_runs_is_an_error() -> None:
     broken = mobile_chain()
     broken.opcodes[0].version = 99
     bad = write_model(broken)
-    with pytest.raises(EquivalenceError, match="the optimised model fails where the original runs"):
+    with pytest.raises(EquivalenceError, match="the optimized model fails where the original runs"):
         prove(Subject(write_model(mobile_chain()), bad, bad, "approximates"), LITERT, quiet)
 
 
@@ -167,7 +167,7 @@ def test_the_whole_run_says_clearly_what_was_approximated(monkeypatch: pytest.Mo
     monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
     report = tflite_memopt.optimize(planned, BOTH).report
     [warning, *_] = [each for each in report.warnings if "approximate" in each]
-    assert warning.startswith("--allow-approximate: integers are requantised once more, the result need NOT equal")
+    assert warning.startswith("--allow-approximate: integers are requantized once more, the result need NOT equal")
     assert "LSB" in warning
     samples = report.equivalence["tflm"].samples
     assert f"over {samples} samples, the largest score is the same one in" in warning
@@ -185,7 +185,7 @@ def test_approximation_behind_another_interface_is_measured_in_steps(monkeypatch
         take_integers(nudged(model, "depthwise2/bias", 2_000))
 
     monkeypatch.setattr(transform, "rewrite", rewriting(change, "approximates"))
-    data = write_model(quantised_at_the_boundary())
+    data = write_model(quantized_at_the_boundary())
     report = tflite_memopt.optimize(data, replace(BOTH, io="int8", least_decibels=0)).report
     for verdict in report.equivalence.values():
         assert verdict.max_lsb_diff is not None

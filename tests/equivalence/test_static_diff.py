@@ -87,7 +87,7 @@ def test_an_option_that_no_output_shows_is_no_longer_equal() -> None:
 
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
-def test_what_is_optimised_keeps_its_options(make: Any) -> None:
+def test_what_is_optimized_keeps_its_options(make: Any) -> None:
     data = write_model(make())
     result = optimize(data, Options(verify=False, objective="head"))
     assert first_stored_difference(read_model(data), read_model(result.model), {}) is None

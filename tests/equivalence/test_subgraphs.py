@@ -174,7 +174,7 @@ def stateful_branch() -> Model:
 
 
 def test_a_subgraph_that_keeps_state_is_said_not_to_be_looked_into() -> None:
-    """An initialiser is not mentioned: what it sets is seen by who reads it."""
+    """An initializer is not mentioned: what it sets is seen by who reads it."""
     found = verify(write_model(stateful_branch()), write_model(stateful_branch()), OPTIONS)
     for runtime in ("litert", "tflm"):
         assert found[runtime].equal

@@ -48,7 +48,7 @@ def write(folder: Path, data: bytes, target: str | None = None, name: str = "mod
     return folder
 
 
-def optimised(name: str, target: str | None = None) -> bytes:
+def optimized(name: str, target: str | None = None) -> bytes:
     options = Options(verify=False, cascade=False, target=target)
     return tflite_memopt.optimize(write_model(ALL[name]()), options).model
 
@@ -76,7 +76,7 @@ def expected(data: bytes) -> list[str]:
 @pytest.mark.parametrize("main", MAINS)
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_the_program_runs_in_the_arena_that_it_reserves(name: str, main: str, tmp_path: Path) -> None:
-    data = optimised(name)
+    data = optimized(name)
     code, said = run_on("host-reference", write(tmp_path, data), main)
     assert code == 0, said
     used = re.search(r"arena_used_bytes (\d+) of (\d+)", said)
@@ -88,7 +88,7 @@ def test_the_program_runs_in_the_arena_that_it_reserves(name: str, main: str, tm
 @pytest.mark.parametrize("main", MAINS)
 def test_a_smaller_arena_is_refused(main: str, tmp_path: Path) -> None:
     """The sizes are the smallest, and what one firmware reserves is not rounded up."""
-    write(tmp_path, optimised("mobile_chain", "host"), "host")
+    write(tmp_path, optimized("mobile_chain", "host"), "host")
     text = (tmp_path / "arena.h").read_text()
     constants = ("kArenaBytes",) if main == "main.cc" else ("kHeadArenaBytes", "kTailArenaBytes")
     for constant in constants:
@@ -103,7 +103,7 @@ def test_a_smaller_arena_is_refused(main: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("main", MAINS)
 def test_on_a_microcontroller_in_qemu(main: str, tmp_path: Path) -> None:
-    data = optimised("mobile_chain", "cortex-m7")
+    data = optimized("mobile_chain", "cortex-m7")
     code, said = run_on("cortex-m7-cmsis-nn", write(tmp_path, data), main)
     assert code == 0, said
     assert [line for line in said.splitlines() if line.startswith("output ")] == expected(data)
@@ -162,14 +162,14 @@ def test_custom_operators_of_your_own_are_declared(tmp_path: Path) -> None:
 
 
 def test_a_plan_for_other_kernels_does_not_compile(tmp_path: Path) -> None:
-    data = optimised("mobile_chain", "host")
+    data = optimized("mobile_chain", "host")
     write(tmp_path, data)
     assert check_against_the_interface(tmp_path) == ""
     assert "this plan computes wrongly" in check_against_the_interface(tmp_path, "-DCMSIS_NN")
     assert check_against_the_interface(tmp_path, "-DCMSIS_NN", "-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT") == ""
     with pytest.raises(UsageError, match="optimize the model again with --target cortex-m7"):
         generate(data, "cortex-m7")
-    assert check_against_the_interface(write(tmp_path, optimised("mobile_chain")), "-DCMSIS_NN") == ""
+    assert check_against_the_interface(write(tmp_path, optimized("mobile_chain")), "-DCMSIS_NN") == ""
 
 
 S3 = ("-DESP_NN", "-DCONFIG_IDF_TARGET_ESP32S3", "-DCONFIG_NN_OPTIMIZED")
@@ -199,7 +199,7 @@ def arena_bytes(folder: Path, macros: Sequence[str]) -> int:
 @pytest.mark.parametrize("library", MACROS)
 def test_the_arena_of_a_portable_plan_is_enough_for_each_library(library: str, tmp_path: Path) -> None:
     """Stripes save more than the ESP32-S3's scratch takes of the others: that one needs an arena of its own size."""
-    data = optimised("mobile_chain")
+    data = optimized("mobile_chain")
     write(tmp_path, data)
     model = read_planned(data)
     profile = PROFILES[library]
@@ -211,13 +211,13 @@ def test_the_arena_of_a_portable_plan_is_enough_for_each_library(library: str, t
 
 
 def test_esp_nn_alone_names_no_chip_and_takes_the_most(tmp_path: Path) -> None:
-    write(tmp_path, optimised("mobile_chain"))
+    write(tmp_path, optimized("mobile_chain"))
     assert arena_bytes(tmp_path, ("-DESP_NN",)) == max(arena_bytes(tmp_path, macros) for macros in (S3, P4))
 
 
 def test_the_chip_is_what_sdkconfig_says(tmp_path: Path) -> None:
     """ESP-IDF has it in a header; the program that includes arena.h may not."""
-    write(tmp_path, optimised("mobile_chain"))
+    write(tmp_path, optimized("mobile_chain"))
     said = arena_bytes(tmp_path, S3)
     (tmp_path / "sdkconfig.h").write_text("#define CONFIG_IDF_TARGET_ESP32S3 1\n#define CONFIG_NN_OPTIMIZED 1\n")
     assert arena_bytes(tmp_path, (f"-I{tmp_path}",)) == said
@@ -226,7 +226,7 @@ def test_the_chip_is_what_sdkconfig_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["esp32", "esp32s3", "esp32p4", "cortex-m4", "host"])
 def test_sizes_for_one_library_compile_with_no_other(target: str, tmp_path: Path) -> None:
     """Also where the plan itself is right with any kernels."""
-    write(tmp_path, optimised("mobile_chain"), target)
+    write(tmp_path, optimized("mobile_chain"), target)
     own = TARGETS[target].kernels
     for library, macros in MACROS.items():
         said = check_against_the_interface(tmp_path, *macros)
@@ -235,7 +235,7 @@ def test_sizes_for_one_library_compile_with_no_other(target: str, tmp_path: Path
 
 
 def test_the_head_is_said_for_each_library() -> None:
-    data = optimised("mobile_chain")
+    data = optimized("mobile_chain")
     text, model = generate(data)["arena.h"].decode(), read_planned(data)
     said = {
         name: (total, head) for total, head, name in re.findall(r"//   (.*) bytes, (.*) of .* with (\S+) kernels", text)

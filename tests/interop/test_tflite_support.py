@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import tflite_memopt
-from tests.models import dense_model, quantised_at_the_boundary
+from tests.models import dense_model, quantized_at_the_boundary
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
@@ -40,12 +40,12 @@ file.name = "labels.txt"
 described.associatedFiles = [file]
 described.subgraphMetadata = [schema.SubGraphMetadataT()]
 described.subgraphMetadata[0].inputTensorMetadata = [schema.TensorMetadataT()]
-normalised = schema.ProcessUnitT()
-normalised.optionsType = schema.ProcessUnitOptions.NormalizationOptions
-normalised.options = schema.NormalizationOptionsT()
-normalised.options.mean, normalised.options.std = [127.5], [127.5]
+normalized = schema.ProcessUnitT()
+normalized.optionsType = schema.ProcessUnitOptions.NormalizationOptions
+normalized.options = schema.NormalizationOptionsT()
+normalized.options.mean, normalized.options.std = [127.5], [127.5]
 described.subgraphMetadata[0].inputTensorMetadata[0].name = "picture"
-described.subgraphMetadata[0].inputTensorMetadata[0].processUnits = [normalised]
+described.subgraphMetadata[0].inputTensorMetadata[0].processUnits = [normalized]
 described.subgraphMetadata[0].outputTensorMetadata = [schema.TensorMetadataT()]
 builder = flatbuffers.Builder(0)
 builder.Finish(described.Pack(builder), metadata.MetadataPopulator.METADATA_FILE_IDENTIFIER)
@@ -82,18 +82,18 @@ def run(python: Path, code: str, *arguments: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
-@pytest.mark.parametrize(("build", "io"), [(dense_model, "keep"), (quantised_at_the_boundary, "int8")])
-def test_tflite_support_reads_what_it_wrote_after_the_model_was_optimised(
+@pytest.mark.parametrize(("build", "io"), [(dense_model, "keep"), (quantized_at_the_boundary, "int8")])
+def test_tflite_support_reads_what_it_wrote_after_the_model_was_optimized(
     support: Path, tmp_path: Path, build: Callable[[], Model], io: Io
 ) -> None:
-    model, labels, optimised = tmp_path / "m.tflite", tmp_path / "labels.txt", tmp_path / "o.tflite"
+    model, labels, optimized = tmp_path / "m.tflite", tmp_path / "labels.txt", tmp_path / "o.tflite"
     model.write_bytes(write_model(build()))
     labels.write_text("cat\ndog\n")
     run(support, POPULATE, model, labels)
     before = json.loads(run(support, SHOW, model))
     options = Options(runtimes=("litert", "tflm"), samples=2, io=io)
-    optimised.write_bytes(tflite_memopt.optimize(model, options).model)
-    after = json.loads(run(support, SHOW, optimised))
+    optimized.write_bytes(tflite_memopt.optimize(model, options).model)
+    after = json.loads(run(support, SHOW, optimized))
     assert before["files"] == {"labels.txt": "cat\ndog\n"}
     assert after == before
     assert before["metadata"]["subgraph_metadata"][0]["input_tensor_metadata"][0]["name"] == "picture"
@@ -105,6 +105,6 @@ def test_associated_files_of_real_models_stay_readable(support: Path, tmp_path: 
 
     for path in sorted(Path(os.environ["TFLITE_MEMOPT_MODELS"]).glob("*.tflite")):
         if read_model(path.read_bytes()).associated_files:
-            optimised = tmp_path / path.name
-            optimised.write_bytes(tflite_memopt.optimize(path, Options(verify=False)).model)
-            assert json.loads(run(support, SHOW, optimised)) == json.loads(run(support, SHOW, path))
+            optimized = tmp_path / path.name
+            optimized.write_bytes(tflite_memopt.optimize(path, Options(verify=False)).model)
+            assert json.loads(run(support, SHOW, optimized)) == json.loads(run(support, SHOW, path))

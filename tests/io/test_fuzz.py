@@ -12,7 +12,7 @@ _SEED = 1
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
-def test_damaged_models_are_optimised_or_refused(first: int) -> None:
+def test_damaged_models_are_optimized_or_refused(first: int) -> None:
     ends = {number: ending(damaged(BASES, number, _SEED)) for number in range(first, first + 50)}
     assert {number: end for number, end in ends.items() if end.startswith("FAILED")} == {}
     assert len(set(ends.values())) > 1

@@ -94,7 +94,7 @@ def test_a_constant_is_made_once() -> None:
     first = edit.constant("ones", ones)
     assert edit.constant("again", ones.copy()) is first
     different = (
-        edit.constant("quantised", ones, quantization),
+        edit.constant("quantized", ones, quantization),
         edit.constant("shape", ones.reshape(2, 2)),
         edit.constant("type", np.frombuffer(ones.tobytes(), np.int32)),
         edit.constant("values", ones * 2),
@@ -102,7 +102,7 @@ def test_a_constant_is_made_once() -> None:
     assert len({first, *different}) == 5
     assert len(model.main.tensors) == tensors + 5
     assert len(model.buffers) == buffers + 5
-    assert edit.constant("quantised", ones, quantization) is different[0]
+    assert edit.constant("quantized", ones, quantization) is different[0]
     assert first.buffer.data is not None
     assert first.buffer.data.tolist() == [1, 1, 1, 1]
     assert [each.dtype for each in (first, different[2])] == [DType.INT8, DType.INT32]

@@ -140,7 +140,7 @@ def test_views_that_are_not_aligned_are_left_out() -> None:
 
 
 def test_a_window_that_lies_in_the_padding_reads_nothing() -> None:
-    """5 x 5 kernel, dilation 4 on 3 x 3: corner taps only; the rule still covers what the centre reads."""
+    """5 x 5 kernel, dilation 4 on 3 x 3: corner taps only; the rule still covers what the center reads."""
     b = ModelBuilder()
     x, y = b.input("x", (1, 3, 3, 16)), b.tensor("y", (1, 3, 3, 16))
     filters = b.constant("filter", np.ones((16, 5, 5, 16), np.int8))

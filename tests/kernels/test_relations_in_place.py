@@ -34,7 +34,7 @@ from tflite_memopt.kernels.relations.in_place import ANY_INPUT, FIRST_INPUT, in_
 
 
 def unary(name: str, dtype: DType = I8, after: DType | None = None) -> Case:
-    """One input and an output of its shape, quantised as the operator wants it."""
+    """One input and an output of its shape, quantized as the operator wants it."""
 
     def case(b: ModelBuilder) -> Operator:
         x = x_of(b, SHAPE, dtype, zero_point=-128 if name == "RSQRT" else 0)

@@ -276,7 +276,7 @@ def test_no_box_without_elements_or_with_a_stride_of_zero() -> None:
     assert strided_slice_box(operator) is None
 
 
-def test_concatenated_parts_are_quantised_like_the_whole() -> None:
+def test_concatenated_parts_are_quantized_like_the_whole() -> None:
     operator = one(join("CONCATENATION", WHOLE_ROWS, 1, I16))
     tensors = (*operator.present_inputs(), *operator.outputs)
     for other in (per_tensor(0.07, 0), per_tensor(0.05, 1), None):

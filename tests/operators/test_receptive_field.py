@@ -208,7 +208,7 @@ def float_conv_with_int8_weights() -> Tensor:
 
 
 def test_a_hybrid_convolution_is_refused() -> None:
-    # LiteRT quantises its float input by the range of all rows.
+    # LiteRT quantizes its float input by the range of all rows.
     way = row_by_row(float_conv_with_int8_weights().producer)  # type: ignore[arg-type]
     assert isinstance(way, str)
     assert "range of all" in way

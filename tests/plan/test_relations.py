@@ -23,7 +23,7 @@ from tflite_memopt.plan.problem import (
     Relation,
     arena_bytes,
     may_differ_by,
-    neighbours_of,
+    neighbors_of,
 )
 
 LIMIT = SearchLimit(time_limit=2.0, seed=0)
@@ -122,12 +122,12 @@ def test_forbidden_differences_are_what_the_checker_refuses(problem: PlanProblem
         assert may_differ_by(-difference, permissions[1][0]) == _is_valid(free, (100 + difference, 100))
 
 
-def test_a_pair_with_a_split_range_is_one_neighbour() -> None:
-    """A view splits what is forbidden in two; a search that picks a neighbour must not pick this one twice as often."""
+def test_a_pair_with_a_split_range_is_one_neighbor() -> None:
+    """A view splits what is forbidden in two; a search that picks a neighbor must not pick this one twice as often."""
     problem = PlanProblem((Item(64, 0, 2), Item(16, 0, 2), Item(16, 1, 3)), (Relation(1, 0, 16, True),))
     conflicts = problem.conflicts
     assert [other for other, _, _ in conflicts[0]] == [1, 1, 2]
-    assert neighbours_of(conflicts)[0] == [1, 2]
+    assert neighbors_of(conflicts)[0] == [1, 2]
 
 
 @given(problem=related_problems(), floor=st.integers(0, 30))
@@ -191,7 +191,7 @@ def test_an_overlap_costs_its_distance(name: str) -> None:
     assert plan.lower_bound == 192
 
 
-def test_in_place_into_the_middle_of_a_neighbour() -> None:
+def test_in_place_into_the_middle_of_a_neighbor() -> None:
     problem = PlanProblem((Item(160, 0, 2, offset=0), Item(32, 1, 3)), (Relation(1, 0, 64, True),))
     assert solve(problem, "greedy_by_size", LIMIT).offsets == (0, 64)
 
@@ -249,7 +249,7 @@ def test_a_certificate_counts_only_what_is_alive_at_its_time() -> None:
         check_bound(problem, BoundCertificate(128, 1, (0, 2)))
 
 
-def test_a_chain_of_halos_counts_but_for_what_neighbours_share() -> None:
+def test_a_chain_of_halos_counts_but_for_what_neighbors_share() -> None:
     """Four stripes of 10 rows, each with two rows of the one before: 34 rows, not every other stripe's 20."""
     items = tuple(Item(160, 0, 2) for _ in range(4))
     relations = tuple(Relation(k + 1, k, 128, exact=True) for k in range(3))

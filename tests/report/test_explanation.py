@@ -17,7 +17,7 @@ from tflite_memopt.report.explanation import render_explanation
 
 def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:
     report = tflite_memopt.optimize(write_model(dense_model()), Options(verify=False)).report
-    refused = [Refusal("split", f"conv{n}", "[it] requantises") for n in range(12)]
+    refused = [Refusal("split", f"conv{n}", "[it] requantizes") for n in range(12)]
     refused.insert(3, Refusal("split", "other", "batch 2"))
     refused += [Refusal("cut", f"add{n}", f"its operand 'z{n}' is shared") for n in range(2)]
     refused.append(Refusal("pad", "pad0", "'\udcff' is wide"))
@@ -25,10 +25,10 @@ def test_refusals_are_grouped_by_reason_and_names_are_cut() -> None:
     console = Console(width=120, record=True, file=StringIO())
     console.print(render_explanation(replace(report, rewrites=(used,), refused=tuple(refused))))
     lines = console.export_text().splitlines()
-    [many] = [line for line in lines if "requantises" in line]
+    [many] = [line for line in lines if "requantizes" in line]
     assert [cell.strip() for cell in many.split("│")[1:5]] == [
         "split",
-        "[it] requantises",
+        "[it] requantizes",
         "12",
         "conv0, conv1, conv2 and 9 more",
     ]

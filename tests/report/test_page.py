@@ -195,7 +195,7 @@ def test_dark_mode_and_paper_have_ink_that_can_be_read(pages: dict[str, Path]) -
     def ink_and_paper(page: Any) -> tuple[float, float]:
         text = page.evaluate("getComputedStyle(document.querySelector('#time-now svg text')).fill")
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) / 3 for colour in (text, paper)]
+        brightness = [sum(map(int, re.findall(r"\d+", color)[:3])) / 3 for color in (text, paper)]
         return brightness[0], brightness[1]
 
     for scheme in ("light", "dark"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 import tflite_memopt
-from tests.models import irregular_model, mobile_chain, quantised_at_the_boundary
+from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.io.writer import write_model
@@ -102,9 +102,9 @@ def test_the_head_alone_is_called_so() -> None:
 
 
 def test_limits_and_advice_follow_the_figures() -> None:
-    report = tflite_memopt.optimize(write_model(quantised_at_the_boundary()), OPTIONS).report
+    report = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), OPTIONS).report
     assert "--io int8" in [each.option for each in report.summary.advice]
-    integers = tflite_memopt.optimize(write_model(quantised_at_the_boundary()), replace(OPTIONS, io="int8")).report
+    integers = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), replace(OPTIONS, io="int8")).report
     assert "--io int8" not in [each.option for each in integers.summary.advice]
     irregular = tflite_memopt.optimize(write_model(irregular_model()), replace(OPTIONS, rewrite=False)).report
     assert {"without --no-cascade", "without --no-rewrite"} <= {each.option for each in irregular.summary.advice}
@@ -247,7 +247,7 @@ def test_little_is_the_first_line_the_price_and_warnings(report: Report) -> None
     assert lines[2:] == ["warning: of the weather"]
 
 
-def test_an_optimised_file_is_counted_for_what_it_was_made_for() -> None:
+def test_an_optimized_file_is_counted_for_what_it_was_made_for() -> None:
     made = tflite_memopt.optimize(write_model(mobile_chain()), replace(OPTIONS, target="cortex-m4"))
     analysis = tflite_memopt.analyze(made.model)
     assert (analysis.target, analysis.kernels) == ("cortex-m4", "cmsis-nn-dsp")

@@ -41,23 +41,23 @@ def looked(script: str, *words: Path) -> str:
 
 
 @pytest.fixture
-def optimised(tmp_path: Path) -> Path:
+def optimized(tmp_path: Path) -> Path:
     (tmp_path / "model.tflite").write_bytes(write_model(mobile_chain()))
     path = tmp_path / "small.tflite"
     made(("optimize", str(tmp_path / "model.tflite"), "-o", str(path), "--no-cascade"))
     return path
 
 
-def test_netron_shows_what_the_plan_was_made_for(optimised: Path) -> None:
-    text = looked("look_in_netron.py", optimised)
+def test_netron_shows_what_the_plan_was_made_for(optimized: Path) -> None:
+    text = looked("look_in_netron.py", optimized)
     assert '"kernels": "portable"' in text
     assert "OfflineMemoryAllocation" in text
 
 
-def test_model_explorer_shows_the_bytes_of_each_operator(optimised: Path, tmp_path: Path) -> None:
+def test_model_explorer_shows_the_bytes_of_each_operator(optimized: Path, tmp_path: Path) -> None:
     folder = tmp_path / "explorer"
-    made(("analyze", str(optimised), "--node-data", str(folder)))
-    text = looked("look_in_model_explorer.py", optimised, folder)
+    made(("analyze", str(optimized), "--node-data", str(folder)))
+    text = looked("look_in_model_explorer.py", optimized, folder)
     files = sorted(folder.glob("*.json"))
     assert files
     for file in files:

@@ -124,7 +124,7 @@ def _float_operands(
 def _integer_operands(
     b: ModelBuilder, name: str, spec: Spec, x: Tensor, y: Tensor, shape: tuple[int, ...], rng: np.random.Generator
 ) -> tuple[Tensor, Tensor | None]:
-    """Weights and bias; the output gets the quantisation that fits them."""
+    """Weights and bias; the output gets the quantization that fits them."""
     integers = rng.integers(-127, 128, shape).astype(np.int8)
     scales = rng.uniform(1, 4, spec.channels if spec.by_channel else 1).astype(np.float32)
     real = integers.reshape(spec.channels, -1) * np.broadcast_to(scales, spec.channels)[:, None]

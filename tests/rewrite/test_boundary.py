@@ -1,4 +1,4 @@
-"""--io int8: what is removed, what is refused and why, and that the same quantised values go in and out."""
+"""--io int8: what is removed, what is refused and why, and that the same quantized values go in and out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from tests.models import dense_model, mobile_chain, quantised_at_the_boundary
+from tests.models import dense_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -32,7 +32,7 @@ def convert(b: ModelBuilder, name: str, x: Tensor, to: str, dtype: DType = I8, *
 
 
 def test_the_interface_becomes_integers_and_keeps_its_names() -> None:
-    model = quantised_at_the_boundary()
+    model = quantized_at_the_boundary()
     found = take_integers(model)
     drop_dead_tensors(model)
     check_model(model)
@@ -49,7 +49,7 @@ def test_the_interface_becomes_integers_and_keeps_its_names() -> None:
 
 
 def test_the_whole_run_on_every_runtime() -> None:
-    result = tflite_memopt.optimize(write_model(quantised_at_the_boundary()), Options(io="int8", samples=3))
+    result = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), Options(io="int8", samples=3))
     report = result.report
     assert {verdict.equal for verdict in report.equivalence.values()} <= {True, None}
     assert report.equivalence["tflm"].equal
@@ -69,7 +69,7 @@ def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
     from tflite_memopt.equivalence.failure import Subject
     from tflite_memopt.equivalence.proof import prove
 
-    original, changed = write_model(quantised_at_the_boundary()), quantised_at_the_boundary()
+    original, changed = write_model(quantized_at_the_boundary()), quantized_at_the_boundary()
     take_integers(changed)
     good = write_model(changed)
     weights = next(tensor for tensor in changed.main.tensors if tensor.name == "depthwise2/weights")
@@ -90,16 +90,16 @@ def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
         tflite_memopt.verify(original, good, INT8)
 
 
-def test_own_inputs_are_the_originals_and_quantised_for_the_new_model(tmp_path: Path) -> None:
+def test_own_inputs_are_the_originals_and_quantized_for_the_new_model(tmp_path: Path) -> None:
     path = tmp_path / "own.npz"
     values = np.linspace(-9, 9, 2 * 108, dtype=np.float32).reshape(2, 1, 6, 6, 3)
     np.savez(path, image=values)
-    report = tflite_memopt.optimize(write_model(quantised_at_the_boundary()), replace(INT8, inputs=path)).report
+    report = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), replace(INT8, inputs=path)).report
     assert {(verdict.samples, verdict.equal) for verdict in report.equivalence.values()} == {(2, True)}
     values[0, 0, 0, 0, 0] = np.nan
     np.savez(path, image=values)
     with pytest.raises(UsageError, match="'image' has a value that QUANTIZE does not define"):
-        tflite_memopt.optimize(write_model(quantised_at_the_boundary()), replace(INT8, inputs=path))
+        tflite_memopt.optimize(write_model(quantized_at_the_boundary()), replace(INT8, inputs=path))
 
 
 def of_integers(outer: DType, inner: DType, zero: int, inner_zero: int) -> Model:
@@ -239,8 +239,8 @@ def by_channel() -> Model:
         (returned_twice, {"z": "the model returns its integers already, as 'dense0'"}),
         (wide, {"x": "it would grow from int8 to int16", "z": "it would grow from int8 to int16"}),
         (other_scale, {"x": "the scales on both sides differ, which runtimes round differently"}),
-        (int32_inside, {"x": "'q' is int32, or not quantised with one scale"}),
-        (by_channel, {"x": "'q' is int8, or not quantised with one scale"}),
+        (int32_inside, {"x": "'q' is int32, or not quantized with one scale"}),
+        (by_channel, {"x": "'q' is int8, or not quantized with one scale"}),
     ],
 )
 def test_what_is_left_alone_says_why(build: Callable[[], Model], reasons: dict[str, str]) -> None:
@@ -263,5 +263,5 @@ def test_refusals_are_warnings_and_unknown_words_are_refused() -> None:
 
 def test_without_rewriting_the_interface_still_changes() -> None:
     options = replace(INT8, rewrite=False, verify=False)
-    written = tflite_memopt.optimize(write_model(quantised_at_the_boundary()), options).model
+    written = tflite_memopt.optimize(write_model(quantized_at_the_boundary()), options).model
     assert read_model(written).main.inputs[0].dtype is I8

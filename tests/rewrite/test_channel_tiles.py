@@ -150,7 +150,7 @@ def changed(name: str) -> Model:
         ("returned", "'conv0' is returned as a whole, or not read"),
         (
             "axis",
-            "its weights or its bias are computed, packed, or quantised in another way than by output channel",
+            "its weights or its bias are computed, packed, or quantized in another way than by output channel",
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_other_refusals() -> None:
     wide = b.depthwise(x)
     model = b.finish(b.add(one, wide), b.add(narrow, narrow))
     assert refusals(model, channel_tiles(2)) == [
-        "its weights or its bias are computed, packed, or quantised in another way than by output channel",
+        "its weights or its bias are computed, packed, or quantized in another way than by output channel",
         "it cannot be made in 2 tiles: it has 1 channels, and TFLM joins 10",
         "its channels depend on one of the input's each",
     ]

@@ -78,11 +78,11 @@ def per_channel_all(b: ModelBuilder) -> Tensor:
         (single, "the concatenation has fewer than two inputs, or a missing one"),
         (many, "the concatenation has 11 inputs, and TFLM joins at most 10"),
         (activation, "the concatenation has a fused activation"),
-        (unlike, "the concatenation's input 'x' has another type or quantisation than its output"),
+        (unlike, "the concatenation's input 'x' has another type or quantization than its output"),
         (short, "the shapes of the concatenation's inputs do not make up its output"),
         (constant, "the concatenation's input 'c' is a constant or a variable"),
         (free, "the concatenation is free: its inputs are views of it"),
-        (per_channel_all, "an activation is quantised per channel"),
+        (per_channel_all, "an activation is quantized per channel"),
     ],
 )
 def test_refusals(joined: Callable[[ModelBuilder], Tensor], reason: str) -> None:

@@ -74,10 +74,10 @@ def test_a_computed_shape_is_not_skipped() -> None:
     assert refusals(model, CONSECUTIVE_RESHAPES) == ["a shape is computed"]
 
 
-def test_another_quantisation_between_is_not_skipped() -> None:
+def test_another_quantization_between_is_not_skipped() -> None:
     _, between, model = small()
     between.quantization = ModelBuilder().tensor("like", (), scale=0.3).quantization
-    assert refusals(model, CONSECUTIVE_RESHAPES)[0].startswith("'reshape0' is quantised otherwise than 'x'")
+    assert refusals(model, CONSECUTIVE_RESHAPES)[0].startswith("'reshape0' is quantized otherwise than 'x'")
 
 
 def test_a_variable_is_not_read_later() -> None:

@@ -218,10 +218,10 @@ def test_what_the_graph_returns_is_refused() -> None:
     assert "it writes 'y', which the graph returns" in refusals(model, CONSTANT_FOLDING)
 
 
-def test_another_quantisation_is_no_plain_move() -> None:
+def test_another_quantization_is_no_plain_move() -> None:
     _, model = reshaped(np.arange(4, dtype=np.int8))
     model.main.tensors[1].quantization = per_tensor(0.5, 0)
-    assert refusals(model, CONSTANT_FOLDING)[0].startswith("its operands, types or quantisations are not")
+    assert refusals(model, CONSTANT_FOLDING)[0].startswith("its operands, types or quantizations are not")
 
 
 @pytest.mark.parametrize("shape", [(2, 1), (1, 1)])
@@ -231,4 +231,4 @@ def test_operands_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
     order = b.constant("order", np.asarray((0, 5), np.int32))
     b.operator("TRANSPOSE", (c, order), (y,), "TransposeOptions")
     model = b.finish(b.add(y, b.input("x", shape)))
-    assert refusals(model, CONSTANT_FOLDING)[0].startswith("its operands, types or quantisations are not")
+    assert refusals(model, CONSTANT_FOLDING)[0].startswith("its operands, types or quantizations are not")

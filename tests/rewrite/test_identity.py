@@ -162,9 +162,9 @@ def test_what_the_graph_returns_keeps_its_name() -> None:
 
 def test_another_meaning_of_the_same_integers_is_a_change() -> None:
     (reason,) = refusals(read_once(cast, scale=0.07), IDENTITY)
-    assert reason.startswith("'y' is quantised otherwise than 'x'")
+    assert reason.startswith("'y' is quantized otherwise than 'x'")
     (reason,) = refusals(read_once(cast, zero_point=1), IDENTITY)
-    assert reason.startswith("'y' is quantised otherwise than 'x'")
+    assert reason.startswith("'y' is quantized otherwise than 'x'")
 
 
 def test_a_copy_of_a_variable_is_kept() -> None:

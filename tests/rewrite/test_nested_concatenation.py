@@ -105,11 +105,11 @@ def test_an_inner_one_that_stays_does_not_keep_the_others_from_being_merged() ->
     assert [len(operator.inputs) for operator in model.main.operators] == [2, 3]
 
 
-def test_another_axis_activation_or_quantisation_is_refused() -> None:
+def test_another_axis_activation_or_quantization_is_refused() -> None:
     assert refusals(two(inner_axis=2)[2], NESTED_CONCATENATION) == ["the two are not along one axis"]
     _, inner, model = two()
     inner.quantization = ModelBuilder().tensor("like", (), scale=0.3).quantization
-    assert refusals(model, NESTED_CONCATENATION) == ["types or quantisations differ"]
+    assert refusals(model, NESTED_CONCATENATION) == ["types or quantizations differ"]
     b, inner, _ = two()
     y = b.tensor("y", inner.shape)
     b.operator("CONCATENATION", (inner,), (y,), "ConcatenationOptions", axis=3, fusedActivationFunction=1)

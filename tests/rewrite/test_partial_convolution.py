@@ -237,7 +237,7 @@ REFUSALS: dict[str, tuple[Callable[[Model], None], str]] = {
     "depths": (lambda m: setattr(named(m, "p0/joined"), "shape", (1, 3, 4, 9)), "do not make up its output"),
     "constant part": (constant_part, "'p0/x0' is a constant"),
     "empty part": (lambda m: setattr(m.main.inputs[0], "shape", (1, 3, 4, 0)), "do not make up"),
-    "requantised part": (
+    "requantized part": (
         lambda m: setattr(m.main.inputs[0], "quantization", per_tensor(9.0, 0)),
         "another type or quant",
     ),
@@ -253,7 +253,7 @@ REFUSALS: dict[str, tuple[Callable[[Model], None], str]] = {
         lambda m: setattr(m.main.outputs[0], "quantization", per_channel(np.ones(4, np.float32), 3)),
         "no single scale",
     ),
-    "unquantised": (lambda m: setattr(named(m, "p0/weights"), "quantization", None), "not quantised"),
+    "unquantized": (lambda m: setattr(named(m, "p0/weights"), "quantization", None), "not quantized"),
     "custom": (scale_of_weights(extras={"details": object()}), "in a custom way"),
     "other axis": (scale_of_weights(axis=3), "by tensor or by output channel"),
     "zero points": (scale_of_weights(zero_point=np.ones(4, np.int64)), "have zero points"),

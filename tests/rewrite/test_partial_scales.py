@@ -19,7 +19,7 @@ def output(y: Values, total: Sums, clamp: tuple[float, float] = UNCLAMPED, step:
 
 
 def covered(made: Output, sums: Sums) -> tuple[float, float]:
-    """The lowest and the highest real number of the quantisation that is chosen."""
+    """The lowest and the highest real number of the quantization that is chosen."""
     found, y = made.quantization(sums), made.values
     scale, zero_point = float(found.scale[0]), int(found.zero_point[0])
     assert y.lowest <= zero_point <= y.highest

@@ -98,7 +98,7 @@ def test_what_is_repeated_otherwise_is_left_alone(axes: Sequence[int], wanted: S
     assert reason in next(iter(driver.refused.values())).reason
 
 
-def test_centres_of_pixels_are_not_joined() -> None:
+def test_centers_of_pixels_are_not_joined() -> None:
     b = ModelBuilder()
     y = b.input("x", (1, 4, 4, 2))
     for size in (8, 16):

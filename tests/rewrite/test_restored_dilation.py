@@ -292,7 +292,7 @@ def test_a_window_of_two_dimensions_over_a_sequence_is_refused() -> None:
     assert "a window of two dimensions" in reason
 
 
-def test_hybrid_and_other_quantisations_are_refused() -> None:
+def test_hybrid_and_other_quantizations_are_refused() -> None:
     b, model = small()
     weights = model.main.operators[1].inputs[1]
     assert weights is not None
@@ -303,7 +303,7 @@ def test_hybrid_and_other_quantisations_are_refused() -> None:
     _, model = small()
     model.main.operators[0].outputs[0].quantization = b.tensor("like", (), scale=0.3).quantization
     (reason,) = refusals(model, RESTORED_DILATION[0])
-    assert "quantised otherwise than the image" in reason
+    assert "quantized otherwise than the image" in reason
 
 
 def biased(branch: Branch, reshapes: bool) -> None:

@@ -98,7 +98,7 @@ def test_a_padded_tensor_that_others_read_stays() -> None:
     assert "is needed by others too" in refusals(model, SAME_PADDING)[0]
 
 
-def test_padded_channels_and_another_quantisation_stay() -> None:
+def test_padded_channels_and_another_quantization_stay() -> None:
     model = strided()
     amounts = model.main.operators[0].inputs[1]
     assert amounts is not None
@@ -106,7 +106,7 @@ def test_padded_channels_and_another_quantisation_stay() -> None:
     assert "not those of rows and columns" in refusals(model, SAME_PADDING)[0]
     model = strided()
     model.main.operators[0].outputs[0].quantization = ModelBuilder().tensor("like", (), scale=0.3).quantization
-    assert "quantised otherwise" in refusals(model, SAME_PADDING)[0]
+    assert "quantized otherwise" in refusals(model, SAME_PADDING)[0]
 
 
 def test_weights_that_are_not_finite_are_left_alone() -> None:

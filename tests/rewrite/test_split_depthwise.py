@@ -152,7 +152,7 @@ def custom(b: ModelBuilder) -> None:
     weights.quantization = replace(weights.quantization, extras={"details": object()})
 
 
-NOT_PLAIN = "its weights or bias are computed, sparse, of a packed type, or quantised in a custom way"
+NOT_PLAIN = "its weights or bias are computed, sparse, of a packed type, or quantized in a custom way"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ NOT_PLAIN = "its weights or bias are computed, sparse, of a packed type, or quan
         (sparse, NOT_PLAIN),
         (custom, NOT_PLAIN),
         (hybrid, "its types do not fit together: float32 with weights of int8"),
-        (other_axis, "its weights or bias are quantised along another axis than the channels"),
+        (other_axis, "its weights or bias are quantized along another axis than the channels"),
         (wrong_multiplier, "its output has other channels than the concatenation"),
         (short_bias, "its weights or bias do not have one value for each channel"),
         (as_weights, "it reads the concatenation as weights"),

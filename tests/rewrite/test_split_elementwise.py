@@ -108,7 +108,7 @@ Operand = Callable[[Branch, Tensor, str], Tensor]
 
 
 def constant_of(shape_of: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Operand:
-    """A constant of positive values, which can be divided by, quantised as the input where the kernels demand it."""
+    """A constant of positive values, which can be divided by, quantized as the input where the kernels demand it."""
 
     def operand(branch: Branch, x: Tensor, name: str) -> Tensor:
         rng = np.random.default_rng(branch.random.getrandbits(32))

@@ -133,7 +133,7 @@ def scales_along_other_axis(model: Model) -> None:
 REFUSALS: dict[str, tuple[Spec, Callable[[Model], None], str]] = {
     "cut groups": (Spec(groups=(1, 1), depth=4), lambda m: _parts(m, 3, 5), "inputs are not whole groups"),
     "odd channels": (Spec(), lambda m: _widen(m, 5), "its channels are not whole groups"),
-    "axis": (Spec(), scales_along_other_axis, "quantised in another way"),
+    "axis": (Spec(), scales_along_other_axis, "quantized in another way"),
     "sparse": (Spec(), lambda m: setattr(named(m, "p0/w"), "extras", {"sparsity": object()}), "no constants"),
 }
 

@@ -155,11 +155,11 @@ def test_variables_are_not_read_later() -> None:
     assert refusals(model, SLICE_OF_PADDING) == ["it copies a variable, which may change before the copy is read"]
 
 
-def test_another_quantisation_of_what_is_padded_is_refused() -> None:
+def test_another_quantization_of_what_is_padded_is_refused() -> None:
     _, model = reduction()
     Driver(model).apply_everywhere((SUBSAMPLED_SLICE,))
     model.main.inputs[0].quantization = ModelBuilder().tensor("like", (), scale=0.3).quantization
-    assert refusals(model, SLICE_OF_PADDING)[0].startswith("'padded' is quantised otherwise than 'x'")
+    assert refusals(model, SLICE_OF_PADDING)[0].startswith("'padded' is quantized otherwise than 'x'")
 
 
 def test_a_slice_that_costs_nothing_is_left_alone() -> None:

@@ -33,7 +33,7 @@ def test_most_edges_move_at_the_papers_probability() -> None:
     assert 0.5 * 64 < len(moved - ring) <= 0.95 * 64
 
 
-@pytest.mark.parametrize("neighbours", [0, 3, 8])
-def test_impossible_rings_are_refused(neighbours: int) -> None:
-    with pytest.raises(ValueError, match="even number of neighbours"):
-        small_world(8, neighbours, 0.5, 1)
+@pytest.mark.parametrize("neighbors", [0, 3, 8])
+def test_impossible_rings_are_refused(neighbors: int) -> None:
+    with pytest.raises(ValueError, match="even number of neighbors"):
+        small_world(8, neighbors, 0.5, 1)

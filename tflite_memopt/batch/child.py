@@ -1,4 +1,4 @@
-"""The process that a worker keeps: optimises one model after the other, and may die of one.
+"""The process that a worker keeps: optimizes one model after the other, and may die of one.
 
 Standard input brings a pickled setting and then jobs, standard output takes the outcomes. Ends with its input, whatever
 it is doing, and when it has had nothing to do for a while.

@@ -20,7 +20,7 @@ LASTING = (DONE, REFUSED)
 
 
 class Optimized(Protocol):
-    """What optimising one model gives."""
+    """What optimizing one model gives."""
 
     @property
     def model(self) -> bytes:

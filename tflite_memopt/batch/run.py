@@ -22,7 +22,7 @@ _TRIES = 2
 class BatchPlan:
     """What to do: ``models`` of which those in ``skipped`` (by content) are done, and where the results go.
 
-    ``is_shared``: workers read and write the files themselves. ``keeps_models``: the optimised models are kept.
+    ``is_shared``: workers read and write the files themselves. ``keeps_models``: the optimized models are kept.
     """
 
     models: Sequence[FoundModel]

@@ -23,7 +23,7 @@ from .job import DONE, LASTING, ModelOutcome
 
 FILE_NAME = "results.sqlite"
 MODELS = "models"
-"""The folder, beside it, of the optimised models."""
+"""The folder, beside it, of the optimized models."""
 _FORMAT = 2
 _TABLES = """
 CREATE TABLE option_sets (options TEXT PRIMARY KEY, json TEXT NOT NULL);

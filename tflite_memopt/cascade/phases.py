@@ -98,7 +98,7 @@ def lower_phases(model: Model, region: Region, phases: int) -> str | None:
     edit.reshape(x, columns, has_operand=False)
     grown = edit.activation(f"{stem(exit_)}/columns", shape, x)
     write_while(edit, _body(model, region, phases, columns), columns, grown, {})
-    # What comes out of the loop has the bytes of the exit, quantised as that is.
+    # What comes out of the loop has the bytes of the exit, quantized as that is.
     edit.reshape(grown, exit_, has_operand=False)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
     drop_dead_tensors(model)

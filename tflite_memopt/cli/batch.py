@@ -66,7 +66,7 @@ def _processors() -> int:
 @click.option("--resume", is_flag=True, help="Go on with OUT: skip models that have a row under the same options.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: try models again that crashed or took too much.")
 @click.option("--force", is_flag=True, help="Replace the results that are in OUT, models and all.")
-@click.option("--no-models", is_flag=True, help="Keep the reports only, and no optimised models.")
+@click.option("--no-models", is_flag=True, help="Keep the reports only, and no optimized models.")
 @click.option(
     "--model-seconds",
     type=click.FloatRange(min=0.1),
@@ -98,7 +98,7 @@ def batch(
     quiet: bool | None,
     **chosen: Any,
 ) -> None:
-    """Optimise all MODELS: files, folders, or patterns in quotes. Results go to folder OUT.
+    """Optimize all MODELS: files, folders, or patterns in quotes. Results go to folder OUT.
 
     A model that fails, crashes or takes too long costs only itself, and is written down. Ctrl-C ends the run; --resume
     goes on with it. `tflite-memopt report OUT` shows the results. Exits with 1 when a model has none.

@@ -27,7 +27,7 @@ from .types import ModelPath
 def codegen(source: Path, output: Path, target: str | None, name: str, force: bool) -> None:
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
 
-    The arena's size is for the target that the model was optimised for, or for --target. A model that TFLM cannot run
+    The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run
     is refused without --force.
     """
     from ..firmware.generate import generate

@@ -55,7 +55,7 @@ _AS_IS = "as_is"
 @click.command()
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
-    "-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the optimised model."
+    "-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the optimized model."
 )
 @TARGET
 @KERNELS
@@ -92,7 +92,7 @@ _AS_IS = "as_is"
     type=Percent(),
     default="10%",
     show_default=True,
-    help="How many multiply-accumulates (MACs) stripes may add: neighbouring stripes compute some rows twice.",
+    help="How many multiply-accumulates (MACs) stripes may add: neighboring stripes compute some rows twice.",
 )
 @click.option(
     "--max-extra-work",
@@ -111,7 +111,7 @@ _AS_IS = "as_is"
     type=click.Choice([*HALOS, "both"]),
     default="both",
     show_default=True,
-    help="What to do with rows that two neighbouring stripes need (the halo): compute them twice (recompute), keep "
+    help="What to do with rows that two neighboring stripes need (the halo): compute them twice (recompute), keep "
     "them in memory (rolling), or whichever is cheaper (both).",
 )
 @click.option("--no-loops", is_flag=True, help="Write stripes one after the other, never as one loop.")

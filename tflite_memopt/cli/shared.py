@@ -97,7 +97,7 @@ IO_TYPES = click.option(
     default="keep",
     show_default=True,
     help="keep: the model takes and gives the same types as before. int8: it takes and gives the integers that it "
-    "computes with, so that your code must quantise inputs and read integer outputs.",
+    "computes with, so that your code must quantize inputs and read integer outputs.",
 )
 OBJECTIVE = click.option(
     "--objective",

@@ -13,7 +13,7 @@ Sample = list[Array]
 """One array per graph input, in the graph's order, each of the input's shape and type."""
 Values = Mapping[int, list[Array]]
 """By position of an output or a tensor, its value for each sample."""
-REFERENCE, OPTIMISED_KERNELS = "reference kernels", "optimised kernels"
+REFERENCE, OPTIMIZED_KERNELS = "reference kernels", "optimized kernels"
 LARGEST_ARENA = 0
 
 

@@ -15,7 +15,7 @@ from ..ir.head import in_head
 from ..ir.model import Model
 from ..ir.npu import is_work_memory
 from ..options import Options
-from .adapter import LARGEST_ARENA, OPTIMISED_KERNELS, REFERENCE, Run, RunJob, Sample
+from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, Run, RunJob, Sample
 from .compare import first_output_difference
 from .coverage import Coverage, coverage_of
 from .error_metrics import signal_to_noise
@@ -31,7 +31,7 @@ GRAPH_RUNTIMES = ("litert", "tensorflow")
 """They plan for themselves, and infer shapes."""
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
-_NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantise to int8 to run there)"
+_NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantize to int8 to run there)"
 _NO_TFLM = (
     "nothing was run on TFLM: scripts/runners builds its modules, and the tflite-micro wheel, for Linux on x86-64, "
     "is not installed"
@@ -101,7 +101,7 @@ def measure_baseline(
     """Run the original on every runtime that the options name, over inputs that excite it.
 
     ``model`` is what ``data`` holds. ``given`` samples are taken as they are; so are those of ``--inputs``. Where
-    LiteRT's reference kernels fail, its optimised ones are tried, then TensorFlow. Raises UsageError when ``--inputs``
+    LiteRT's reference kernels fail, its optimized ones are tried, then TensorFlow. Raises UsageError when ``--inputs``
     do not fit, UnsupportedModelError when shapes depend on values.
     """
     samples = _samples(model, options) if given is None else given
@@ -131,7 +131,7 @@ def _on_graph_runtimes(
 ) -> dict[str, BaselineRun]:
     job = RunJob(data, samples, 0, computed_tensors(model.main))
     is_custom = any(operator.name == "CUSTOM" for graph in model.graphs for operator in graph.operators)
-    every = (REFERENCE,) if is_custom else (REFERENCE, OPTIMISED_KERNELS)
+    every = (REFERENCE,) if is_custom else (REFERENCE, OPTIMIZED_KERNELS)
     runs = {}
     if "litert" in options.runtimes:
         runs["litert"] = _first_that_runs(interpreters["litert"], job, every)

@@ -55,7 +55,7 @@ def first_output_difference(before: Values, after: Values, tolerance: Tolerance 
 def first_inner_difference(
     links: Iterable[Link], before: Run, after: Run, model: Model, tolerance: Tolerance = EXACT
 ) -> InnerDifference | None:
-    """The first linked tensor of ``model``, the optimised one, that differs from its range of the original.
+    """The first linked tensor of ``model``, the optimized one, that differs from its range of the original.
 
     Tensors that a run has no value of are passed over; a constant in place of what was computed is looked at. A clamp
     takes no values further apart: what it gives may be off as far as what it was given, of which that has been seen.

@@ -11,12 +11,12 @@ from ..ir.origin import Origin
 from .adapter import Array
 
 Pieces = Mapping[str, Origin]
-"""By name of a tensor of the optimised model: the range of an original tensor that it holds."""
+"""By name of a tensor of the optimized model: the range of an original tensor that it holds."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Tensor ``after`` of the optimised model holds a range of tensor ``before`` of the original's entry graph.
+    """Tensor ``after`` of the optimized model holds a range of tensor ``before`` of the original's entry graph.
 
     Both are positions, that of ``after`` among the tensors of all subgraphs. ``start``: the range's first index along
     each axis; None for the whole tensor, in whatever shape. ``turns``: in a loop, the rows (axis 1) by which it moves

@@ -95,8 +95,8 @@ def _saturated(tensor: Tensor, array: Array) -> int:
     """Values at an end of their type. The lower one is no saturation where it stands for zero: a ReLU rests there."""
     if array.dtype not in (np.int8, np.uint8, np.int16):
         return 0
-    info, quantised = np.iinfo(array.dtype), affine_of(tensor)
-    rests_low = quantised is not None and quantised.zero_point == info.min
+    info, quantized = np.iinfo(array.dtype), affine_of(tensor)
+    rests_low = quantized is not None and quantized.zero_point == info.min
     low = 0 if rests_low else int(np.count_nonzero(array == info.min))
     return low + int(np.count_nonzero(array == info.max))
 

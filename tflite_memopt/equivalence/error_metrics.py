@@ -67,7 +67,7 @@ class Gap:
 def gap_between(before: Values, after: Values, steps: Mapping[int, float]) -> Gap:
     """The gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
 
-    ``steps``: by position, the distance of two neighbouring values of outputs that are integers written as floats.
+    ``steps``: by position, the distance of two neighboring values of outputs that are integers written as floats.
     """
     gap = Gap()
     for output, wanted in before.items():

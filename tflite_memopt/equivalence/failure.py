@@ -37,15 +37,15 @@ NO_PROMISE = Promise()
 class Subject:
     """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
 
-    ``rewritten`` is ``optimised`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
-    the optimised model's tensors by name, ``loop_pieces`` those in its subgraphs, by number. ``approximated``: the
+    ``rewritten`` is ``optimized`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
+    the optimized model's tensors by name, ``loop_pieces`` those in its subgraphs, by number. ``approximated``: the
     original's tensors that an approximation computes. ``promise`` is for the TFLM of the wheel, ``runner_promise`` for
     that of the user's runner, ``module_promise`` for a module whose arena is the one that is counted.
     """
 
     original: bytes
     rewritten: bytes
-    optimised: bytes
+    optimized: bytes
     exactness: Exactness = "exact"
     pieces: Mapping[str, Origin] = field(default_factory=dict)
     approximated: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Subject:
 
 
 class FailedProofError(EquivalenceError):
-    """The optimised model does not compute what the original does. ``subject`` is what was compared."""
+    """The optimized model does not compute what the original does. ``subject`` is what was compared."""
 
     def __init__(self, message: str, subject: Subject) -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ def save_failure(
     files = {
         place / "original.tflite": subject.original,
         place / "rewritten.tflite": subject.rewritten,
-        place / "optimised.tflite": subject.optimised,
+        place / "optimized.tflite": subject.optimized,
         place / "message.txt": f"tflite-memopt {__version__}, {step}, {subject.exactness}: {failure}\n".encode(),
     }
     if baseline is not None and baseline.samples:

@@ -123,7 +123,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def _spatial(shape: Sequence[int]) -> list[int]:
-    """The axes along which neighbours are alike: all but batch and channels; of a vector, its only one."""
+    """The axes along which neighbors are alike: all but batch and channels; of a vector, its only one."""
     last = len(shape) - 1 if len(shape) > 2 else len(shape)
     return [axis for axis in range(1, last) if shape[axis] > 1]
 

@@ -27,7 +27,7 @@ _INDEX_SLOTS = {"GATHER": (1, 0), "EMBEDDING_LOOKUP": (0, 1)}
 _NUMPY_TYPES = {DType.BFLOAT16: np.uint16, DType.RESOURCE: np.int32, DType.INT4: np.int8, DType.UINT4: np.uint8}
 _PACKED_LIMITS = {DType.INT4: (-8, 7), DType.UINT4: (0, 15), DType.INT2: (-2, 1)}
 _LARGEST_INTEGER = 1 << 30
-"""In magnitude, of wide integers that are not quantised: a sum of two still fits an int32."""
+"""In magnitude, of wide integers that are not quantized: a sum of two still fits an int32."""
 
 
 def seeded_inputs(model: Model, samples: int, seed: int, first: int = 0) -> list[Sample]:
@@ -100,7 +100,7 @@ def _levels(tensor: Tensor, found: InputRange, at: int, number: int, seed: int) 
 
 
 def _glide(tensor: Tensor, found: InputRange, at: int, number: int, seed: int) -> Integers:
-    """Between two neighbours of the plain sequence."""
+    """Between two neighbors of the plain sequence."""
     turn, phase = divmod(number, _GLIDE)
     start, end = (_levels(tensor, found, at, each, seed) for each in (turn, turn + 1))
     return ((start * (_GLIDE - phase) + end * phase) // _GLIDE).clip(0, LEVELS - 1)
@@ -156,7 +156,7 @@ class InputRange:
 
 
 def range_of(tensor: Tensor) -> InputRange:
-    """The range of an input: indices stay within what they index, and floats that are quantised at once within that."""
+    """The range of an input: indices stay within what they index, and floats that are quantized at once within that."""
     wanted = numpy_type(tensor.dtype)
     if wanted.kind == "b":
         return InputRange(0, 1, 0)
@@ -172,8 +172,8 @@ def _integer_range(tensor: Tensor, wanted: np.dtype[Any]) -> InputRange:
     info = np.iinfo(wanted)
     low, high = _PACKED_LIMITS.get(tensor.dtype, (int(info.min), int(info.max)))
     low, high = max(low, -_LARGEST_INTEGER), min(high, _LARGEST_INTEGER)
-    quantised = affine_of(tensor)
-    zero = 0 if quantised is None else quantised.zero_point
+    quantized = affine_of(tensor)
+    zero = 0 if quantized is None else quantized.zero_point
     return InputRange(low, high, min(max(zero, low), high))
 
 
@@ -190,10 +190,10 @@ def _indexed_size(use: Use) -> int | None:
 def _float_range(tensor: Tensor) -> InputRange:
     for use in tensor.uses:
         output = use.operator.outputs[0] if use.operator.name == "QUANTIZE" else None
-        quantised = None if output is None else affine_of(output)
-        if output is not None and quantised is not None:
+        quantized = None if output is None else affine_of(output)
+        if output is not None and quantized is not None:
             info = np.iinfo(numpy_type(output.dtype))
-            scale, zero = quantised.scale, quantised.zero_point
+            scale, zero = quantized.scale, quantized.zero_point
             # Two steps beyond either end, so that clamping is seen too.
             return InputRange((int(info.min) - 2 - zero) * scale, (int(info.max) + 2 - zero) * scale, 0.0)
     return InputRange(-1.0, 1.0, 0.0, is_known=False)

@@ -1,4 +1,4 @@
-"""One interface in two types: what the original takes and gives, and the integers of the optimised model.
+"""One interface in two types: what the original takes and gives, and the integers of the optimized model.
 
 ``optimize --io int8`` removes the QUANTIZE and DEQUANTIZE at the boundary. Here numpy computes what they did.
 """
@@ -23,9 +23,9 @@ _MOST_STEPS = 2.0**30
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output that is ``outer`` in the original and ``inner``, integers, in the optimised model.
+    """An input or an output that is ``outer`` in the original and ``inner``, integers, in the optimized model.
 
-    Both are quantised with one scale, the same where both are integers.
+    Both are quantized with one scale, the same where both are integers.
     """
 
     outer: Tensor
@@ -33,10 +33,10 @@ class Port:
 
     @property
     def step(self) -> float:
-        """The distance of two neighbouring values, in units of the original."""
+        """The distance of two neighboring values, in units of the original."""
         return _affine(self.inner).scale if self.outer.dtype is DType.FLOAT32 else 1.0
 
-    def quantised(self, values: Array) -> Array:
+    def quantized(self, values: Array) -> Array:
         """What QUANTIZE makes of the original's values.
 
         Source: TFLM reference/quantize.h, ``AffineQuantize``: a float32 division, rounded half away from zero, made an
@@ -57,7 +57,7 @@ class Port:
         return _clamped(rounded + _affine(self.inner).zero_point, self.inner)
 
     def restored(self, values: Array) -> Array:
-        """What DEQUANTIZE (or QUANTIZE between integers) makes of the optimised model's values.
+        """What DEQUANTIZE (or QUANTIZE between integers) makes of the optimized model's values.
 
         Source: TFLM reference/dequantize.h: ``scale * (q - zero_point)``, exact until it is rounded to float32.
         """
@@ -75,28 +75,28 @@ class Interface:
     inputs: Mapping[int, Port]
     outputs: Mapping[int, Port]
 
-    def quantised(self, sample: Sample) -> Sample:
-        """The optimised model's inputs for the original's."""
-        return [self.inputs[at].quantised(array) if at in self.inputs else array for at, array in enumerate(sample)]
+    def quantized(self, sample: Sample) -> Sample:
+        """The optimized model's inputs for the original's."""
+        return [self.inputs[at].quantized(array) if at in self.inputs else array for at, array in enumerate(sample)]
 
     def restored(self, sample: Sample) -> Sample:
-        """The original's inputs for the optimised model's.
+        """The original's inputs for the optimized model's.
 
-        Raises EquivalenceError where the original would not quantise them to the same integers again.
+        Raises EquivalenceError where the original would not quantize them to the same integers again.
         """
         found = [self.inputs[at].restored(array) if at in self.inputs else array for at, array in enumerate(sample)]
         for at, port in self.inputs.items():
             if port.outer.dtype is not DType.FLOAT32:
                 continue  # integers may be clamped
-            if not (np.isfinite(found[at]).all() and np.array_equal(port.quantised(found[at]), sample[at])):
+            if not (np.isfinite(found[at]).all() and np.array_equal(port.quantized(found[at]), sample[at])):
                 raise EquivalenceError(
                     f"input '{port.outer.name}': the floats of its {port.inner.dtype.label} values, at scale "
-                    f"{_affine(port.inner).scale:g}, are not quantised to the same values again; use --io keep"
+                    f"{_affine(port.inner).scale:g}, are not quantized to the same values again; use --io keep"
                 )
         return found
 
     def restored_outputs(self, outputs: Mapping[int, list[Array]]) -> dict[int, list[Array]]:
-        """Outputs of the optimised model, by position and sample, as the original gives them."""
+        """Outputs of the optimized model, by position and sample, as the original gives them."""
         return {
             at: [self.outputs[at].restored(array) for array in arrays] if at in self.outputs else arrays
             for at, arrays in outputs.items()
@@ -104,22 +104,22 @@ class Interface:
 
     @property
     def steps(self) -> dict[int, float]:
-        """By position, one step of the outputs that are integers in the optimised model only."""
+        """By position, one step of the outputs that are integers in the optimized model only."""
         return {at: port.step for at, port in self.outputs.items()}
 
 
 SAME = Interface({}, {})
 
 
-def interface_between(original: Model, optimised: Model) -> Interface:
-    """How the interface of ``optimised`` differs. Raises EquivalenceError when it is not the same in integers."""
-    inputs = _ports(original.main.inputs, optimised.main.inputs, "input")
-    return Interface(inputs, _ports(original.main.outputs, optimised.main.outputs, "output"))
+def interface_between(original: Model, optimized: Model) -> Interface:
+    """How the interface of ``optimized`` differs. Raises EquivalenceError when it is not the same in integers."""
+    inputs = _ports(original.main.inputs, optimized.main.inputs, "input")
+    return Interface(inputs, _ports(original.main.outputs, optimized.main.outputs, "output"))
 
 
 def _ports(outer: tuple[Tensor, ...], inner: tuple[Tensor, ...], side: str) -> dict[int, Port]:
     if len(outer) != len(inner):
-        raise EquivalenceError(f"the optimised model has {len(inner)} {side}s, the original {len(outer)}")
+        raise EquivalenceError(f"the optimized model has {len(inner)} {side}s, the original {len(outer)}")
     found = {}
     for at, (before, after) in enumerate(zip(outer, inner, strict=True)):
         if (before.shape, before.dtype, affine_of(before)) == (after.shape, after.dtype, affine_of(after)):

@@ -37,7 +37,7 @@ _UNSOUND = "TFLM computes the original itself in more than one way"
 
 @dataclass(frozen=True)
 class Candidate:
-    """An optimised model to be judged, and what is claimed of it.
+    """An optimized model to be judged, and what is claimed of it.
 
     ``rewritten``: its graph before stripes, order and plan, as bytes; judged against where values may differ from the
     original's. ``approximated``: names of the original's tensors that an approximation computes. ``pieces``: see
@@ -121,7 +121,7 @@ class _Judge:
             return RuntimeResult(self._silent())
         after = self._unshared(self.candidate.data, self.candidate.model)
         if not after.ran:
-            return RuntimeResult(self._failing("optimised", after))
+            return RuntimeResult(self._failing("optimized", after))
         return RuntimeResult(self._compared(self.before.run, after, after.outputs))
 
     def _of_tflm(self) -> RuntimeResult:
@@ -261,7 +261,7 @@ class _Judge:
 def _against_plan(planned: PlannedRun, said: int | None) -> str | None:
     """What speaks against the plan by itself, whatever the original computes; ``said``: what its head must be."""
     if not planned.run.ran:
-        return f"the optimised model fails: {planned.reason}"
+        return f"the optimized model fails: {planned.reason}"
     head = planned.run.facts.get("head")
     if said is not None and head is not None and aligned(said) != aligned(head):
         return f"TFLM's head is {head} bytes, and the plan says {said}"

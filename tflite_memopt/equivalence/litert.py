@@ -9,9 +9,9 @@ import contextlib
 import warnings
 from typing import Any
 
-from .adapter import OPTIMISED_KERNELS, REFERENCE, Array, Run, RunJob, by_position
+from .adapter import OPTIMIZED_KERNELS, REFERENCE, Array, Run, RunJob, by_position
 
-_RESOLVERS = {REFERENCE: "BUILTIN_REF", OPTIMISED_KERNELS: "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
+_RESOLVERS = {REFERENCE: "BUILTIN_REF", OPTIMIZED_KERNELS: "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 
 
 def run_litert(job: RunJob) -> Run:

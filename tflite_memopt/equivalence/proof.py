@@ -1,4 +1,4 @@
-"""The optimised model against the original on every runtime, and what TFLM measures of its memory and its plan."""
+"""The optimized model against the original on every runtime, and what TFLM measures of its memory and its plan."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def prove(
     baseline: Baseline | None = None,
     running: Interpreters | None = None,
 ) -> Proof:
-    """Compare the optimised model with the original, and with the rewritten one if that is not exact.
+    """Compare the optimized model with the original, and with the rewritten one if that is not exact.
 
     ``baseline`` is what :func:`inspect` found, if it was called; ``running`` as there. Raises FailedProofError when
     something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
@@ -94,18 +94,18 @@ def prove(
     before = read_model(subject.original)
     with _open(options, before, running) as interpreters:
         baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
-        optimised = read_model(subject.optimised)
-        interface = interface_between(baseline.model, optimised)
+        optimized = read_model(subject.optimized)
+        interface = interface_between(baseline.model, optimized)
         if options.io == "keep" and interface != SAME:
             raise EquivalenceError(
                 "inputs or outputs have other types than the original's, and --io int8 was not asked for"
             )
         if interface.inputs and options.inputs is None:
-            baseline = _in_integers(baseline, optimised, interface, options, interpreters)
-        stored = first_stored_difference(baseline.model, optimised, subject.pieces, subject.loop_pieces)
+            baseline = _in_integers(baseline, optimized, interface, options, interpreters)
+        stored = first_stored_difference(baseline.model, optimized, subject.pieces, subject.loop_pieces)
         if stored is not None:
             raise FailedProofError(f"not equal: {stored}", subject)
-        candidate = _candidate(subject, baseline, optimised, interface, options, interpreters.module)
+        candidate = _candidate(subject, baseline, optimized, interface, options, interpreters.module)
         progress(f"proving equality on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
     return _proof(subject, baseline, results, options)
@@ -159,10 +159,10 @@ def _asked(options: Options) -> tuple[str, ...]:
 
 
 def _in_integers(
-    baseline: Baseline, optimised: Model, interface: Interface, options: Options, interpreters: Interpreters
+    baseline: Baseline, optimized: Model, interface: Interface, options: Options, interpreters: Interpreters
 ) -> Baseline:
-    """The original over the reals of the integers that the optimised model takes, all of them, in place of others."""
-    drawn = seeded_inputs(optimised, len(baseline.samples) or options.samples, options.seed)
+    """The original over the reals of the integers that the optimized model takes, all of them, in place of others."""
+    drawn = seeded_inputs(optimized, len(baseline.samples) or options.samples, options.seed)
     given = [interface.restored(sample) for sample in drawn]
     return measure_baseline(baseline.data, baseline.model, options, interpreters, given)
 
@@ -170,7 +170,7 @@ def _in_integers(
 def _candidate(
     subject: Subject,
     baseline: Baseline,
-    optimised: Model,
+    optimized: Model,
     interface: Interface,
     options: Options,
     module: ModuleRunner | None,
@@ -179,15 +179,15 @@ def _candidate(
     if module is not None:
         promise = subject.module_promise if module.measures(options.profile) else NO_PROMISE
     return Candidate(
-        data=subject.optimised,
-        model=optimised,
+        data=subject.optimized,
+        model=optimized,
         rewritten=subject.rewritten,
         exactness=subject.exactness,
         approximated=subject.approximated,
         pieces=subject.pieces,
         interface=interface,
-        samples=[interface.quantised(sample) for sample in baseline.samples],
-        arena_bytes=max(arena_for(baseline.model), arena_for(optimised)),
+        samples=[interface.quantized(sample) for sample in baseline.samples],
+        arena_bytes=max(arena_for(baseline.model), arena_for(optimized)),
         promises={"tflm": promise, RUNNER: subject.runner_promise},
         least_decibels=options.least_decibels,
         loop_pieces=subject.loop_pieces,
@@ -257,7 +257,7 @@ def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
 
 
 def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> tuple[Facts, Facts]:
-    """What one TFLM measured of the original and of the optimised model."""
+    """What one TFLM measured of the original and of the optimized model."""
     if name not in results:
         return {"error": "TFLM was not asked"}, {"error": "TFLM was not asked"}
     refused: Facts = {"error": baseline.runs[name].reason or "TFLM gave no reason"}

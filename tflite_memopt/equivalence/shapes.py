@@ -17,7 +17,7 @@ from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.check import check_model, describe
 from ..ir.model import Model, Operator, Tensor
-from .adapter import OPTIMISED_KERNELS, REFERENCE, Run, RunJob
+from .adapter import OPTIMIZED_KERNELS, REFERENCE, Run, RunJob
 from .exposure import computed_tensors
 from .inputs import seeded_inputs
 from .pool import Interpreters
@@ -75,10 +75,10 @@ def shaped_by(data: bytes, model: Model, run: Run | None) -> InferredModel:
 def shaped_by_litert(data: bytes, model: Model, interpreters: Interpreters) -> InferredModel:
     """As :func:`shaped_by`, from a run of LiteRT over two samples; as it came where LiteRT does not run it.
 
-    Its reference kernels lack some versions of operators, such as TILE 3, which the optimised ones have.
+    Its reference kernels lack some versions of operators, such as TILE 3, which the optimized ones have.
     """
     samples = seeded_inputs(model, 2, 0)
-    for kernels in (REFERENCE, OPTIMISED_KERNELS):
+    for kernels in (REFERENCE, OPTIMIZED_KERNELS):
         run = interpreters["litert"].run(RunJob(data, samples, 0, computed_tensors(model.main), kernels))
         if run.ran:
             return shaped_by(data, model, run)

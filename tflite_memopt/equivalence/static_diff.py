@@ -1,4 +1,4 @@
-"""What two files must have in common before anything is run: constants, quantisation, options, and the interface.
+"""What two files must have in common before anything is run: constants, quantization, options, and the interface.
 
 A weight that is off by one step changes no output on most inputs, and an option that no input shows (a padding whose
 rows a ReLU makes zero, a flag of another runtime) none at all. They need not be run to be found.
@@ -25,7 +25,7 @@ _NO_PIECES: Mapping[int, Pieces] = {}
 def first_stored_difference(
     before: Model, after: Model, pieces: Pieces, loop_pieces: Mapping[int, Pieces] = _NO_PIECES
 ) -> str | None:
-    """What differs in the first tensor of ``after`` whose constant values or quantisation are not the original's.
+    """What differs in the first tensor of ``after`` whose constant values or quantization are not the original's.
 
     Without one, what differs in the first operator that is there as it was but for its options. Tensors correspond as
     in :func:`.correspondence.links_between`, subgraph by subgraph; what loops have of the entry graph by the record.
@@ -46,13 +46,13 @@ def first_stored_difference(
 
 
 def interface_differences(before: Model, after: Model) -> tuple[str, ...]:
-    """How names, quantisation and signatures of the two entry graphs' inputs and outputs differ."""
+    """How names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
     return (*_sides(before.main, after.main), *_signatures(before, after))
 
 
 def _reason(link: Link, old: Tensor, new: Tensor) -> str | None:
     if not _same_scales(link, old.quantization, new.quantization, new):
-        return f"the quantisation of tensor '{new.name}' is not the original's"
+        return f"the quantization of tensor '{new.name}' is not the original's"
     if old.is_constant and new.is_constant and not _same_values(link, old, new):
         return f"the constant '{new.name}' does not hold the original's values"
     return None
@@ -89,7 +89,7 @@ def _sides(before: Graph, after: Graph) -> Iterator[str]:
             if a.name != b.name:
                 yield f"{side} {at} is called '{a.name}' in one, '{b.name}' in the other"
             elif affine_of(a) != affine_of(b):
-                yield f"{side} {at} '{a.name}' is quantised otherwise: {_scale(a)} in one, {_scale(b)} in the other"
+                yield f"{side} {at} '{a.name}' is quantized otherwise: {_scale(a)} in one, {_scale(b)} in the other"
 
 
 def _scale(tensor: Tensor) -> str:

@@ -16,7 +16,7 @@ class SearchLimit:
 
     A method's limit counts turns of its loops, so that every machine gives the same answer, some of them later.
     ``time_limit`` in seconds of wall time is an emergency stop, and the answer says when it struck. ``until``: the same
-    for all searches of a run together, whichever comes first. ``seed`` makes a randomised method repeatable. ``below``:
+    for all searches of a run together, whichever comes first. ``seed`` makes a randomized method repeatable. ``below``:
     bytes of a peak; where no order needs less, any order is an answer. A scheduler may use that; planners do not.
     """
 

@@ -44,7 +44,7 @@ def decode(model: Model) -> PlanLabel | None:
             str(fields["kernels"]), fields["target"], bool(fields["overlaps"]), str(fields.get("decision", ""))
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelFormatError(f"the metadata entry '{LABEL_NAME}' is damaged: optimise the model again") from error
+        raise ModelFormatError(f"the metadata entry '{LABEL_NAME}' is damaged: optimize the model again") from error
 
 
 def attach(model: Model, label: PlanLabel | None) -> None:

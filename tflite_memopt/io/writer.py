@@ -19,7 +19,7 @@ _LAST_OLD_BUILTIN = 127
 
 
 def write_model(model: Model) -> bytes:
-    """Serialise a model: every buffer starts on a multiple of 16 bytes, associated files are appended."""
+    """Serialize a model: every buffer starts on a multiple of 16 bytes, associated files are appended."""
     builder = AligningBuilder(1 << 16)
     builder.Finish(_Writer(model).root().Pack(builder), IDENTIFIER)
     return associated_files.append(bytes(builder.Output()), model.associated_files)

@@ -1,4 +1,4 @@
-"""Quantisation with one scale and one zero point for the whole tensor."""
+"""Quantization with one scale and one zero point for the whole tensor."""
 
 from __future__ import annotations
 

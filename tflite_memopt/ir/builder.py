@@ -36,7 +36,7 @@ class ModelBuilder(GraphWriter):
     def tensor(
         self, name: str, shape: Sequence[int], dtype: DType = DType.INT8, scale: float = 0.05, zero_point: int = 0
     ) -> Tensor:
-        """An activation. Integer activations get a per-tensor quantisation."""
+        """An activation. Integer activations get a per-tensor quantization."""
         quantization = per_tensor(scale, zero_point) if dtype in (DType.INT8, DType.UINT8, DType.INT16) else None
         return self.graph.add_tensor(Tensor(name, tuple(shape), dtype, self._empty, quantization))
 
@@ -98,7 +98,7 @@ class ModelBuilder(GraphWriter):
         return y
 
     def concat(self, tensors: Sequence[Tensor], axis: int = 3) -> Tensor:
-        """CONCATENATION along one axis; all inputs must have the same quantisation."""
+        """CONCATENATION along one axis; all inputs must have the same quantization."""
         shape = list(tensors[0].shape)
         shape[axis] = sum(tensor.shape[axis] for tensor in tensors)
         y = self.tensor(f"concat{len(self.graph.operators)}", shape, tensors[0].dtype)
@@ -122,7 +122,7 @@ class ModelBuilder(GraphWriter):
         return y
 
     def softmax(self, x: Tensor) -> Tensor:
-        """int8 SOFTMAX with the output quantisation that TFLite requires (1/256, -128)."""
+        """int8 SOFTMAX with the output quantization that TFLite requires (1/256, -128)."""
         y = self.tensor(f"softmax{len(self.graph.operators)}", x.shape, scale=1 / 256, zero_point=-128)
         self.operator("SOFTMAX", (x,), (y,), "SoftmaxOptions", beta=1.0)
         return y

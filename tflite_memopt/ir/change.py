@@ -11,7 +11,7 @@ from .model import Model
 
 Exactness = Literal["exact", "reassociates", "approximates"]
 EXACTNESS: tuple[Exactness, ...] = ("exact", "reassociates", "approximates")
-"""From the strictest: the same bits; the same sums in another order (float); a requantised value more (integers)."""
+"""From the strictest: the same bits; the same sums in another order (float); a requantized value more (integers)."""
 BOUNDARY = "boundary"
 """The rule of ``--io int8``, by which the model takes and gives integers."""
 INFERRED_SHAPES = "inferred_shapes"

@@ -1,4 +1,4 @@
-"""The part of a constant that some of the channels need: of its values and of its quantisation."""
+"""The part of a constant that some of the channels need: of its values and of its quantization."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def channels_of(values: npt.NDArray[Any], start: int, count: int, axis: int = -1
 def quantization_of_channels(
     quantization: Quantization | None, axis: int, start: int, count: int
 ) -> Quantization | None:
-    """The quantisation of ``count`` channels from ``start`` on, when the channels are dimension ``axis``.
+    """The quantization of ``count`` channels from ``start`` on, when the channels are dimension ``axis``.
 
     One that is for the whole tensor, or along another axis, stays as it is.
     """

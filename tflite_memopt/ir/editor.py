@@ -60,7 +60,7 @@ class Editor(GraphWriter):
         quantization: Quantization | None = None,
         origin: Origin | None = None,
     ) -> Tensor:
-        """A tensor of the type of ``like``, and of its quantisation unless another is given.
+        """A tensor of the type of ``like``, and of its quantization unless another is given.
 
         ``origin`` is given where its values are those of a range of a tensor of the original.
         """
@@ -79,7 +79,7 @@ class Editor(GraphWriter):
     ) -> Tensor:
         """A tensor with values; its element type is the array's.
 
-        What this editor made before is used again where values and quantisation are the same.
+        What this editor made before is used again where values and quantization are the same.
         """
         key = (values.dtype.name, values.shape, values.tobytes(), id(quantization))
         if key not in self._constants:
@@ -92,7 +92,7 @@ class Editor(GraphWriter):
         return operator_version(name, outputs)
 
     def integers(self, name: str, shape: Sequence[int], dtype: DType = DType.INT32) -> Tensor:
-        """A tensor of integers or truth values that is computed, without a quantisation."""
+        """A tensor of integers or truth values that is computed, without a quantization."""
         return self.graph.add_tensor(Tensor(self.unique(name), tuple(shape), dtype, self._no_data()))
 
     def fill(self, tensor: Tensor, values: Array) -> None:

@@ -61,7 +61,7 @@ class OperatorOptions:
 
 @dataclass(frozen=True, eq=False)
 class Quantization:
-    """Affine quantisation: ``real = scale * (q - zero_point)``, per tensor or along ``axis``.
+    """Affine quantization: ``real = scale * (q - zero_point)``, per tensor or along ``axis``.
 
     ``scale`` is float32 of length 1 or of the size of ``axis``; ``zero_point`` is int64 of length 1 or as
     long as ``scale``. Both may be empty. Other fields of the table (min, max, details) are in ``extras``.

@@ -1,4 +1,4 @@
-"""Questions about quantisations that more than one stage asks."""
+"""Questions about quantizations that more than one stage asks."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ r"""Equal constants become one. Exactness: exact.
     op -- w2 (1, 2, 3)      =>           w1 (1, 2, 3)
                                     op --/
 
-Tensors of equal type, shape, bytes and quantisation: TFLM keeps a structure for every tensor of the file. They are
+Tensors of equal type, shape, bytes and quantization: TFLM keeps a structure for every tensor of the file. They are
 merged within a subgraph. Buffers of equal bytes, whatever tensors they belong to: that is flash alone.
 
-Kernels may share a constant. It is in flash, so that none writes it; and what a kernel derives from its quantisation,
+Kernels may share a constant. It is in flash, so that none writes it; and what a kernel derives from its quantization,
 such as multipliers for each channel, is in the operator's own data (micro/kernels/conv_common.cc), while the
 TfLiteTensor that it is read from is temporary (AllocateTempTfLiteTensor, micro_allocator.cc).
 """

@@ -22,7 +22,7 @@ ObstacleKind = Literal["weights_only", "uint8", "float16", "int16", "positions",
 class Obstacle:
     """What keeps TFLM from running a model: ``operators`` of it, the first of which is named here.
 
-    ``kind``: "weights_only": weights are quantised and activations are not. "uint8", "float16", "int16", "types": TFLM
+    ``kind``: "weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": TFLM
     has no kernel for this type of activations. "positions": of a maximum, in 64 bits. "shapes": an operator that works
     out shapes. "flex": one of TensorFlow's own. "missing": no kernel at all. ``types``: of its inputs and outputs.
     """
@@ -51,7 +51,7 @@ class TflmSupport:
 
 RUNS = TflmSupport(True)
 ADVICE: Mapping[ObstacleKind, str] = {
-    "weights_only": "weights alone are quantised, give the converter a representative dataset",
+    "weights_only": "weights alone are quantized, give the converter a representative dataset",
     "uint8": "TFLM no longer has kernels for uint8 activations, convert to int8",
     "float16": "TFLM has no kernels for float16, convert to int8 or to float32",
     "int16": "TFLM has fewer kernels for 16 bits, convert to int8 or float, or replace the layer",

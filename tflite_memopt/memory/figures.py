@@ -95,7 +95,7 @@ class Bounds:
 class InterfaceTensor:
     """An input or output of a model; ``side`` says which. ``real = scale * (value - zero_point)``.
 
-    ``scale`` and ``zero_point`` are None for what is not quantised with one scale.
+    ``scale`` and ``zero_point`` are None for what is not quantized with one scale.
     """
 
     side: str

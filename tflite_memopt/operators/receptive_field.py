@@ -16,7 +16,7 @@ from ..ir.model import Operator, Tensor
 from .rows import Axis, RowByRow, is_image
 
 _NO_IMAGE = "its input is not an NHWC tensor with batch 1"
-_HYBRID = "it is hybrid: its float input is quantised by the range of all rows"
+_HYBRID = "it is hybrid: its float input is quantized by the range of all rows"
 
 
 def convolution_rows(operator: Operator) -> RowByRow | str:

@@ -11,7 +11,7 @@ An operator that makes ``factor`` rows of one reads the rows
 
     [(a - above) // factor, (b - 1 + below) // factor + 1), clipped to the input
 
-and makes all rows of these; those that are not wanted, which lack a neighbour, are cut off.
+and makes all rows of these; those that are not wanted, which lack a neighbor, are cut off.
 """
 
 from __future__ import annotations

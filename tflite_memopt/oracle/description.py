@@ -29,7 +29,7 @@ _MOST_MERGED = 64
 class TensorSketch:
     """A tensor. ``type`` as NumPy calls it. ``is_constant``: it is in the file and takes no RAM.
 
-    ``scales``: how many quantisation scales it has, 0 for none, along ``axis``. ``values`` of a small constant on which
+    ``scales``: how many quantization scales it has, 0 for none, along ``axis``. ``values`` of a small constant on which
     it depends what an operator does, such as paddings, axes or where a slice begins.
     """
 

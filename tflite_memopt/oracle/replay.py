@@ -111,13 +111,13 @@ class _FamilyReplay:
         """Offsets of all items, each as low as those below it in the plan allow."""
         zero = np.zeros(self._family.candidates, np.int64)
         offsets = [zero] * len(self._sizes)
-        neighbours: dict[int, list[int]] = {}
+        neighbors: dict[int, list[int]] = {}
         for i, j in self._together:
-            neighbours.setdefault(i, []).append(j)
-            neighbours.setdefault(j, []).append(i)
+            neighbors.setdefault(i, []).append(j)
+            neighbors.setdefault(j, []).append(i)
         done: set[int] = set()
         for i in sorted(range(len(offsets)), key=lambda i: (self._planned[i], i)):
-            for j in done.intersection(neighbours.get(i, ())):
+            for j in done.intersection(neighbors.get(i, ())):
                 offsets[i] = np.maximum(offsets[i], offsets[j] + self._gap(j, i))
             offsets[i] = -(-offsets[i] // self._layout.items[i].alignment) * self._layout.items[i].alignment
             done.add(i)

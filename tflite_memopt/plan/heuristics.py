@@ -35,7 +35,7 @@ def naive(problem: PlanProblem, limit: SearchLimit) -> Candidate:
 def tflm_greedy(problem: PlanProblem, limit: SearchLimit) -> Candidate:
     """TFLM's own planner, step by step, so that the stock head is known without running TFLM.
 
-    Given offsets first, then largest first, each into the first gap. O(n^2), vectorised.
+    Given offsets first, then largest first, each into the first gap. O(n^2), vectorized.
 
     Of equal sizes the later item goes first: TFLM fills its array from the back and sorts it stably. It knows no
     relations, and no alignment either: the sizes that it is given are aligned.
@@ -70,7 +70,7 @@ def _place_by_size(problem: PlanProblem, units: Sequence[RigidGroup]) -> tuple[i
 
 
 def greedy_by_breadth(problem: PlanProblem, limit: SearchLimit) -> Candidate:
-    """Scopes with the most bytes alive first, in each the largest item first. O(n^2), vectorised.
+    """Scopes with the most bytes alive first, in each the largest item first. O(n^2), vectorized.
 
     A group is placed whole at its first item's turn.
     Source: as ``greedy_by_size``, section 5.3, "Greedy by Breadth for Offset Calculation".
@@ -92,7 +92,7 @@ def _place_by_breadth(problem: PlanProblem, units: Sequence[RigidGroup]) -> tupl
 
 
 def strip_packing_best_fit(problem: PlanProblem, limit: SearchLimit) -> Candidate:
-    """Fill the lowest part of a skyline over time with the item that lives longest there. O(n^2), vectorised.
+    """Fill the lowest part of a skyline over time with the item that lives longest there. O(n^2), vectorized.
 
     Given offsets are obstacles, not part of the skyline. With relations a unit may go below the skyline.
     Source: Sekiyama, Imamichi, Imai and Raymond, "Profile-guided memory optimization for deep neural networks"
@@ -141,9 +141,9 @@ def _lowest_line(skyline: npt.NDArray[np.int64]) -> tuple[int, int]:
 
 
 def _lift(skyline: npt.NDArray[np.int64], low: int, high: int) -> None:
-    """Raise a stretch into which nothing fits to its lower neighbour."""
-    neighbours = [int(skyline[column]) for column in (low - 1, high) if 0 <= column < len(skyline)]
-    skyline[low:high] = min(neighbours)
+    """Raise a stretch into which nothing fits to its lower neighbor."""
+    neighbors = [int(skyline[column]) for column in (low - 1, high) if 0 <= column < len(skyline)]
+    skyline[low:high] = min(neighbors)
 
 
 def nested_storages(problem: PlanProblem, limit: SearchLimit) -> Candidate:

@@ -2,7 +2,7 @@
 
 What is placed at once is mostly a single item, or a *rigid group*: related items at the differences that their
 relations permit. Placed one by one, an item may take the bytes that a later relative needs; a concatenation's inputs
-then lie everywhere but in its output. A group is placed where all of its members are free. Each placed neighbour
+then lie everywhere but in its output. A group is placed where all of its members are free. Each placed neighbor
 forbids one open interval of offsets, or a few where a relation permits part of it.
 """
 

@@ -199,7 +199,7 @@ def _cut(item: Item, other: Item, permitted: Sequence[tuple[int, int, bool]]) ->
         elif not exact:
             low = max(low, difference)
     points = sorted({difference for _, difference, exact in permitted if exact and low < difference < high})
-    # An open interval between neighbouring integers holds none of them.
+    # An open interval between neighboring integers holds none of them.
     return tuple((a, b) for a, b in pairwise((low, *points, high)) if b - a > 1)
 
 
@@ -237,6 +237,6 @@ def meetings(problem: PlanProblem) -> int:
     return count
 
 
-def neighbours_of(conflicts: Sequence[Sequence[Conflict]]) -> list[list[int]]:
+def neighbors_of(conflicts: Sequence[Sequence[Conflict]]) -> list[list[int]]:
     """For each item the items that it conflicts with, each of them once."""
     return [list(dict.fromkeys(other for other, _, _ in own)) for own in conflicts]

@@ -226,7 +226,7 @@ def min_cost_flow(items: Items) -> tuple[int, ...]:
     Item j costs its own size when it opens an object, and ``max(0, size[j] - size[i])`` when it follows item i. A flow
     of one unit into each item, at most one out of each, is an assignment problem; shortest augmenting paths solve it
     exactly. The growths of a chain add up to at least its largest item, so the objects are never larger than the cost.
-    O(n^3) worst case, a row of n costs at a time vectorised; above 2,000 items as ``greedy``.
+    O(n^3) worst case, a row of n costs at a time vectorized; above 2,000 items as ``greedy``.
     """
     if len(items) > MOST_ITEMS:
         return greedy(items)

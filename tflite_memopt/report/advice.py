@@ -79,7 +79,7 @@ def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
     if options.io == "keep" and boundary & {"QUANTIZE", "DEQUANTIZE"}:
         yield Advice(
             "--io int8",
-            "the model takes or gives floats and quantises them itself: without that it takes integers of a quarter "
+            "the model takes or gives floats and quantizes them itself: without that it takes integers of a quarter "
             "of the size, and your code has to give them",
         )
 

@@ -180,7 +180,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "shape": _SHAPE,
         "type": _TYPE,
         "bytes": "Size in the arena.",
-        "scale": "real = scale * (value - zero_point); null for what is not quantised with one scale.",
+        "scale": "real = scale * (value - zero_point); null for what is not quantized with one scale.",
         "zero_point": "See scale.",
     },
     "ReuseInForce": {
@@ -257,7 +257,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "refusal": "What TFLM said when it refused for a reason that the file does not show; null otherwise.",
     },
     "Obstacle": {
-        "kind": '"weights_only": weights are quantised and activations are not. "uint8", "float16", "int16", "types": '
+        "kind": '"weights_only": weights are quantized and activations are not. "uint8", "float16", "int16", "types": '
         'no kernel for this type. "positions": of a maximum, in 64 bits. "shapes": an operator that works out shapes. '
         '"flex": one of TensorFlow\'s own. "missing": no kernel at all.',
         "subgraph": f"Of the first such operator. {_SUBGRAPH}",

@@ -34,7 +34,7 @@ def summary_of_analysis(
     is_ours: bool = False,
     has_target: bool = False,
 ) -> Summary:
-    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimised the model already.
+    """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimized the model already.
 
     ``has_target``: whether a target is named.
     """

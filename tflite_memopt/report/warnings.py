@@ -150,7 +150,7 @@ def _of_values(report: Report) -> Iterator[str]:
         return
     measured = [verdict for verdict in report.equivalence.values() if verdict.equal is not None]
     yield (
-        "--allow-approximate: integers are requantised once more, the result need NOT equal the original; "
+        "--allow-approximate: integers are requantized once more, the result need NOT equal the original; "
         f"{_measured(measured)}; check the accuracy with your own data"
     )
 

@@ -5,9 +5,9 @@ r"""The model takes and gives integers itself: QUANTIZE after inputs and DEQUANT
 
 The same for QUANTIZE between integers of one scale, such as uint8 and int8. Exactness: exact for the values that the
 integers stand for, ``scale * (q - zero_point)``. It is no rule of the table, because it changes the interface: the
-application quantises, so only ``--io int8`` asks for it. Position and name of every input and output stay, and so do
+application quantizes, so only ``--io int8`` asks for it. Position and name of every input and output stay, and so do
 signatures with their argument names. Metadata of tflite-support needs no change: it names no types, and its
-normalisation is that of the real values for quantised and float models alike (metadata_schema.fbs,
+normalization is that of the real values for quantized and float models alike (metadata_schema.fbs,
 ``NormalizationOptions``).
 """
 
@@ -113,7 +113,7 @@ def _at_output(graph: Graph, outer: Tensor) -> _Conversion | str:
 def _reason_against(outer: Tensor, inner: Tensor) -> str | None:
     """Why integers cannot stand for the tensor's values, bytes or shape."""
     if inner.dtype not in _INTEGERS or affine_of(inner) is None:
-        return f"'{inner.name}' is {inner.dtype.label}, or not quantised with one scale"
+        return f"'{inner.name}' is {inner.dtype.label}, or not quantized with one scale"
     if inner.nbytes > outer.nbytes:
         return f"it would grow from {outer.dtype.label} to {inner.dtype.label}"
     if inner.shape != outer.shape:

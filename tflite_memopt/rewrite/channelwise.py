@@ -165,7 +165,7 @@ def channel_reader(match: Match, multiplier: int | None = 1) -> ChannelReader | 
     if multiplier is not None and outputs[0].shape[-1] != whole.shape[-1] * multiplier:
         return "its output has other channels than the concatenation"
     if any(is_per_channel(tensor.quantization) for tensor in (whole, outputs[0])):
-        return "an activation is quantised per channel"
+        return "an activation is quantized per channel"
     reason = None if outputs[0].dtype is whole.dtype else _reason_against_joining(outputs[0])
     return reason or ChannelReader(anchor, whole, parts, match.must_stay)
 

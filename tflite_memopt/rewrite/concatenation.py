@@ -36,7 +36,7 @@ class ChannelPart:
 def channel_parts(concatenation: Operator) -> tuple[ChannelPart, ...] | str:
     """The tensors that a concatenation joins along their last axis, or the reason to leave it whole.
 
-    All have the type and the quantisation of the whole: the kernels copy bytes and never requantise
+    All have the type and the quantization of the whole: the kernels copy bytes and never requantize
     (TFLM concatenation.cc), so that a reader of a part may read it as it would read those channels of the whole.
     """
     parts = tuple(concatenation.present_inputs())
@@ -85,5 +85,5 @@ def _against_parts(whole: Tensor, parts: Sequence[Tensor]) -> str | None:
         if part.nbytes == 0:
             return f"the concatenation's input '{part.name}' is empty"
         if part.dtype is not whole.dtype or not quantized_alike(part.quantization, whole.quantization):
-            return f"the concatenation's input '{part.name}' has another type or quantisation than its output"
+            return f"the concatenation's input '{part.name}' has another type or quantization than its output"
     return None

@@ -8,7 +8,7 @@ from ..ir.model import Quantization, Tensor
 from ..ir.origin import Origin, piece_of
 
 ConstantPiece = tuple[str, Array, Quantization | None, Origin | None]
-"""Name, values, quantisation, and origin where it is a range of a tensor: what an editor writes a constant from."""
+"""Name, values, quantization, and origin where it is a range of a tensor: what an editor writes a constant from."""
 
 
 def constant_piece(constant: Tensor, whole: Array, axis: int, start: int, count: int, index: int) -> ConstantPiece:

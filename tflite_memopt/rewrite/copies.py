@@ -12,7 +12,7 @@ def source_of(source: Tensor | None, copied: Tensor) -> Tensor | str:
     if source is None or source.is_variable or copied.is_variable:
         return "it copies a variable, which may change before the copy is read"
     if source.dtype is not copied.dtype or not quantized_alike(source.quantization, copied.quantization):
-        return f"'{copied.name}' is quantised otherwise than '{source.name}': the same integers mean other numbers"
+        return f"'{copied.name}' is quantized otherwise than '{source.name}': the same integers mean other numbers"
     return source
 
 

@@ -95,7 +95,7 @@ def fan_out(operator: Operator) -> FanOut | str:
         if constant is None:
             continue
         if values(constant) is None or not is_cuttable(constant, axes[slot], output.shape[-1]):
-            return "its weights or its bias are computed, packed, or quantised in another way than by output channel"
+            return "its weights or its bias are computed, packed, or quantized in another way than by output channel"
     return _reason_against(operator, weights) or FanOut(operator)
 
 

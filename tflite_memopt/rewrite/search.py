@@ -8,7 +8,7 @@ concatenation of tiles first, which then is taken apart.
 
 Several equal cells of a network bind together: taking one of them apart alone gains nothing. So the search starts from
 all sites, or, where that costs more than none, from all that do not raise the head each on its own; drops, half after
-half, those that the cost does not need; then toggles neighbours together, many and few, as long as that helps: two
+half, those that the cost does not need; then toggles neighbors together, many and few, as long as that helps: two
 concatenations that are alive at once gain nothing singly. It ends after costs of so many operators, which are the same
 on every machine: the larger the model, the fewer sets are tried. The clock only stops what takes far too long, and the
 result says so. The best so far is kept; what a site saves is then not measured.
@@ -331,7 +331,7 @@ def _uses(by_site: Mapping[Site, Driver]) -> Sites:
 
 
 def _windows(candidates: Sequence[Site]) -> Iterator[Sequence[Site]]:
-    """Runs of neighbours that overlap by half: all, then ever shorter ones, down to single sites."""
+    """Runs of neighbors that overlap by half: all, then ever shorter ones, down to single sites."""
     size = len(candidates)
     while size:
         for start in range(0, len(candidates), max(1, size // 2)):

@@ -1,8 +1,8 @@
 """Algorithm 2 as printed: fuse, look where the reverse post-order peaks, cut into k parts, solve that part alone.
 
 Source: "Memory-aware Scheduling for Complex Wired Networks with Iterative Graph Optimization", section IV.C. The paper
-cuts with dagP; here it is ``partition.py``, which minimises the same sum of bytes at the cuts. Its "naive" partition of
-Table V minimises the number of tensors there. k is fixed, no part is looked at again, and there are no windows.
+cuts with dagP; here it is ``partition.py``, which minimizes the same sum of bytes at the cuts. Its "naive" partition of
+Table V minimizes the number of tensors there. k is fixed, no part is looked at again, and there are no windows.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import keras
 
-from scripts.zoo_networks.people.catalogue import PEOPLE
+from scripts.zoo_networks.people.catalog import PEOPLE
 from scripts.zoo_networks.people.convert import Numbers, convert
 from scripts.zoo_networks.people.training import Data, train
 

@@ -59,7 +59,7 @@ def _some(*sizes: int) -> tuple[int, ...]:
 
 
 def _convolution(operator: Operator, found: Requests, build: Build) -> Requests:
-    """CONV_2D: multipliers only when quantised; int16 asks for scratch unless its bias is int32."""
+    """CONV_2D: multipliers only when quantized; int16 asks for scratch unless its bias is int32."""
     data, bias = needed(operator, IN0).dtype, held(operator, (IN2,))
     if data not in _QUANTIZED:
         return replace(found, prepare=(), scratch=())
@@ -71,7 +71,7 @@ def _convolution(operator: Operator, found: Requests, build: Build) -> Requests:
 
 
 def _depthwise(operator: Operator, found: Requests, build: Build) -> Requests:
-    """DEPTHWISE_CONV_2D: multipliers only when quantised, scratch only for int8."""
+    """DEPTHWISE_CONV_2D: multipliers only when quantized, scratch only for int8."""
     data = needed(operator, IN0).dtype
     if data not in _QUANTIZED:
         return replace(found, prepare=(), scratch=())
@@ -126,7 +126,7 @@ def _transpose_convolution(operator: Operator, found: Requests, build: Build) ->
 
 
 def _lstm(operator: Operator, found: Requests, build: Build) -> Requests:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM: eight sums of weights stay, and one scratch buffer less, when quantised."""
+    """UNIDIRECTIONAL_SEQUENCE_LSTM: eight sums of weights stay, and one scratch buffer less, when quantized."""
     bias = _BIAS_BYTES.get(needed(operator, IN0).dtype)
     if bias is None or needed(operator, _CELL_STATE).dtype is not DType.INT16:
         return found

@@ -8,7 +8,7 @@ tensorflow/lite/micro/kernels/ and tensorflow/lite/kernels/internal/reference/:
     SQUEEZE         squeeze.cc: one memcpy of the whole
     EXPAND_DIMS     expand_dims.cc: element loop
     CONCATENATION   concatenation.cc, reference/concatenation.h: memcpy input by input into consecutive ranges; it never
-                    requantises (int8 inputs that are quantised unlike the output are refused, int16 scales not read)
+                    requantizes (int8 inputs that are quantized unlike the output are refused, int16 scales not read)
     PACK, UNPACK    pack.cc, unpack.cc: element loop for each part
     SPLIT, SPLIT_V  split.cc, split_v.cc: element loop for each part; sizes are those of the outputs
     SLICE           slice.cc, reference/slice.h: element by element, the input forwards

@@ -44,7 +44,7 @@ def detection_postprocess(operator: Operator, abi: Abi) -> Requests:
         scratch=(
             boxes,  # which candidates are active
             per_box * _BOX_COORDINATES,  # decoded boxes
-            scores[1] * scores[2] * _FLOAT,  # dequantised scores
+            scores[1] * scores[2] * _FLOAT,  # dequantized scores
             per_box,  # scores of one class
             per_box,  # scores kept
             per_detection,  # scores after suppression

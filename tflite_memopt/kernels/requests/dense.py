@@ -62,7 +62,7 @@ def _transposed_copy(tensor: Tensor, abi: Abi) -> tuple[int, ...]:
 
 
 def _scales(filter_: Tensor) -> int:
-    """Scales that TFLM sees: it ignores a quantisation that lacks its zero points."""
+    """Scales that TFLM sees: it ignores a quantization that lacks its zero points."""
     quantization = filter_.quantization
     if quantization is None or not quantization.zero_point.size:
         return 0

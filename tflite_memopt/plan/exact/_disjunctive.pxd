@@ -73,7 +73,7 @@ cdef long long _try_side(PairData d, PairState s, long long conflict, long long 
 cdef long long _collision(PairData d, PairState s) noexcept
 cdef long long _room(PairData d, PairState s, long long conflict) noexcept
 cdef long long _propagate(PairData d, PairState s) noexcept
-cdef long long _push_neighbours(PairData d, PairState s, long long item) noexcept
+cdef long long _push_neighbors(PairData d, PairState s, long long item) noexcept
 cdef void _decide(PairData d, PairState s, long long conflict, long long side, long long cause) noexcept
 cdef long long _apply(PairData d, PairState s, long long conflict) noexcept
 cdef void _blame(PairData d, PairState s, long long conflict) noexcept

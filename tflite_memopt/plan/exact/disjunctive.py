@@ -268,7 +268,7 @@ def _propagate(d: PairData, s: PairState) -> int:
             s.registers[QUEUED] -= 1
             item = s.queue[s.registers[QUEUED]]
             s.is_queued[item] = 0
-            if _push_neighbours(d, s, item) == 0:
+            if _push_neighbors(d, s, item) == 0:
                 return 0
         if s.registers[DIRTY] == 0:
             return 1
@@ -279,7 +279,7 @@ def _propagate(d: PairData, s: PairState) -> int:
             return 0
 
 
-def _push_neighbours(d: PairData, s: PairState, item: int) -> int:
+def _push_neighbors(d: PairData, s: PairState, item: int) -> int:
     """Decide the item's pairs where one side is left, and move what has been decided; 0 when it no longer fits."""
     s.registers[WORK] += d.conflict_from[item + 1] - d.conflict_from[item]
     for k in range(d.conflict_from[item], d.conflict_from[item + 1]):

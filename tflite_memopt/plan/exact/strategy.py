@@ -57,7 +57,7 @@ def improve(
         if top <= bound:
             continue
         best = BestOfGroup(top, bound)
-        nodes += _minimise(_search_for(group_of(problem, indices), settings), best, allowance, settings)
+        nodes += _minimize(_search_for(group_of(problem, indices), settings), best, allowance, settings)
         for found in best.found:
             for index, offset in zip(indices, found, strict=True):
                 offsets[index] = offset
@@ -75,7 +75,7 @@ def fit(problem: PlanProblem, capacity: int, limit: SearchLimit, settings: TreeS
     nodes = 0
     for indices in time_groups(problem.items):
         best = BestOfGroup(capacity + 1, capacity)
-        nodes += _minimise(_search_for(group_of(problem, indices), settings), best, allowance, settings)
+        nodes += _minimize(_search_for(group_of(problem, indices), settings), best, allowance, settings)
         if not best.found:
             return FitResult(None, best.bound > capacity, nodes, allowance.stopped_by_clock)
         for index, offset in zip(indices, best.found[-1], strict=True):
@@ -87,7 +87,7 @@ def _search_for(group: ItemGroup, settings: TreeSettings) -> CapacitySearch:
     return PairSearch(group, settings.compiles) if group.has_relations else TreeSearch(group, settings)
 
 
-def _minimise(search: CapacitySearch, best: BestOfGroup, allowance: WorkAllowance, settings: TreeSettings) -> int:
+def _minimize(search: CapacitySearch, best: BestOfGroup, allowance: WorkAllowance, settings: TreeSettings) -> int:
     """Lower a group's top to its bound, or raise the bound to it, in rounds that get longer; nodes visited."""
     run = CapacityQuestions(search, best, allowance)
     if search.refutes_at_once:

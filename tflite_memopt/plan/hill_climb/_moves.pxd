@@ -18,8 +18,8 @@ cdef class ClimbData:
     cdef public long long[::1] conflict_other
     cdef public long long[::1] conflict_low
     cdef public long long[::1] conflict_high
-    cdef public long long[::1] neighbour_from
-    cdef public long long[::1] neighbour
+    cdef public long long[::1] neighbor_from
+    cdef public long long[::1] neighbor
     cdef public long long[::1] free
 
 cdef class ClimbState:
@@ -46,5 +46,5 @@ cdef long long _top(ClimbData d, ClimbState s) noexcept
 cdef void _keep_if_better(ClimbData d, ClimbState s) noexcept
 cdef long long _pick_first(ClimbData d, ClimbState s) noexcept
 cdef long long _pick_second(ClimbData d, ClimbState s, long long first) noexcept
-cdef long long _neighbour(ClimbData d, ClimbState s, long long item) noexcept
+cdef long long _neighbor(ClimbData d, ClimbState s, long long item) noexcept
 cdef long long _random(ClimbState s, long long count) noexcept

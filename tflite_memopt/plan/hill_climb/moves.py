@@ -23,7 +23,7 @@ class ClimbData:
     """What stays as it is. Offsets and sizes are bytes.
 
     The conflicts of item i are the entries ``[conflict_from[i], conflict_from[i + 1])``: ``offset[i] - offset[other]``
-    may not lie in the open interval ``(low, high)``. ``neighbour`` holds each of the others once. ``free`` are the
+    may not lie in the open interval ``(low, high)``. ``neighbor`` holds each of the others once. ``free`` are the
     items without a given offset.
     """
 
@@ -33,8 +33,8 @@ class ClimbData:
     conflict_other: Ints
     conflict_low: Ints
     conflict_high: Ints
-    neighbour_from: Ints
-    neighbour: Ints
+    neighbor_from: Ints
+    neighbor: Ints
     free: Ints
 
     def __init__(self, tables: dict[str, Any]) -> None:
@@ -106,8 +106,8 @@ def exchange(d: ClimbData, s: ClimbState, first: int, second: int) -> int:
     s.is_queued[low] = 1
     s.is_queued[high] = 1
     earlier, later = s.order[low], s.order[high]
-    for k in range(d.neighbour_from[earlier], d.neighbour_from[earlier + 1]):
-        turn = s.rank[d.neighbour[k]]
+    for k in range(d.neighbor_from[earlier], d.neighbor_from[earlier + 1]):
+        turn = s.rank[d.neighbor[k]]
         if low < turn < high:
             s.is_queued[turn] = 1
     for k in range(d.conflict_from[later], d.conflict_from[later + 1]):
@@ -234,19 +234,19 @@ def _pick_first(d: ClimbData, s: ClimbState) -> int:
 
 
 def _pick_second(d: ClimbData, s: ClimbState, first: int) -> int:
-    """One that the first, or a neighbour of its, is alive with; now and then any."""
-    middle = _neighbour(d, s, first)
+    """One that the first, or a neighbor of its, is alive with; now and then any."""
+    middle = _neighbor(d, s, first)
     if _random(s, 2) == 0 and s.rank[middle] >= 0:
         return middle
-    second = _neighbour(d, s, middle)
+    second = _neighbor(d, s, middle)
     if s.rank[second] < 0 or _random(s, 10) == 0:
         return d.free[_random(s, len(d.free))]
     return second
 
 
-def _neighbour(d: ClimbData, s: ClimbState, item: int) -> int:
-    count = d.neighbour_from[item + 1] - d.neighbour_from[item]
-    return d.neighbour[d.neighbour_from[item] + _random(s, count)] if count > 0 else item
+def _neighbor(d: ClimbData, s: ClimbState, item: int) -> int:
+    count = d.neighbor_from[item + 1] - d.neighbor_from[item]
+    return d.neighbor[d.neighbor_from[item] + _random(s, count)] if count > 0 else item
 
 
 def _random(s: ClimbState, count: int) -> int:

@@ -1,7 +1,7 @@
 """Hill climb: search over the order in which items are placed, each at the lowest offset that is free.
 
 For some order of placement lowest-first is optimal, so the search space holds an optimum (without relations). A
-move takes an item at the top of the arena and exchanges its turn with an item that it, or a neighbour of its, is
+move takes an item at the top of the arena and exchanges its turn with an item that it, or a neighbor of its, is
 alive with; moves that do not raise the arena are kept. Seeded, limited by moves, and stops at the bound.
 Source: the hill-climb allocator of Arm's Ethos-U Vela compiler (hillclimb_allocation), for the choice of moves.
 """
@@ -16,7 +16,7 @@ from ...graph.search_limit import SearchLimit, WorkAllowance
 from ..bounds import max_breadth
 from ..compiled import Tables, code_for
 from ..heuristics import greedy_by_size
-from ..problem import Candidate, PlanProblem, arena_bytes, meetings, neighbours_of
+from ..problem import Candidate, PlanProblem, arena_bytes, meetings, neighbors_of
 from . import moves
 from .moves import BEST, MOVES, RANDOM, SLACK, TOP
 
@@ -102,7 +102,7 @@ class Climber:
 
 
 def _tables(problem: PlanProblem, free: list[int]) -> Tables:
-    conflicts, neighbours = problem.conflicts, neighbours_of(problem.conflicts)
+    conflicts, neighbors = problem.conflicts, neighbors_of(problem.conflicts)
     return {
         "size": [item.size for item in problem.items],
         "alignment": [item.alignment for item in problem.items],
@@ -110,8 +110,8 @@ def _tables(problem: PlanProblem, free: list[int]) -> Tables:
         "conflict_other": [other for own in conflicts for other, _, _ in own],
         "conflict_low": [low for own in conflicts for _, low, _ in own],
         "conflict_high": [high for own in conflicts for _, _, high in own],
-        "neighbour_from": [0, *accumulate(map(len, neighbours))],
-        "neighbour": [other for own in neighbours for other in own],
+        "neighbor_from": [0, *accumulate(map(len, neighbors))],
+        "neighbor": [other for own in neighbors for other in own],
         "free": free,
     }
 

@@ -1,7 +1,7 @@
 """The hierarchy that HMCOS schedules: operators form sequences, sequences form groups.
 
 Source: Wang et al., "Hierarchical Memory-Constrained Operator Scheduling of Neural Architecture Search Networks"
-(DAC 2022), and the behaviour of its public implementation. That one knows the cells of a network by their concat
+(DAC 2022), and the behavior of its public implementation. That one knows the cells of a network by their concat
 operators. Here operators have no type: a cell ends where three or more tensors are joined, or two if no operator
 joins three.
 """

@@ -1,7 +1,7 @@
 """HMCOS: schedule a coarse graph of sequences and groups, take apart the groups at its peak, repeat.
 
 Source: Wang et al., "Hierarchical Memory-Constrained Operator Scheduling of Neural Architecture Search Networks"
-(DAC 2022), and the behaviour of its public implementation. Two additions lose nothing and save much time: parts
+(DAC 2022), and the behavior of its public implementation. Two additions lose nothing and save much time: parts
 between cuts are scheduled on their own, and the peak of an order known before is the first limit.
 """
 

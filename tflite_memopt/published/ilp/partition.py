@@ -48,7 +48,7 @@ def _best_places(alive: Sequence[int], parts: int, largest: int) -> list[int]:
 
 
 def _refined(graph: MemoryGraph, low: int, cut: int, high: int, largest: int) -> int:
-    """The lightest cut between its neighbours that moves of single operators lead to."""
+    """The lightest cut between its neighbors that moves of single operators lead to."""
     alive = graph.alive_bytes(cut)
     while True:
         better, reached = _pass(graph, (low, high), cut, alive, largest)

@@ -59,7 +59,7 @@ class ProgramRun:
 def solve_program(
     problem: ScheduleProblem, program: IntegerProgram, start: Sequence[int], seed: int, allowance: WorkAllowance
 ) -> ProgramSolution:
-    """Minimise the peak, from the order ``start`` on, as long as the allowance lasts: see :func:`run_program`."""
+    """Minimize the peak, from the order ``start`` on, as long as the allowance lasts: see :func:`run_program`."""
     floor = schedule_lower_bound(problem)
     found = run_program(program, start, (floor, peak_of(problem, start)), seed, allowance)
     known = [tuple(start), *([found.order] if found.order else [])]

@@ -1,4 +1,4 @@
-"""Colours and type of the charts: for a page, where they follow light and dark mode, and for a file of its own."""
+"""Colors and type of the charts: for a page, where they follow light and dark mode, and for a file of its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 ROLES = ("input", "output", "inner", "view", "in-place", "overlap", "scratch")
-"""What a rectangle of the arena map can be; each has a colour, and says what it is in words as well."""
+"""What a rectangle of the arena map can be; each has a color, and says what it is in words as well."""
 _OKABE_ITO = ("#e69f00", "#009e73", "#56b4e9", "#f0e442", "#cc79a7", "#d55e00", "#999999")
-"""Eight colours that people with any colour vision tell apart (Okabe and Ito, 2008), without black."""
+"""Eight colors that people with any color vision tell apart (Okabe and Ito, 2008), without black."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def memory_over_time(arena: ArenaMap, top: int, look: Appearance) -> Chart:
 def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
     """A rectangle a tensor: the steps in which it is alive, and its bytes of the arena."""
     alt = need("altair")
-    colour = alt.Color(
+    color = alt.Color(
         "role:N",
         scale=alt.Scale(domain=list(ROLES), range=list(look.roles)),
         legend=alt.Legend(title=None, orient="bottom", columns=4),
@@ -67,7 +67,7 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
             x2="end:Q",
             y=_bytes(alt, "offset", top, "address in the arena"),
             y2="top:Q",
-            color=colour,
+            color=color,
             **described(alt, _TENSOR),
         )
     )
@@ -188,7 +188,7 @@ def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
         for use in study.traffic
         for order, size in (("order of the file", use.own_order), ("best order", use.best_order))
     ]
-    colours = alt.Scale(domain=["order of the file", "best order"], range=[look.quiet, look.bar])
+    colors = alt.Scale(domain=["order of the file", "best order"], range=[look.quiet, look.bar])
     return (
         inline_chart(rows)
         .mark_bar(stroke=look.ink, strokeWidth=0.5)
@@ -196,7 +196,7 @@ def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
             x=alt.X("memory:N", sort=None, axis=alt.Axis(title="fast memory", labelAngle=0)),
             xOffset=alt.XOffset("order:N", sort=None),
             y=alt.Y("bytes:Q", axis=alt.Axis(title="bytes to and from outside", format=",d", tickCount=5)),
-            color=alt.Color("order:N", scale=colours, legend=alt.Legend(title=None, orient="bottom")),
+            color=alt.Color("order:N", scale=colors, legend=alt.Legend(title=None, orient="bottom")),
             **described(alt, ("memory", "order", "bytes")),
         )
         .properties(height=_HEIGHTS["time"])

@@ -52,7 +52,7 @@ def _checked(slot: int, match: Match) -> AdjointMatmul | str | None:
     if len({tensor.dtype for tensor in product.present_inputs()}) > 1:
         return "it is hybrid: another kernel computes it"
     if not quantized_alike(source.quantization, made.quantization):
-        return f"'{made.name}' is quantised otherwise than '{source.name}'"
+        return f"'{made.name}' is quantized otherwise than '{source.name}'"
     axes = [axis_of(axis, order.size) for axis in order.tolist()]
     if None in axes:
         return None

@@ -52,7 +52,7 @@ def _check(match: Match) -> Folded | str | None:
         return f"its values would take {after} bytes of flash, and free {before}"
     found = moved(operator)
     if found is None:
-        return "its operands, types or quantisations are not those of a plain move of values"
+        return "its operands, types or quantizations are not those of a plain move of values"
     return Folded(tuple(zip(operator.outputs, found, strict=True)))
 
 
@@ -87,7 +87,7 @@ def moved(operator: Operator) -> list[Array] | None:
 
 
 def _arrays(operator: Operator) -> list[Array] | None:
-    """The values to move; None unless they and the outputs are of one type and quantisation, or integers to cast."""
+    """The values to move; None unless they and the outputs are of one type and quantization, or integers to cast."""
     data = _data(operator)
     found = [array for tensor in data if (array := values(tensor)) is not None]
     if not found or len(found) < len(data) or operator.option("fusedActivationFunction", 0):
@@ -156,7 +156,7 @@ def _tiled(operator: Operator, arrays: list[Array]) -> list[Array]:
 
 
 def _padded(operator: Operator, arrays: list[Array]) -> list[Array]:
-    """Zeros around the values; for a quantised tensor, its zero point."""
+    """Zeros around the values; for a quantized tensor, its zero point."""
     quantization = operator.outputs[0].quantization
     zero = quantization.zero_point[:1] if quantization is not None and quantization.zero_point.size else 0
     return [np.pad(arrays[0], _operand(operator, 1).reshape(-1, 2).tolist(), constant_values=zero)]

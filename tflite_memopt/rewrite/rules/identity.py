@@ -2,7 +2,7 @@
 
     x -- RESHAPE to the shape of x -- y -- op        =>        x -- op
 
-Exact: shape, type and quantisation of ``y`` are those of ``x``, and the kernel copies every element to where it was:
+Exact: shape, type and quantization of ``y`` are those of ``x``, and the kernel copies every element to where it was:
 
     RESHAPE, SQUEEZE, EXPAND_DIMS   the shape stays
     BROADCAST_TO, TILE              the shape stays, so nothing is repeated

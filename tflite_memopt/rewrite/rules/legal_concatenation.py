@@ -4,7 +4,7 @@ r"""A CONCATENATION of more inputs than TFLM takes: nested ones.
     ...    CONCATENATION -- y =>  a11 ... a17 -- CONCATENATION --- CONCATENATION -- y
     a25 --/                       a18 ... a25 ------------------/
 
-Exact: on one axis, joining runs of neighbours first gives the same whole, and no kernel changes a value. A model with
+Exact: on one axis, joining runs of neighbors first gives the same whole, and no kernel changes a value. A model with
 such an operator does not load in TFLM at all: ``kMaxInputNum`` of micro/kernels/concatenation.cc.
 
 Inputs are joined in runs of up to ten until ten are left, in as many rounds as it takes. That makes the fewest

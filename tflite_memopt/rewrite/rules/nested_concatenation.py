@@ -53,7 +53,7 @@ def _reason_against(match: Match, inner: Operator) -> str | None:
     if joined_axis(outer) is None or joined_axis(outer) != joined_axis(inner):
         return "the two are not along one axis"
     if not all(_is_like(tensor, between) for tensor in (*inner.inputs, *outer.outputs)):
-        return "types or quantisations differ"
+        return "types or quantizations differ"
     return None
 
 

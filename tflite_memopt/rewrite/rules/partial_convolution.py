@@ -157,10 +157,10 @@ def _integers(reader: _Operands) -> _Integers | str:
         return "its input or output has no single scale"
     weights, quantization = reader.weights, reader.weights.quantization
     if quantization is None or quantization.extras.get("details") is not None:
-        return "its weights are not quantised, or in a custom way"
+        return "its weights are not quantized, or in a custom way"
     scale = quantization.scale
     if scale.size != 1 and (quantization.axis != 0 or scale.size != weights.shape[0]):
-        return "its weights are not quantised by tensor or by output channel"
+        return "its weights are not quantized by tensor or by output channel"
     if quantization.zero_point.any() or not (scale > 0).all():
         return "its weights have zero points, or scales of zero"
     return _Integers(x, y, np.broadcast_to(scale.astype(np.float64), weights.shape[:1]))
@@ -236,7 +236,7 @@ def _without_range(quantization: Quantization | None) -> Quantization | None:
 def _quantizations(
     found: PartialSums, weights: Sequence[Array]
 ) -> tuple[Sequence[Quantization | None], Sequence[Quantization | None]]:
-    """Quantisations of the parts, and of the running sums but the last; None each for float32."""
+    """Quantizations of the parts, and of the running sums but the last; None each for float32."""
     integers = found.integers
     if integers is None:
         return [None] * len(weights), [None] * len(weights)

@@ -7,7 +7,7 @@ sums may cancel, so that they need more room than the output, or may be much sma
 The range of one sum, in output channel c, is the intersection of
 
 - mean +- DEVIATIONS standard deviations, for inputs that are independent and uniform over ``usage`` of what their type
-  can hold (after a RELU that is from zero on, since the quantisation of int8 starts there);
+  can hold (after a RELU that is from zero on, since the quantization of int8 starts there);
 - the worst case: all inputs at the end that hurts;
 - what matters: outside [lowest output - largest rest, highest output - smallest rest] the output is cut off anyway,
   whatever the parts that are still to be added give.
@@ -21,10 +21,10 @@ The scale covers the ranges of all channels, and zero, which must be representab
 the accumulator (input scale * weight scale), since there is nothing to see below that.
 
 Measured on LiteRT, differences of one convolution's output in its own steps, root mean square and largest, one input.
-"uniform" is a usage of 1; "output" is the output's scale and zero point for all partial sums, "centred" its scale with
+"uniform" is a usage of 1; "output" is the output's scale and zero point for all partial sums, "centered" its scale with
 zero point 0. MARGIN and DEVIATIONS were chosen on these same four networks: no other network has been tried.
 
-    int8 network, sites one by one              these scales    uniform      output       centred
+    int8 network, sites one by one              these scales    uniform      output       centered
     SwiftNet, 6 sites                           1.14   6        2.56  18     28.7  153    0.97   90
     DARTS (CIFAR), 5                            1.02   6        2.15  12     20.9  181    5.56  102
     AmoebaNet (CIFAR), 5                        0.83   3        1.65   7     0.61   13    0.59   14
@@ -128,7 +128,7 @@ class Output:
         return min(1.0, MARGIN * max(shares)) if len(shares) > 1 else 1.0
 
     def quantization(self, sums: Sums) -> Quantization:
-        """The quantisation for ``sums``, which are some terms of the total; type and range are the output's."""
+        """The quantization for ``sums``, which are some terms of the total; type and range are the output's."""
         y, total, usage = self.values, self.total, self.usage()
         mean, deviation = sums.constant + usage * sums.mean, usage * DEVIATIONS * np.sqrt(sums.variance)
         low = np.maximum(mean - deviation, np.maximum(sums.low, y.low - (total.high - sums.high)))
@@ -137,7 +137,7 @@ class Output:
 
     def _covering(self, low: float, high: float) -> Quantization:
         y = self.values
-        if y.highest > 127:  # int16 has no zero point (quantisation specification of TFLite)
+        if y.highest > 127:  # int16 has no zero point (quantization specification of TFLite)
             return _quantization(self._allowed(max(-low, high) / y.highest), 0)
         scale = self._allowed((high - low) / (y.highest - y.lowest))
         return _quantization(scale, min(max(round(y.lowest - low / scale), y.lowest), y.highest))

@@ -55,7 +55,7 @@ def _check(match: Match) -> RepeatedPixels | str | None:
 def _check_joined(match: Match) -> RepeatedPixels | str | None:
     first, second = match["first"], match.anchor
     source, between, output = first.inputs[0], first.outputs[0], second.outputs[0]
-    if source is None or any(_centres(each) or each.option("alignCorners", False) for each in (first, second)):
+    if source is None or any(_centers(each) or each.option("alignCorners", False) for each in (first, second)):
         return None
     if len(between.uses) > 1 or match.is_returned(between):
         return f"'{between.name}' is needed by others too"
@@ -97,7 +97,7 @@ def _repeats_along(size: int, made: int) -> bool:
     return bool((found.astype(np.int64) == np.arange(made) // (made // size)).all())
 
 
-def _centres(operator: Operator) -> bool:
+def _centers(operator: Operator) -> bool:
     return bool(operator.option("halfPixelCenters", False))
 
 

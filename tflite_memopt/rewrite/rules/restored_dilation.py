@@ -141,13 +141,13 @@ def _reason_against_values(
     if not quantized_alike(source.quantization, first.quantization) or not quantized_alike(
         last.quantization, output.quantization
     ):
-        return "the blocks are quantised otherwise than the image"
+        return "the blocks are quantized otherwise than the image"
     weights = operands(convolution, 2)[1]
     if source.dtype is not DType.FLOAT32 or weights is None:
         return None
     found = values(weights)
     if weights.dtype is not DType.FLOAT32 or found is None:
-        return "its weights are computed, or it is hybrid: float blocks are quantised one by one"
+        return "its weights are computed, or it is hybrid: float blocks are quantized one by one"
     return None if np.isfinite(found).all() else "its weights are not finite: padding times infinity is no number"
 
 

@@ -23,7 +23,7 @@ from ..pattern import Match, Pattern
 from ..rule import Rule
 
 _WEIGHT_TYPES = {DType.FLOAT32: DType.FLOAT32, DType.INT8: DType.INT8, DType.INT16: DType.INT8}
-"""The weights' type by the input's. Not float with int8: such inputs are quantised by the largest of all channels."""
+"""The weights' type by the input's. Not float with int8: such inputs are quantized by the largest of all channels."""
 
 
 def _check(match: Match) -> ChannelSplit | str:
@@ -38,7 +38,7 @@ def _check(match: Match) -> ChannelSplit | str:
         return "it has more inputs than data, weights and bias"
     cut = [found for tensor in constants if (found := reader.cut(tensor)) is not None]
     if len(cut) < len(constants) or not all(tensor is None or _is_plain(tensor) for tensor in constants):
-        return "its weights or bias are computed, sparse, of a packed type, or quantised in a custom way"
+        return "its weights or bias are computed, sparse, of a packed type, or quantized in a custom way"
     return _reason_against_shapes(reader, weights, bias) or reader.split(reader.data(), *cut)
 
 
@@ -52,7 +52,7 @@ def _reason_against_shapes(reader: ChannelReader, weights: Tensor, bias: Tensor 
     if weights.shape[0] != 1 or weights.shape[3] != channels or (bias is not None and bias.shape != (channels,)):
         return "its weights or bias do not have one value for each channel"
     if not _is_cut_along_channels(weights) or (bias is not None and not _is_cut_along_channels(bias)):
-        return "its weights or bias are quantised along another axis than the channels"
+        return "its weights or bias are quantized along another axis than the channels"
     return None
 
 

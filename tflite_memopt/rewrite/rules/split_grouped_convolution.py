@@ -38,7 +38,7 @@ def _check(match: Match) -> ChannelSplit | str | None:
     channels = reader.output.shape[-1]
     cut = [found for tensor in constants if (found := reader.cut(tensor, axis=0)) is not None]
     if len(cut) < len(constants) or not all(tensor is None or is_cuttable(tensor, 0, channels) for tensor in constants):
-        return "its weights or its bias are no constants, or are quantised in another way than by output channel"
+        return "its weights or its bias are no constants, or are quantized in another way than by output channel"
     return _reason_against_groups(reader, weights) or reader.split(reader.data(), *cut)
 
 

@@ -41,7 +41,7 @@ def contract(graph: FusedGraph) -> None:
 
 
 def _contract_at(graph: FusedGraph, v: int) -> bool:
-    """Join fused operator v with its neighbours while a rule allows it; whether one did."""
+    """Join fused operator v with its neighbors while a rule allows it; whether one did."""
     joined = False
     while v in graph.operators:
         pair = next((pair for pair in _edges_at(graph, v) if _may_join(graph, *pair)), None)
