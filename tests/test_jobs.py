@@ -20,7 +20,7 @@ from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
 from tflite_memopt.cascade import plans, space
 from tflite_memopt.equivalence import runner
-from tflite_memopt.equivalence.failure import FailedProofError, Subject
+from tflite_memopt.equivalence.failure import FailedVerificationError, Subject
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
 from tflite_memopt.io.writer import write_model
@@ -124,7 +124,7 @@ def test_each_runtime_has_one_process_for_the_whole_run(jobs: int, started: list
     assert all_gone(started)
 
 
-@pytest.mark.parametrize("stage", ["stripes", "ordering", "proving equality"])
+@pytest.mark.parametrize("stage", ["stripes", "ordering", "verifying"])
 def test_an_interruption_ends_the_interpreters(stage: str, started: list[runner.Interpreter]) -> None:
     with pytest.raises(KeyboardInterrupt):
         tflite_memopt.optimize(
@@ -149,17 +149,17 @@ def test_a_failed_proof_ends_the_interpreters(
     started: list[runner.Interpreter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(subject: Subject, *_: Any) -> Any:
-        raise FailedProofError("not equal: in every attempt", subject)
+        raise FailedVerificationError("not equal: in every attempt", subject)
 
-    monkeypatch.setattr(pipeline, "prove", failing)
-    with pytest.raises(FailedProofError):
+    monkeypatch.setattr(pipeline, "verify_result", failing)
+    with pytest.raises(FailedVerificationError):
         tflite_memopt.optimize(write_model(mobile_chain(32)), replace(ALONE, jobs=2))
     assert all_gone(started)
 
 
 def test_what_died_before_the_proof_is_started_anew(started: list[runner.Interpreter]) -> None:
     def kill(message: str) -> None:
-        if message.startswith("proving equality"):
+        if message.startswith("verifying"):
             for each in started:
                 each._process.kill()
                 each._process.wait()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tflite_memopt
 from tests.models import mobile_chain
 from tflite_memopt import pipeline, transform
-from tflite_memopt.equivalence import proof
+from tflite_memopt.equivalence import verification
 from tflite_memopt.errors import UsageError
 from tflite_memopt.field_types import field_types, is_of_type
 from tflite_memopt.graph.clock import Deadline
@@ -208,13 +208,13 @@ def test_a_stop_in_the_search_for_any_library_is_said(clock: list[float]) -> Non
 
 
 def test_where_no_time_is_left_no_wider_limits_are_tried(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    real = proof.prove
+    real = verification.verify_result
 
     def late(*arguments: Any) -> Any:
         clock[0] = 1e9
         return real(*arguments)
 
-    monkeypatch.setattr(pipeline, "prove", late)
+    monkeypatch.setattr(pipeline, "verify_result", late)
     monkeypatch.setattr(pipeline, "wider_limits", never)
     report = tflite_memopt.optimize(write_model(mobile_chain(96)), Options(verify=False)).report
     assert report.least_in_stripes is not None

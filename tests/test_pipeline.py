@@ -201,7 +201,7 @@ def test_variables_of_a_second_subgraph_keep_their_memory() -> None:
 
 def test_a_wrong_plan_is_caught_by_tflm_and_the_tensor_is_named() -> None:
     from tflite_memopt.equivalence.failure import Subject
-    from tflite_memopt.equivalence.proof import prove
+    from tflite_memopt.equivalence.verification import verify_result
 
     original = write_model(mobile_chain())
     model = read_model(original)
@@ -209,7 +209,7 @@ def test_a_wrong_plan_is_caught_by_tflm_and_the_tensor_is_named() -> None:
     offline_plan.attach(model, plan)
     subject = Subject(original, original, write_model(model))
     with pytest.raises(EquivalenceError, match="the plan changes values: at its last use, tensor 'conv0' is off"):
-        prove(subject, Options(runtimes=("tflm",), samples=2), lambda _: None)
+        verify_result(subject, Options(runtimes=("tflm",), samples=2), lambda _: None)
 
 
 def test_a_changed_weight_is_caught_and_the_tensor_is_named() -> None:
@@ -234,7 +234,7 @@ def test_a_model_that_nothing_runs_is_not_called_equal() -> None:
     model.opcodes[0].custom_code = "NobodyHasThis"
     model.main.operators[0].options = None
     check_model(model)
-    with pytest.raises(EquivalenceError, match="cannot be proved"):
+    with pytest.raises(EquivalenceError, match="nothing can be verified"):
         tflite_memopt.optimize(write_model(model), QUICK)
     unproved = tflite_memopt.optimize(write_model(model), Options(verify=False))
     assert unproved.report.equivalence == {}

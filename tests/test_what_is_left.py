@@ -1,4 +1,4 @@
-"""A step that fails its proof is left out, an interruption ends the search: there is a result, and it is proved."""
+"""A step that fails verification is left out, an interruption ends the search: the result is verified."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_fails_its_proof_is_left_out_said_and_kept(
     assert result.report.equivalence["tflm"].equal
     assert result.report.basis.plan_executed
     assert any(
-        warning.startswith(f"{named} left out, since the result failed its proof; please report this model")
+        warning.startswith(f"{named} left out, since the result failed verification; please report this model")
         for warning in result.report.warnings
     )
     folder = tmp_path / named

@@ -1,4 +1,4 @@
-"""Makes a .tflite model need less RAM on stock TensorFlow Lite Micro, and proves that it computes the same.
+"""Makes a .tflite model need less RAM on stock TensorFlow Lite Micro, and verifies that it computes the same.
 
 from tflite_memopt import Options, optimize
 result = optimize("model.tflite", Options(samples=20))

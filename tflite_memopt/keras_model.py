@@ -43,7 +43,7 @@ def ram_of(
     :class:`~tflite_memopt.oracle.description.GraphSketch` or the dictionary that describes one. ``effort``: ``stock``
     as it stands, ``bound``, ``order``, ``plan``, ``stripes`` or ``search``: see ``GUARANTEES`` in
     :mod:`tflite_memopt.oracle.levels`, whose ``RamOracle`` is the same for many models. ``optimized``: after
-    :func:`tflite_memopt.optimize` with everything that it does, without the proof. A Keras model is converted to
+    :func:`tflite_memopt.optimize` with everything that it does, without verification. A Keras model is converted to
     ``precision``; random inputs give the ranges of integers, which decide no sizes. Raises UsageError when TensorFlow
     is not installed, and as :func:`tflite_memopt.optimize`.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .equivalence.proof import verify as prove_equal
 from .equivalence.verdict import Verdict
+from .equivalence.verification import verify as verify_models
 from .io import offline_plan, plan_label
 from .io.files import Source, load
 from .kernels.targets import profile_for
@@ -44,11 +44,11 @@ def analyze(source: Source, kernels: str | None = None, target: str | None = Non
 def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
-    """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.proof.verify`."""
+    """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.verification.verify`."""
     both = [load(source) for source in (first, second)]
     for data, name in both:
         read_planned(data, name)  # what is wrong with a file is said with its name
-    return prove_equal(both[0][0], both[1][0], options, progress)
+    return verify_models(both[0][0], both[1][0], options, progress)
 
 
 def compare(

@@ -55,7 +55,7 @@ class Options:
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
     sooner where there are as many cores.
     ``time_limit``: seconds for all searches of a run together, an emergency stop; ``until``: when it strikes, which the
-    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime in the equality proof, at least;
+    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, at least;
     ``inputs``: an .npz with the user's own. ``verify``: prove equality; without it the result is unproved and TFLM's
     memory is not measured. ``runtimes``: where to prove it. ``runner``: a command that runs models on the user's own
     kernels (docs/device_runner.md), where it is proved as well. ``require``:
@@ -72,7 +72,7 @@ class Options:
     any number). ``max_extra_work``: how much longer the model may run than before, estimated in instructions
     (``memory/work.py``), as a fraction as well, with each measured library that the firmware may link; None: 0.1, or
     ``max_extra_macs`` if that is more.
-    ``keep_failures``: a folder for everything that reproduces a step that failed its proof. ``keep_best``: the first
+    ``keep_failures``: a folder for everything that reproduces a step that failed verification. ``keep_best``: the first
     interruption ends the search and not the run.
     ``all_kernels``: also report the head that each other kernel profile would allow.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
@@ -198,7 +198,7 @@ class Options:
             if fraction is not None and not 0 <= fraction <= 1:
                 yield option, "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         if self.runner is not None and not self.verify:
-            yield "runner", "it takes part in the proof, which is switched off"
+            yield "runner", "it takes part in the verification, which is switched off"
 
 
 _HURRY_SECONDS = 1.0

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from .cascade.wider import wider_limits
-from .equivalence.failure import FailedProofError, save_failure
-from .equivalence.proof import infer_shapes, inspect, open_for, prove
+from .equivalence.failure import FailedVerificationError, save_failure
+from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
 from .graph.clock import StageClock
 from .interruption import Interruption
 from .io.files import Source, check_target, load, write_files
@@ -94,10 +94,12 @@ def optimize(
                 )
                 written = write_model(candidate.model)
             try:
-                with clock.stage("prove"):
-                    proof = prove(subject_of(run, candidate, written), attempt, progress, baseline, running)
+                with clock.stage("verify"):
+                    verification = verify_result(
+                        subject_of(run, candidate, written), attempt, progress, baseline, running
+                    )
                 break
-            except FailedProofError as failure:
+            except FailedVerificationError as failure:
                 if step == LAST_STEP:
                     raise
                 if options.keep_failures is not None:
@@ -113,7 +115,7 @@ def optimize(
         inferred=shapes.names,
         rewrites=(*candidate.rewritten.uses, *candidate.cascaded.uses),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
-        proof=proof,
+        verification=verification,
         arenas=candidate.arenas,
         seconds=clock.seconds(),
         decision=str(candidate.decision),

@@ -70,7 +70,7 @@ def cli() -> None:
 @click.option("--samples", default=20, show_default=True, help="Inputs per runtime.")
 @click.option("--repeats", default=3, show_default=True, help="Runs of which the median time is shown.")
 def models(folder: Path, output: Path | None, samples: int, repeats: int) -> None:
-    """Optimize every model of FOLDER and show memory, proof and time."""
+    """Optimize every model of FOLDER and show memory, verification and time."""
     rows: dict[str, list[str]] = {_MEMORY: [], _ARENA: [], _PROOF: [], _TIME: []}
     for path in sorted(folder.glob("*.tflite")):
         click.echo(path.stem, err=True)
@@ -126,7 +126,7 @@ def _proof_row(name: str, result: Result) -> str:
 
 
 def _time_row(name: str, results: list[Result]) -> str:
-    stages = ("read", "arrange", "write", "prove")
+    stages = ("read", "arrange", "write", "verify")
     medians = (statistics.median(result.report.timing[stage] for result in results) for stage in stages)
     return row(name, *(f"{seconds:.3f}" for seconds in medians))
 

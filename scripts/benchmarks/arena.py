@@ -49,10 +49,10 @@ STAGES: dict[str, tuple[KernelProfile, bool]] = {
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
-@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM.")
+@click.option("--samples", default=20, show_default=True, help="Inputs in the verification on TFLM.")
 @click.option("--time-limit", default=20.0, show_default=True, help="Seconds for each search.")
 def arena(folder: Path, output: Path | None, samples: int, time_limit: float) -> None:
-    """Every model of FOLDER from stock to overlap, measured by TFLM and proved equal."""
+    """Every model of FOLDER from stock to overlap, measured by TFLM and verified."""
     command = f"scripts/bench arena {named(folder)} --samples {samples} --time-limit {time_limit:g}"
     options = Options(samples=samples, time_limit=time_limit, runtimes=("tflm",), rewrite=False, cascade=False)
     text = "\n".join(_document(folder, options, command))
@@ -65,7 +65,7 @@ def arena(folder: Path, output: Path | None, samples: int, time_limit: float) ->
 def _document(folder: Path, options: Options, command: str) -> Iterator[str]:
     yield "# What views, in-place and overlap are worth\n"
     yield f"Made by `{command}`. Each column adds a permission to the one before; `portable` ends at views, `reference`"
-    yield "at overlap. Heads are bytes; a head in **bold** was measured by TFLM and the model proved equal to the bit"
+    yield "at overlap. Heads are bytes; a head in **bold** was measured by TFLM and the model verified to the bit"
     yield "there. Total is the arena to reserve on 32 bits: head or planner temporaries, and tail.\n"
     heads = [*table(f"model | stock | {' | '.join(STAGES)} | io bound | overlap / stock")]
     totals = ["## Total to reserve, bytes\n", *table(f"model | stock | {' | '.join(STAGES)}")]

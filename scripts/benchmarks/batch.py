@@ -120,7 +120,7 @@ def families(folder: Path, count: int) -> None:
 @click.argument("folder", type=_FOLDER)
 @click.option("--count", default=200, show_default=True)
 def whole(folder: Path, count: int) -> None:
-    """Whole runs, with the default options but without the proof; goes on where it was ended."""
+    """Whole runs, with the default options but without the verification; goes on where it was ended."""
     path, times = folder / "whole.json", folder / "whole seconds.json"
     needs: list[int] = json.loads(path.read_text()) if path.exists() else []
     seconds: list[float] = json.loads(times.read_text()) if times.exists() else []

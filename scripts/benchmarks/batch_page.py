@@ -62,9 +62,10 @@ def _engines(folder: Path) -> Iterator[str]:
     yield "## Engines\n"
     yield _text(
         "Candidates: two cells of three nodes at twelve sizes, `tests/oracle/cells.py`, each a file. The work:",
-        "`optimize` for cortex-m4 without rewrites, stripes and proof. *Work* is what the report says that a run took;",
-        "*beside the work*: all other seconds of the workers, from the first row to the last. The overhead is that of",
-        "the engine against the bare loop, which also has seconds beside the work: reading, and making the report.",
+        "`optimize` for cortex-m4 without rewrites, stripes and verification. *Work* is what the report says that a",
+        "run took; *beside the work*: all other seconds of the workers, from the first row to the last. The",
+        "overhead is that of the engine against the bare loop, which also has seconds beside the work: reading, and",
+        "making the report.",
     )
     yield from table(_ENGINES)
     bare = _read(folder, _RUNS[0])
@@ -123,7 +124,7 @@ def _errors(folder: Path) -> Iterator[str]:
     yield "## The oracle against a whole run\n"
     yield _text(
         f"{len(rows)} candidates; the whole run is `optimize` with the default options (rewrites, stripes, loops) but",
-        "no proof. Errors are shares of the whole run's arena.",
+        "no verification. Errors are shares of the whole run's arena.",
     )
     if not rows:
         return

@@ -130,14 +130,14 @@ def _document(kept: _Kept, command: str) -> Iterator[str]:
     )
     yield from ("", "## The same bytes every time", "")
     yield (
-        "SHA-256 of the file that `optimize` writes with its default options, proof included: twice, with "
+        "SHA-256 of the file that `optimize` writes with its default options, verification included: twice, with "
         f"{_LOAD} processes beside it that compute without end, and bound to one core and to two."
     )
     yield ""
     yield from table(" | ".join(("model", *_WAYS, "processor, s", "same")))
     yield from (_same(name, found) for name, found in kept.models.items() if "same alone" in found)
     yield from ("", "## A wider limit never needs more", "")
-    yield "The need under each limit, from narrow to wide; the rest as by default, without proof. `-`: not measured."
+    yield "The need under each limit, from narrow to wide; the rest as by default, no verification. `-`: not measured."
     yield ""
     yield from table("model | limits | narrow to wide | need | never more")
     for name, found in kept.models.items():

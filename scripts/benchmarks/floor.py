@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tflite_memopt.analysis.working_set import io_lower_bound
-from tflite_memopt.equivalence.proof import infer_shapes
+from tflite_memopt.equivalence.verification import infer_shapes
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.dtype import DType

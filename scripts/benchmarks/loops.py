@@ -26,7 +26,7 @@ _REPEATS = 9
 @click.command()
 @click.argument("sources", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
-@click.option("--samples", default=20, show_default=True, help="Inputs in the proof on TFLM.")
+@click.option("--samples", default=20, show_default=True, help="Inputs in the verification on TFLM.")
 @click.option("--kernels", multiple=True, default=("portable", "reference"), show_default=True)
 def loops(sources: tuple[Path, ...], output: Path | None, samples: int, kernels: tuple[str, ...]) -> None:
     """The example of the loop, and SOURCES, with the default objective."""

@@ -138,13 +138,13 @@ def _run(file: Path, kernels: str) -> PeopleRun:
         (before.macs, after.macs),
         (before.operators, after.operators),
         seconds,
-        _proof(result),
+        _verification(result),
         _binding(result),
         is_wrong or "error" in before.tflm,
     )
 
 
-def _proof(result: Result) -> str:
+def _verification(result: Result) -> str:
     """The runtimes that computed the same as from the original; TFLM's plan where it has run the result alone."""
     found = [{"litert": "LiteRT", "tflm": "TFLM"}.get(n, n) for n, v in result.report.equivalence.items() if v.equal]
     if "TFLM" not in found and result.report.basis.plan_executed:

@@ -1,6 +1,6 @@
 """Random networks and large ones: what they need, before and after, and the processor seconds of a run.
 
-No proof, one process. The seeds begin at 5000: no test names one from there on.
+No verification, one process. The seeds begin at 5000: no test names one from there on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RandomRun:
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON here.")
 @click.option("--against", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="JSON of another commit.")
 def random(networks: int, first: int, large: bool, output: Path | None, against: Path | None) -> None:
-    """Need and processor time of random networks, int8 and float in turn, without proof."""
+    """Need and processor time of random networks, int8 and float in turn, without verification."""
     runs: dict[str, RandomRun] = {}
     for name, model in _networks(first, networks, large):
         runs[name] = run = _run(model)

@@ -104,7 +104,7 @@ class Run:
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
 @click.option("--kernels", default="portable", show_default=True, help="Kernel profile.")
 @click.option("--time-limit", default=60.0, show_default=True, help="Seconds for each search.")
-@click.option("--samples", default=1, show_default=True, help="Inputs on which equality is proved; 0: no proof.")
+@click.option("--samples", default=1, show_default=True, help="Inputs on which equality is proved; 0: none.")
 def rewrite(sources: tuple[Path, ...], output: Path | None, kernels: str, time_limit: float, samples: int) -> None:
     """Peak memory with and without rewriting, of the networks among SOURCES (files, or folders of .tflite)."""
     flags = f"--kernels {kernels} --time-limit {time_limit:g} --samples {samples}"
@@ -236,11 +236,11 @@ def _with_allocator(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         cells = (run.stock, Head(run.plain.stock_head, False), run.planned, run.final)
         gain = f"{100 * (1 - 1 / run.extra):.1f} %"
-        yield row(run.label, *cells, gain, f"{run.reduction:.2f}", _proof(run.report))
+        yield row(run.label, *cells, gain, f"{run.reduction:.2f}", _verification(run.report))
     yield ""
 
 
-def _proof(report: Report) -> str:
+def _verification(report: Report) -> str:
     words = {True: "yes", False: "NO", None: "-"}
     return ", ".join(f"{name} {words[verdict.equal]}" for name, verdict in report.equivalence.items()) or "not run"
 

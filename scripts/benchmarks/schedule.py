@@ -115,7 +115,7 @@ def _ours(networks: Sequence[Network], runs: dict[str, dict[str, Schedule]]) -> 
     mean = math.exp(statistics.mean(map(math.log, ratios)))
     yield f"\nGeometric mean of the last column: {mean:.1f}; the fastest other method counts whether or not it found"
     yield f"the optimum. best_first at a second or more: {', '.join(slow) or 'none'}."
-    yield f"best_first without a proof: {', '.join(open_) or 'none'}.\n"
+    yield f"best_first without proof: {', '.join(open_) or 'none'}.\n"
 
 
 def _published_peaks(runs: dict[str, dict[str, Schedule]]) -> Iterator[str]:

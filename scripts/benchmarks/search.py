@@ -21,7 +21,7 @@ _COLUMNS = "model | kernels | stock | need | head | tail | operators | MACs | fi
 @click.option("--kernels", multiple=True, default=("portable", "reference"), show_default=True)
 @click.option("--objective", default="total", show_default=True)
 def search(models: tuple[Path, ...], output: Path | None, kernels: tuple[str, ...], objective: str) -> None:
-    """MODELS with the default options, one command each, proof included."""
+    """MODELS with the default options, one command each, verification included."""
     lines = list(_heading(objective))
     for model in models:
         for each in kernels:
@@ -38,8 +38,8 @@ def _heading(objective: str) -> Iterator[str]:
     yield ""
     yield (
         f"Made by `scripts/bench search MODELS --objective {objective}`: `optimize` with the default options, one "
-        "command each, proof included. Bytes. `need`: the arena to reserve on 32 bits; MACs and file are shares of the "
-        "original's. Trust processor time more than the clock: others used the machine, too."
+        "command each, verification included. Bytes. `need`: the arena to reserve on 32 bits; MACs and file are shares "
+        "of the original's. Trust processor time more than the clock: others used the machine, too."
     )
     yield ""
     yield from table(_COLUMNS)

@@ -32,7 +32,7 @@ _MODULE_ARENA, _MODULE_MEMORY = 1 << 20, 16 << 20
 _SLOW_SECONDS = 5.0
 """Of the processor: what else runs on the machine does not count."""
 OPTIONS = Options(verify=False, cascade=False, rewrite=False, time_limit=0.1, planner="tflm_greedy")
-"""Everything but the proof and the searches: they are not what files are dangerous to."""
+"""Everything but the verification and the searches: they are not what files are dangerous to."""
 
 
 def bases() -> list[bytes]:

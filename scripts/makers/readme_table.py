@@ -2,8 +2,8 @@
 
     python -m scripts.makers.readme_table MODEL.tflite...
 
-Each cell is a whole run with its proof: bytes, their change against the same kernels, and the run time added. A row
-ends with a star when a search was stopped by the clock, so that another machine may find another figure.
+Each cell is a whole run with its verification: bytes, their change against the same kernels, and the run time added. A
+row ends with a star when a search was stopped by the clock, so that another machine may find another figure.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import click
 
 from scripts.mutation.scoring import Score, graph_scores, plan_scores
 from tflite_memopt import Options
-from tflite_memopt.equivalence.proof import open_for
+from tflite_memopt.equivalence.verification import open_for
 from tflite_memopt.io.reader import read_model
 
 
@@ -23,7 +23,7 @@ from tflite_memopt.io.reader import read_model
 @click.option("--plans", is_flag=True, help="Mutants of plans; else of graphs.")
 @click.option("--kernels", default="reference", show_default=True, help="Plans are for these, and run on them.")
 def main(models: tuple[Path, ...], per_kind: int, samples: int, seed: int, plans: bool, kernels: str) -> None:
-    """Print which mutants of MODELS the proof catches; exit with 1 when one that shows is missed."""
+    """Print which mutants of MODELS the verification catches; exit with 1 when one that shows is missed."""
     click.echo("| model | what was done | tried | show | caught | by values alone | missed |")
     click.echo("|---|---|---|---|---|---|---|")
     whole = Score("all", "all")

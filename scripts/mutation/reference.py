@@ -19,7 +19,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 
 _SEED = 4_711
-"""Other inputs than those of the proof."""
+"""Other inputs than those of the verification."""
 _CHUNK = 100
 
 

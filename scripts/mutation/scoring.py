@@ -1,4 +1,4 @@
-"""Which mutants the proof catches, and by what."""
+"""Which mutants the verification catches, and by what."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tflite_memopt.pipeline import optimize
 
 @dataclass
 class Score:
-    """Of one model and one kind: mutants ``tried``; ``visible`` in the long run or to the proof; ``caught`` of these.
+    """Of one model and one kind: mutants ``tried``; ``visible`` in the long run or to the verification, ``caught``.
 
     ``by_values``: of the visible ones, those that LiteRT's or TFLM's values alone give away. ``missed`` names the rest.
     """
@@ -40,7 +40,7 @@ class Score:
 def graph_scores(
     name: str, data: bytes, per_kind: int, samples: int, interpreters: Interpreters, seed: int
 ) -> Iterator[Score]:
-    """Scores of the mutants of a graph, each judged by the proof at its default number of samples."""
+    """Scores of the mutants of a graph, each judged by the verification at its default number of samples."""
     original = measure_baseline(data, read_model(data), Options(), interpreters)
     if original.runs["tflm"].run is None:
         return

@@ -1,4 +1,4 @@
-"""Which rows a loop makes where, and which variables may be overlaid: what a proof and a reader rely on."""
+"""Which rows a loop makes where, and which variables may be overlaid: what the verification and a reader rely on."""
 
 from __future__ import annotations
 

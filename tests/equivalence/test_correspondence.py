@@ -9,8 +9,8 @@ from tests.models import concat_model, mobile_chain
 from tflite_memopt import EquivalenceError, Options, optimize
 from tflite_memopt.equivalence.correspondence import Link, links_between
 from tflite_memopt.equivalence.failure import Subject
-from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.equivalence.static_diff import first_stored_difference, interface_differences
+from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Quantization, Signature, Tensor
@@ -60,7 +60,7 @@ def test_every_stripe_is_compared_and_a_wrong_one_is_named() -> None:
     assert pieces
     wrong = Subject(data, data, result.model, pieces=pieces)
     with pytest.raises(EquivalenceError, match=r"not equal on litert: tensor '.*/stripe2of.*' differs by up to"):
-        prove(wrong, Options(runtimes=("litert",), samples=2), lambda _: None)
+        verify_result(wrong, Options(runtimes=("litert",), samples=2), lambda _: None)
 
 
 def test_constants_and_scales_are_compared_without_a_run() -> None:

@@ -28,7 +28,7 @@ from tests.models import (
     while_model,
 )
 from tflite_memopt import EquivalenceError, Options, analyze, optimize
-from tflite_memopt.equivalence import proof
+from tflite_memopt.equivalence import verification
 from tflite_memopt.equivalence.adapter import Array, Run, RunJob
 from tflite_memopt.equivalence.exposure import exposed, tensors_to_show
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -239,7 +239,7 @@ def test_modules_give_the_same_file_as_the_wheel(
     module(target or "riscv32")
     options, data = Options(target=target, samples=3), write_model(mobile_chain())
     with_modules = optimize(data, options)
-    monkeypatch.setattr(proof, "find_spec", lambda _: None)
+    monkeypatch.setattr(verification, "find_spec", lambda _: None)
     assert optimize(data, options).report.equivalence == with_modules.report.equivalence
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     assert optimize(data, options).model == with_modules.model
@@ -269,4 +269,4 @@ def test_modules_of_another_version_are_refused_in_one_line(tmp_path: Path, monk
 
 
 def test_modules_lie_where_the_script_puts_them() -> None:
-    assert MODULE_FOLDER.parent == Path(proof.__file__).parent
+    assert MODULE_FOLDER.parent == Path(verification.__file__).parent

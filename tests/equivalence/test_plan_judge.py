@@ -15,8 +15,8 @@ from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
-from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.equivalence.runner import ProcessLimits
+from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -68,7 +68,7 @@ def test_a_wrong_plan_is_found_beside_litert_in_the_same_words() -> None:
     words = []
     for runtimes in (("litert", "tflm"), ("tflm",)):
         with pytest.raises(EquivalenceError, match="the plan changes values: at its last use, tensor 'conv0'") as found:
-            prove(subject, Options(samples=3, runtimes=runtimes), lambda _: None)
+            verify_result(subject, Options(samples=3, runtimes=runtimes), lambda _: None)
         words.append(str(found.value))
     assert words[0] == words[1]
 
@@ -95,11 +95,15 @@ def test_a_wheel_that_takes_more_than_was_counted_is_noted(wrong: Promise) -> No
     """It may be of a version that was never measured, which says nothing of the user's firmware."""
     data = optimize(write_model(mobile_chain()), UNPROVED).model
     options = Options(samples=2, runtimes=("tflm",))
-    proof = prove(Subject(write_model(mobile_chain()), data, data, promise=wrong), options, lambda _: None)
-    assert proof.verdicts["tflm"].equal
-    assert proof.basis.plan_executed
+    verification = verify_result(
+        Subject(write_model(mobile_chain()), data, data, promise=wrong), options, lambda _: None
+    )
+    assert verification.verdicts["tflm"].equal
+    assert verification.basis.plan_executed
     noted = [
-        each for each in proof.basis.findings if "the tflite-micro wheel on 64 bits, refuses the 4,096 bytes" in each
+        each
+        for each in verification.basis.findings
+        if "the tflite-micro wheel on 64 bits, refuses the 4,096 bytes" in each
     ]
     assert len(noted) == (wrong.required_bytes is not None)
 

@@ -12,8 +12,8 @@ import pytest
 from tests.models import ALL, branches, if_model, mobile_chain, split_model
 from tflite_memopt import EquivalenceError, Options, optimize, verify
 from tflite_memopt.equivalence.failure import Subject
-from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.equivalence.static_diff import first_stored_difference
+from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
@@ -81,7 +81,7 @@ def test_an_option_that_no_output_shows_is_no_longer_equal() -> None:
     original, other = write_model(branches()), branches()
     changed(other.main.operators[3], potScaleInt16=False)
     with pytest.raises(EquivalenceError, match=r"not equal: operator 3 ADD .*: option potScaleInt16 is False"):
-        prove(Subject(original, original, write_model(other)), OPTIONS, lambda _: None)
+        verify_result(Subject(original, original, write_model(other)), OPTIONS, lambda _: None)
     found = verify(original, write_model(other), OPTIONS)
     assert (found["litert"].equal, found["file"].equal) == (True, False)
 

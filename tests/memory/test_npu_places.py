@@ -72,7 +72,7 @@ def test_graph_and_order_stay() -> None:
 
 
 def test_no_result_is_written_unproved_unless_that_is_asked_for() -> None:
-    with pytest.raises(EquivalenceError, match="--no-verify writes the result unproved"):
+    with pytest.raises(EquivalenceError, match="--no-verify writes the result without it"):
         optimize(write_model(vela()), Options(samples=1))
 
 

@@ -30,5 +30,5 @@ def test_analyze_tells_a_loop_as_what_it_is(form: LoopForm) -> None:
     height = model.main.outputs[0].shape[1]
     assert use.turns * use.rows >= height if form != "peeled" else use.turns * use.rows < height
     said = said_of_loop(use)
-    assert said.startswith(f"loop: {use.turns} turns of ")
-    assert f"{len(body.operators)} operators a turn" in said
+    assert said.startswith(f"loop: {use.turns} iterations of ")
+    assert f"{len(body.operators)} operators per iteration" in said

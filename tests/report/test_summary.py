@@ -59,11 +59,11 @@ def test_the_headline_says_before_after_proof_and_fit(report: Report) -> None:
 
 
 def test_the_headline_claims_no_more_than_was_checked(report: Report) -> None:
-    assert "equality NOT proved (--no-verify)" in headline(report)
+    assert "NOT verified (--no-verify)" in headline(report)
     unable = Verdict(0, None, 0.0, "not installed")
     only_graph = headline(proved(report, litert=EQUAL, tensorflow=unable))
     assert "verified bit-exact on 3 inputs (LiteRT, the plan itself was not run)" in only_graph
-    assert "no runtime could judge" in headline(proved(report, litert=unable))
+    assert "NOT verified: no runtime could run both models" in headline(proved(report, litert=unable))
     assert "outputs APPROXIMATE" in headline(proved(report, tflm=replace(EQUAL, exactness="approximates")))
     within = headline(proved(report, tflm=replace(EQUAL, exactness="reassociates"), litert=EQUAL))
     assert "verified equal within a stated tolerance on 3 inputs" in within
@@ -212,12 +212,12 @@ def test_what_is_saved_is_said_once_and_is_true(report: Report) -> None:
     assert not any("all of this together" in line for line in summary_of(worse, ()).changes)
 
 
-def test_bytes_used_twice_are_said_in_words(report: Report) -> None:
-    (line,) = [line for line in report.summary.changes if line.startswith("bytes used twice")]
+def test_memory_reuse_is_said_in_words(report: Report) -> None:
+    (line,) = [line for line in report.summary.changes if line.startswith("memory reuse: ")]
     views = sum(use.kind == "view" for use in report.sharing)
     over = len(report.sharing) - views
-    assert (f"{counted(views, 'output')} in the bytes of the input itself" in line) == (views > 0)
-    assert (f"{counted(over, 'output')} written over an input" in line) == (over > 0)
+    assert bool(re.search(rf"{counted(views, 'output')} (is a view|are views) of", line)) == (views > 0)
+    assert bool(re.search(rf"{counted(over, 'output')} overwrites? ", line)) == (over > 0)
 
 
 def test_tensors_at_the_peak_that_overlap_say_so(report: Report) -> None:
@@ -227,7 +227,7 @@ def test_tensors_at_the_peak_that_overlap_say_so(report: Report) -> None:
     apart = replace(step, bytes=total)
     said = f"they overlap: {total:,} bytes in {total - 16:,} bytes of the arena"
     for peak, overlaps in ((replace(step, bytes=total - 16), True), (apart, False)):
-        text = shown(render_report(replace(report, after=replace(report.after, peak=peak))))
+        text = shown(render_report(replace(report, after=replace(report.after, peak=peak)), tables=True))
         assert (said in text) == overlaps
 
 
@@ -235,16 +235,28 @@ def test_the_tail_is_one_number_wherever_it_is_said(report: Report) -> None:
     need = report.after.required_for_target
     tight = replace(report, budget=need - 1, within_budget=False)
     text = shown(render_report(replace(tight, summary=summary_of(tight, ()))))
-    tails = set(re.findall(r"and ([\d,]+) for TFLM's own structures|the tail takes ([\d,]+) more", text))
+    tails = set(re.findall(r", ([\d,]+) for TFLM's own structures|the tail takes ([\d,]+) more", text))
     assert len({first or second for first, second in tails}) == 1
     assert report.after.tail_for_target == need - report.after.arena_bytes
 
 
-def test_little_is_the_first_line_the_price_and_warnings(report: Report) -> None:
+def test_little_is_the_first_line_the_price_what_to_register_and_warnings(report: Report) -> None:
     lines = brief_of(replace(report, warnings=("of the weather",))).splitlines()
     assert lines[0] == report.summary.headline
-    assert lines[1].startswith("the price: ")
-    assert lines[2:] == ["warning: of the weather"]
+    assert lines[1].startswith("price: ")
+    assert lines[2].startswith("register ")
+    assert lines[3:] == ["warning: of the weather"]
+
+
+def test_the_answer_is_short_and_all_figures_are_a_flag_away() -> None:
+    made = tflite_memopt.optimize(write_model(irregular_model()), replace(OPTIONS, cascade=True)).report
+    answer, everything = (shown(render_report(made, "out.tflite", tables)) for tables in (False, True))
+    assert len(answer.splitlines()) <= 15
+    assert answer.startswith(made.summary.headline)
+    assert f"flash out.tflite: reserve {made.after.required_for_target:,} bytes, register " in answer
+    assert "│" not in answer
+    assert "at the peak, after" in everything
+    assert all(each.option in everything for each in made.summary.advice)
 
 
 def test_an_optimized_file_is_counted_for_what_it_was_made_for() -> None:

@@ -67,7 +67,7 @@ def test_the_whole_run_on_every_runtime() -> None:
 
 def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
     from tflite_memopt.equivalence.failure import Subject
-    from tflite_memopt.equivalence.proof import prove
+    from tflite_memopt.equivalence.verification import verify_result
 
     original, changed = write_model(quantized_at_the_boundary()), quantized_at_the_boundary()
     take_integers(changed)
@@ -76,16 +76,16 @@ def test_a_changed_weight_does_not_pass_through_another_interface() -> None:
     assert weights.buffer.data is not None
     weights.buffer.data = np.roll(weights.buffer.data, 1)
     with pytest.raises(EquivalenceError, match="the constant 'depthwise2/weights' does not hold"):
-        prove(Subject(original, good, write_model(changed)), INT8, lambda _: None)
+        verify_result(Subject(original, good, write_model(changed)), INT8, lambda _: None)
     for runtime in ("litert", "tflm"):
         options = replace(INT8, runtimes=(runtime,))
-        prove(Subject(original, good, good), options, lambda _: None)
+        verify_result(Subject(original, good, good), options, lambda _: None)
         weights.name = "renamed"  # so that only running it tells
         bad = write_model(changed)
         with pytest.raises(EquivalenceError, match="first tensor that differs is 'depthwise2'"):
-            prove(Subject(original, bad, bad), options, lambda _: None)
+            verify_result(Subject(original, bad, bad), options, lambda _: None)
     with pytest.raises(EquivalenceError, match="--io int8 was not asked for"):
-        prove(Subject(original, good, good), replace(INT8, io="keep"), lambda _: None)
+        verify_result(Subject(original, good, good), replace(INT8, io="keep"), lambda _: None)
     with pytest.raises(UsageError, match=r"input 0 is 'image' float32 \[1, 6, 6, 3\] in one, 'image' int8"):
         tflite_memopt.verify(original, good, INT8)
 

@@ -1,4 +1,4 @@
-"""Sequences laid along H: the same values, and stripes along them, which the proof looks into."""
+"""Sequences laid along H: the same values, and stripes along them, which the verification looks into."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ COMMANDS = (optimize, explore, analyze, verify, compare, codegen, batch, report,
 @click.version_option(__version__, prog_name="tflite-memopt")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and prove that it computes the same.
+    """Make a .tflite model need less RAM on stock TensorFlow Lite Micro, and verify that it computes the same.
 
     \b
     What does my model need now?   tflite-memopt analyze model.tflite

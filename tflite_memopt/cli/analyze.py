@@ -40,7 +40,7 @@ from .types import ByteSize, ModelPath
     "cross between them, and how many orders of the operators would fit.",
 )
 @JSON
-@csv_option("an operator")
+@csv_option("operator")
 @HTML
 @PLOT
 @click.option(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
     *("source", "output", "pins", "inputs", "runner", "keep_failures", "keep_best", "all_kernels", "explain", "force"),
-    *("replay", "report_path", "html_path", "plot_path", "as_json", "as_csv", "quiet", "jobs"),
+    *("replay", "report_path", "html_path", "plot_path", "as_json", "as_csv", "quiet", "verbose", "jobs"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
 _LINE_SECONDS = 5.0

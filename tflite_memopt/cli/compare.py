@@ -49,7 +49,7 @@ from .types import ModelPath
 @time_limit_option(60.0, "each method may take")
 @SEED
 @JSON
-@csv_option("a method")
+@csv_option("method")
 @HTML
 @FORCE
 @QUIET

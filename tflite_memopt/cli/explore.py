@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "--output",
     type=ModelPath,
     metavar="OUT.tflite",
-    help="Write the point that --budget picks, proved equal; without a budget the one that needs least.",
+    help="Write the point that --budget picks, verified; without a budget the one that needs least.",
 )
 @click.option(
     "--budget",
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 @SAMPLES
 @INPUTS
 @JSON
-@csv_option("a point")
+@csv_option("point")
 @HTML
 @PLOT
 @FORCE

@@ -35,6 +35,7 @@ from .shared import (
     TARGET,
     TFLM_SINCE,
     TIME_LIMIT,
+    VERBOSE,
     arena_plot,
     check_files,
     check_pictures,
@@ -79,7 +80,7 @@ _AS_IS = "as_is"
 @click.option(
     "--no-rewrite",
     is_flag=True,
-    help="Take nothing apart, such as a concatenation or a layer with many channels, and clean nothing up.",
+    help="Keep the graph: split no concatenation or layer with many channels, and clean nothing up.",
 )
 @APPROXIMATE
 @click.option(
@@ -148,7 +149,7 @@ _AS_IS = "as_is"
 @click.option(
     "--no-verify",
     is_flag=True,
-    help="Write the result without proving that it computes the same. TFLM's own figures are then missing.",
+    help="Write the result without verifying that it computes the same. TFLM's own figures are then missing.",
 )
 @click.option(
     "--require",
@@ -171,7 +172,7 @@ _AS_IS = "as_is"
     default=900.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long one model may run in a process of the proof. TFLM's modules count work instead.",
+    help="How long one model may run in a process of the verification. TFLM's modules count work instead.",
 )
 @click.option(
     "--interpreter-memory",
@@ -179,18 +180,18 @@ _AS_IS = "as_is"
     default="16G",
     show_default=True,
     metavar="SIZE",
-    help="How much memory each process of the proof may take on this computer.",
+    help="How much memory each process of the verification may take on this computer.",
 )
 @click.option(
     "--keep-failures",
     type=ModelPath,
     metavar="FOLDER",
-    help="Where to keep everything that reproduces a step that failed its proof, for a bug report.",
+    help="Where to keep everything that reproduces a step that failed verification, for a bug report.",
 )
 @click.option(
     "--keep-best/--no-keep-best",
     default=None,
-    help="After the first Ctrl-C, prove and write the best that was found so far. [default: on a terminal]",
+    help="After the first Ctrl-C, verify and write the best that was found so far. [default: on a terminal]",
 )
 @click.option(
     "--replay",
@@ -200,7 +201,7 @@ _AS_IS = "as_is"
 @click.option(
     "--explain",
     is_flag=True,
-    help="Also show every change that was made or considered, and why it was left out; and the log of the search.",
+    help="Also show every change that was made or considered, why some were left out, and the log of the search.",
 )
 @click.option(
     "--report",
@@ -213,8 +214,9 @@ _AS_IS = "as_is"
 @PLOT
 @FORCE
 @JSON
-@csv_option("an operator of the result")
+@csv_option("operator of the result")
 @QUIET
+@VERBOSE
 def optimize(
     source: Path,
     output: Path,
@@ -223,12 +225,13 @@ def optimize(
     plot_path: Path | None,
     force: bool,
     quiet: bool | None,
+    verbose: bool,
     as_json: bool,
     as_csv: bool,
     explain: bool,
     **chosen: Any,
 ) -> None:
-    """Make a model that needs less RAM from IN.tflite, prove that it computes the same, and write it to OUT.tflite.
+    """Make a model that needs less RAM from IN.tflite, verify that it computes the same, and write it to OUT.tflite.
 
     Exits with 1, and writes no model, when the result is not equal.
     """
@@ -252,24 +255,29 @@ def optimize(
     if report_path is not None:
         files[report_path] = to_json(report).encode()
     write_files(files)
-    _print(report, as_json, as_csv, explain, quiet is True)
+    _print(report, output, as_json, as_csv, explain, verbose, quiet is True)
     if report.within_budget is False:
         sys.exit(OVER_BUDGET)
 
 
-def _print(report: Report, as_json: bool, as_csv: bool, explain: bool, quiet: bool) -> None:
+def _print(
+    report: Report, output: Path, as_json: bool, as_csv: bool, explain: bool, verbose: bool, quiet: bool
+) -> None:
     from ..report.console import brief_of, render_report
     from ..report.csv_rows import operators_csv
+    from ..report.explanation import render_explanation
     from ..report.model import to_json
 
     if as_json:
         click.echo(to_json(report), nl=False)
     elif as_csv:
         click.echo(operators_csv(report.arena["after"]), nl=False)
-    elif quiet and not explain:
+    elif quiet and not explain and not verbose:
         click.echo(brief_of(report))
     else:
-        show(render_report(report, explain))
+        show(render_report(report, output.name, verbose))
+        if explain:
+            show(render_explanation(report))
 
 
 def options_from_flags(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="The folder of an earlier run: show the models that are worse now, and exit with 3 when there are any.",
 )
 @HTML
-@csv_option("a model, without the whole reports")
+@csv_option("model, without the whole reports")
 @FORCE
 def report(folder: Path, against: Path | None, html_path: Path | None, as_csv: bool, force: bool) -> None:
     """Show the results of a batch run: bytes saved, what limits each model, which have no result and why."""

@@ -39,8 +39,8 @@ TIME_LIMIT = time_limit_option(3600.0, "all searches of a run may take together"
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),
-    help="Kernel library that your firmware links, if it is not the usual one of your --target. portable: right with "
-    "any. A file made for other kernels than portable may compute wrongly with different ones. [default: the usual one "
+    help="Kernel library that your firmware links, if it is not the usual one of your --target. portable: correct with "
+    "any. A file made for one library may compute wrongly with another. [default: the usual one "
     "of --target; portable without a target]",
 )
 TARGET = click.option(
@@ -55,8 +55,10 @@ QUIET = click.option(
     "--quiet/--progress",
     "quiet",
     default=None,
-    help="Show no progress, or show it; optimize, analyze and verify then also print only what matters most. "
-    "[default: progress on a terminal, and everything]",
+    help="Show no progress, or show it; -q also prints only what matters most. [default: progress on a terminal]",
+)
+VERBOSE = click.option(
+    "-v", "--verbose", is_flag=True, help="Also print all figures as tables: before and after, verification, the peak."
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, to be read by programs.")
@@ -70,7 +72,7 @@ SEED = click.option(
 RUNNER = click.option(
     "--runner",
     metavar="COMMAND",
-    help="A command that runs models on your own kernels, a board or an emulator: equality is proved there as well. "
+    help="A command that runs models on your own kernels, a board or an emulator: the result is verified there too. "
     "docs/device_runner.md says how.",
 )
 SAMPLES = click.option(
@@ -127,13 +129,15 @@ INPUTS = click.option(
     "--inputs",
     type=ModelPath,
     metavar="X.npz",
-    help="Inputs of your own for the proof of equality: a NumPy file with an array for each input, by its name.",
+    help="Inputs of your own for the verification: a NumPy file with one array per input, by its name.",
 )
 
 
 def csv_option(what: str) -> Callable[[_Command], _Command]:
-    """The option ``--csv``, of a command that prints a row of a table for each of ``what``."""
-    return click.option("--csv", "as_csv", is_flag=True, help=f"Print a table as CSV, for a spreadsheet: a row {what}.")
+    """The option ``--csv``, of a command that prints one row of a table per ``what``."""
+    return click.option(
+        "--csv", "as_csv", is_flag=True, help=f"Print a table as CSV, for a spreadsheet: one row per {what}."
+    )
 
 
 def only_one_format(as_json: bool, as_csv: bool) -> None:
@@ -153,9 +157,12 @@ def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.markup import escape
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        with Console(stderr=True).status("starting") as status:
-            yield lambda message: status.update(escape(message))
+        columns = SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}")
+        with Progress(*columns, console=Console(stderr=True), transient=True) as live:
+            task = live.add_task("starting", total=None)
+            yield lambda message: live.update(task, description=escape(message))
     else:
         said: list[str] = []
 

@@ -1,1 +1,1 @@
-"""Proof that two models compute the same: real interpreters in subprocesses, same inputs, compared bytes."""
+"""Verification that two models compute the same: real interpreters in subprocesses, same inputs, compared bytes."""

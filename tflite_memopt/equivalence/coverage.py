@@ -49,7 +49,7 @@ class Coverage:
             parts.append(f"never changed: {_few(self.never_changed)}")
         if self.saturated:
             parts.append(f"nearly all values at the end of their range: {_few(tuple(self.saturated))}")
-        return f"not exercised by the {self.samples} inputs of the proof: {'; '.join(parts)}"
+        return f"not exercised by the {self.samples} inputs of the verification: {'; '.join(parts)}"
 
 
 class _Covered(NamedTuple):

@@ -27,7 +27,7 @@ from .inputs import numpy_type
 from .runner import TIMEOUT_SECONDS
 
 RUNNER = "runner"
-"""Its name among the runtimes of a proof."""
+"""Its name among the runtimes of a verification."""
 
 _REQUESTS = "requests.txt"
 _NUMBERS = ("head", "tail", "smallest_arena", "instructions", "pointer_bits")

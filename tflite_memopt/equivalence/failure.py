@@ -1,4 +1,4 @@
-"""What is to be proved, and what is kept of it when that fails."""
+"""What is to be verified, and what is kept of it when that fails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_PROMISE = Promise()
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be proved: the bytes of three models, and how far the rewriting may have changed values.
+    """What is to be verified: the bytes of three models, and how far the rewriting may have changed values.
 
     ``rewritten`` is ``optimized`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
     the optimized model's tensors by name, ``loop_pieces`` those in its subgraphs, by number. ``approximated``: the
@@ -55,7 +55,7 @@ class Subject:
     loop_pieces: Mapping[int, Mapping[str, Origin]] = field(default_factory=dict)
 
 
-class FailedProofError(EquivalenceError):
+class FailedVerificationError(EquivalenceError):
     """The optimized model does not compute what the original does. ``subject`` is what was compared."""
 
     def __init__(self, message: str, subject: Subject) -> None:
@@ -64,9 +64,9 @@ class FailedProofError(EquivalenceError):
 
 
 def save_failure(
-    folder: str | os.PathLike[str], step: str, failure: FailedProofError, baseline: Baseline | None
+    folder: str | os.PathLike[str], step: str, failure: FailedVerificationError, baseline: Baseline | None
 ) -> None:
-    """Write the models, the inputs and the message of a failed proof into a new folder of ``folder``.
+    """Write the models, the inputs and the message of a failed verification into a new folder of ``folder``.
 
     Raises OutputError when that cannot be written.
     """

@@ -80,7 +80,7 @@ def _column(arrays: dict[str, Array], tensor: Tensor, path: str | PathLike[str])
         return [array]
     if array.shape[1:] == tensor.shape:
         if not len(array):
-            raise UsageError(f"inputs '{path}': '{tensor.name}' holds no sample at all: nothing would be proved")
+            raise UsageError(f"inputs '{path}': '{tensor.name}' holds no sample at all: nothing would be verified")
         return list(array)
     raise UsageError(
         f"inputs '{path}': '{tensor.name}' has shape {list(array.shape)}, the model takes {list(tensor.shape)} "

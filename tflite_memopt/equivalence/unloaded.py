@@ -12,7 +12,7 @@ _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 """micro_interpreter_graph.cc: an operator's Prepare or Eval failed."""
 _UNREGISTERED = re.compile(r"op code (\w+)")
 """micro_interpreter.cc: the resolver has no such operator; the wheel's has all that TFLM has."""
-_OWN = "the firmware must bring its kernel, and a --runner with that can prove the result"
+_OWN = "the firmware must bring its kernel, and a --runner with that can verify the result"
 
 
 def explained(model: Model, said: str) -> str:

@@ -39,12 +39,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a proof rests on.
+    """What a verification rests on.
 
     ``plan_executed``: TFLM ran the plan, and every tensor was what it should be at its last use; ``executed_by`` names
     where: in the wheel ("tflm"), on the user's runner ("runner"). If nowhere, ``reason`` says why, and the result is
-    proved as a graph only. ``coverage``: what the inputs exercised; None when nothing ran. ``findings``: what is wrong
-    with the original itself, most serious first, and what is to be said of a runtime.
+    verified as a graph only. ``coverage``: what the inputs exercised; None when nothing ran. ``findings``: what is
+    wrong with the original itself, most serious first, and what is to be said of a runtime.
     """
 
     plan_executed: bool

@@ -87,7 +87,7 @@ class Tensor:
     ``is_placeholder``: a variable that stands for a loop's result before the loop. Nobody reads what it holds at first,
     so that it needs no bytes of its own and is planned with the result. Files do not say it.
     ``fixed_offset``: where an NPU's commands have it in the head, in bytes; the file's plan says it, and it must stay.
-    ``origin``: for the proof, and in no file: whose values a tensor has that the original does not know by its name.
+    ``origin``: for verification, and in no file: whose values a tensor has that the original does not know by its name.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Where a tensor's values come from: which range of which tensor of the model as it was read.
 
 A rewrite that makes a tensor in pieces says so with :func:`piece_of`. It is kept beside the model and never written to
-the file: the proof of equality compares each piece with its range of the original.
+the file: the verification compares each piece with its range of the original.
 """
 
 from __future__ import annotations

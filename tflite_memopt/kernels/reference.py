@@ -1,4 +1,4 @@
-"""TFLM's reference kernels: what the tflite-micro wheel runs, so that every plan for them can be proved here."""
+"""TFLM's reference kernels: what the tflite-micro wheel runs, so that every plan for them can be verified here."""
 
 from __future__ import annotations
 

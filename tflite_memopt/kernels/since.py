@@ -1,4 +1,4 @@
-"""Since when TFLM has an operator: firmware may be older than the runtime that a result is proved on.
+"""Since when TFLM has an operator: firmware may be older than the runtime that a result is verified on.
 
 Dates are those of the commits to tflite-micro's main branch. Only operators that the tool itself may add are here.
 """

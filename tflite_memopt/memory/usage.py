@@ -22,7 +22,7 @@ from .work import instructions
 def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], profile: KernelProfile) -> MemoryUse:
     """Everything that can be said without running TFLM; ``planned`` is the offline plan in force, or empty.
 
-    ``tflm`` is left as "not measured"; the proof fills it in.
+    ``tflm`` is left as "not measured"; the verification fills it in.
     """
     offsets = offsets_in_force(layout, planned)
     head = head_of(layout, offsets)

@@ -1,4 +1,4 @@
-"""Options that could lower the result further. Each says whether its gain was worked out or may exist."""
+"""Options that could lower the result further. Each says whether its gain was computed or may exist."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
     if len(report.arena_by_kernels) == 1:
         yield Advice(
             "--target",
-            "name your chip or core: its kernels may write outputs over inputs, so that the head is often smaller; "
-            "--all-kernels says how large it would be",
+            "name your chip or core: a plan for its kernels is often smaller; --all-kernels shows how much",
         )
     smaller = {name: head for name, head in report.arena_by_kernels.items() if head < now and name in PROFILES}
     if smaller:
@@ -99,14 +98,14 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.cause == "out_of_time" for refusal in report.refused):
         yield Advice("--time-limit", f"a search ended after {options.time_limit:g} seconds; a longer one may find more")
-    if options.cascade and options.effort != "thorough" and _may_be_improved(report):
-        higher = "normal or thorough" if options.effort == "quick" else "thorough"
-        yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")
     if report.wider is not None:
         flags = f"--max-extra-work {100 * report.wider.max_extra_work:g}%"
         if report.wider.max_extra_macs is not None:
             flags += f" --max-extra-macs {100 * report.wider.max_extra_macs:g}%"
         yield Advice(flags, f"{report.wider.need:,} bytes at {percent(report.wider.slowdown)} run time (estimated)")
+    if options.cascade and options.effort != "thorough" and _may_be_improved(report):
+        higher = "normal or thorough" if options.effort == "quick" else "thorough"
+        yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")
 
 
 def _may_be_improved(report: Report) -> bool:

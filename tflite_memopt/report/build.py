@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..analysis.placeholders import cleared_inputs
-from ..equivalence.proof import Proof
+from ..equivalence.verification import Verification
 from ..io import offline_plan, plan_label
 from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
@@ -86,7 +86,7 @@ class RunOutcome:
     inferred: tuple[str, ...]
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
-    proof: Proof
+    verification: Verification
     arenas: Mapping[str, int]
     seconds: dict[str, float]
     decision: str
@@ -99,10 +99,10 @@ class RunOutcome:
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
     """The report of one run; ``model`` is the result, in the order in which it was written."""
-    arrangement, proof, profile = outcome.arrangement, outcome.proof, options.profile
+    arrangement, verification, profile = outcome.arrangement, outcome.verification, options.profile
     placement = arrangement.placement
-    before = replace(original.memory, tflm=proof.tflm_before)
-    after = replace(placement.memory, tflm=proof.tflm_after)
+    before = replace(original.memory, tflm=verification.tflm_before)
+    after = replace(placement.memory, tflm=verification.tflm_after)
     fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
     any_order = _bound_of_any_order(arrangement)
     needs = arrangement.needs
@@ -132,9 +132,9 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
         arena_by_kernels=dict(outcome.arenas),
         libraries={"before": original.libraries, "after": needs},
-        equivalence=proof.verdicts,
-        basis=proof.basis,
-        runner=proof.runner,
+        equivalence=verification.verdicts,
+        basis=verification.basis,
+        runner=verification.runner,
         file_bytes={"before": original.file_bytes, "after": len(outcome.written)},
         sha256={"before": original.sha256, "after": _digest(outcome.written)},
         timing={**outcome.seconds, **_searched(arrangement)},
@@ -144,7 +144,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
         wider=outcome.wider,
-        tflm=_support(model, proof),
+        tflm=_support(model, verification),
     )
     advice = advice_for(report, model, profile, options)
     cleared = cleared_inputs(model, placement.offsets)
@@ -192,12 +192,12 @@ def build_analysis(model: Model, name: str | None, data: bytes, profile: KernelP
     )
 
 
-def _support(model: Model, proof: Proof) -> TflmSupport:
+def _support(model: Model, verification: Verification) -> TflmSupport:
     """Whether TFLM can run the result: what a run of it says counts more than the table of its kernels."""
-    if proof.basis.plan_executed:
+    if verification.basis.plan_executed:
         return RUNS
     known = support_of(model)
-    return TflmSupport(False, (), proof.refusal) if known.runs and proof.refusal is not None else known
+    return TflmSupport(False, (), verification.refusal) if known.runs and verification.refusal is not None else known
 
 
 def _bound_of_any_order(arrangement: Arrangement) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,15 +10,16 @@ from rich.text import Text
 
 from ..equivalence.verdict import Verdict
 from ..io.plan_label import PlanLabel
-from ..kernels.support import TflmSupport
 from ..memory.figures import LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
-from .explanation import render_explanation
 from .loops import said_of_loop
-from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy, Summary
-from .words import counted, in_short, in_words, percent, short_name
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy
+from .summary import done_of, price_of, registered_by
+from .words import counted, in_words, percent, short_name
 
 _MAX_LIVE = 12
+_MOST_ADVICE = 2
+"""Options that are named without ``-v``."""
 _RUNNER_FACTS = {
     "head": "arena head, bytes",
     "tail": "tail, bytes",
@@ -27,35 +28,87 @@ _RUNNER_FACTS = {
 }
 
 
-def render_report(report: Report, explain: bool = False) -> RenderableType:
-    """What ``optimize`` shows: before and after, the proof, the peak, warnings; ``explain`` adds the rewrites."""
-    parts: list[RenderableType] = [_sentences(report.summary, report.tflm), _comparison(report), _proof(report)]
-    if report.runner is not None:
-        parts.append(_on_runner(report.runner))
-    if report.interface["before"] != report.interface["after"]:
-        parts.append(_interface(report))
-    if explain:
-        parts.append(render_explanation(report))
-    parts += [Text(said_of_loop(use)) for use in report.loops]
-    if report.sharing:
-        parts.append(_sharing(report))
+def render_report(report: Report, output: str = "the result", tables: bool = False) -> RenderableType:
+    """What ``optimize`` shows: the answer, what was done, its price, what limits it, what to do next.
+
+    ``output`` names the file to flash. With ``tables`` nothing is shortened, and all figures follow.
+    """
+    answer = _labeled(report.summary.headline, report.tflm.runs, _answer(report, output, tables))
+    return Group(answer, *(_tables(report) if tables else ()))
+
+
+def _answer(report: Report, output: str, everything: bool) -> list[tuple[str, str]]:
+    """Lines with their labels. Without ``everything`` the names of rewrites and some advice are left out."""
+    summary = report.summary
+    changes = summary.changes[:-1] if everything else [done_of(report)]
+    lines = [("done", said) for said in changes]
+    lines.append(("price", price_of(report, each_library=everything)))
+    lines += [("limit", said) for said in summary.limits]
+    if report.within_budget is False:
+        lines.append(("limit", _what_binds(report)))
     if len(report.arena_by_kernels) > 1:
-        arenas = "; ".join(f"{name} {_n(size)}" for name, size in report.arena_by_kernels.items())
-        parts.append(Text(f"head by kernel profile (it must match the firmware's kernels): {arenas}"))
+        heads = "; ".join(f"{name} {size:,}" for name, size in report.arena_by_kernels.items())
+        lines.append(("kernels", f"bytes of the head by kernel library: {heads}"))
+    if report.runner is not None and not everything:
+        lines += [("runner", said) for said in _runner_lines(report.runner)]
+    if report.interface["before"] != report.interface["after"] and not everything:
+        lines += [("interface", said) for said in _interface_lines(report)]
+    lines += [("warning", warning) for warning in report.warnings]
+    shown = summary.advice if everything else summary.advice[:_MOST_ADVICE]
+    lines += [("next", f"{each.option}: {each.text}") for each in shown]
+    if report.tflm.runs and report.within_budget is not False:
+        lines.append(("next", _to_flash(report, output)))
+    if not everything:
+        left = len(summary.advice) - len(shown)
+        lines.append(("more", f"-v: all figures{f' and {left} more to try' if left else ''}"))
+    return lines
+
+
+def _to_flash(report: Report, output: str) -> str:
+    """The file, and what the firmware has to reserve and to register for it."""
+    size = ""
+    if report.objective == "total":
+        estimate = "" if report.after.required_is_exact else " (an estimate)"
+        size = f"reserve {report.after.required_for_target:,} bytes{estimate}, "
+    return f"flash {output}: {size}{registered_by(report)}; codegen writes the C++"
+
+
+def _runner_lines(measured: Mapping[str, Mapping[str, int | str]]) -> Iterator[str]:
+    before, after = measured["before"], measured["after"]
+    for key, label in _RUNNER_FACTS.items():
+        if key in before or key in after:
+            yield f"{label}: {_n(before.get(key, '-'))} -> {_n(after.get(key, '-'))}"
+
+
+def _interface_lines(report: Report) -> Iterator[str]:
+    for before, after in zip(report.interface["before"], report.interface["after"], strict=True):
+        if before != after:
+            real = "" if after.scale is None else f"; real = {after.scale!r} * (value - {after.zero_point})"
+            yield f"{after.side} '{short_name(after.name)}' was {before.type}, is {after.type}{real}"
+
+
+def _tables(report: Report) -> Iterator[RenderableType]:
+    """All figures: before and after, the verification, rewrites, loops, memory reuse, libraries, the peak."""
+    yield Text()
+    yield _comparison(report)
+    yield _verification(report)
+    if report.runner is not None:
+        yield _on_runner(report.runner)
+    if report.interface["before"] != report.interface["after"]:
+        yield _interface(report)
+    yield from (Text(said_of_loop(use)) for use in report.loops)
+    if report.sharing:
+        yield _sharing(report)
     if len(report.libraries["after"]) > 1:
-        parts.append(_libraries(report.libraries["before"], report.libraries["after"]))
+        yield _libraries(report.libraries["before"], report.libraries["after"])
     if report.after.peak is not None:
-        parts.append(_peak(report.after.peak, "at the peak, after"))
-    parts += [_text(f"warning: {warning}", style="yellow") for warning in report.warnings]
-    if report.budget is not None:
-        parts.append(_budget(report))
-    return Group(*parts)
+        yield _peak(report.after.peak, "at the peak, after")
 
 
 def render_analysis(analysis: Analysis) -> RenderableType:
     """What ``analyze`` shows: the memory of one model, bounds, the peak."""
     table = Table(title=Text(analysis.model or "model"), title_justify="left")
-    table.add_column("bytes")
+    table.add_column("figure")
     table.add_column("now", justify="right")
     for name, value in _memory_rows(analysis.memory):
         if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
@@ -66,11 +119,15 @@ def render_analysis(analysis: Analysis) -> RenderableType:
     orders = (("this order", bounds.plan), ("any order", bounds.schedule), ("inputs/outputs", bounds.io))
     # A plan for other kernels may overwrite what these still read, and so go below any bound of theirs.
     for which, bound in () if label is not None and label.is_wrong_with(analysis.kernels) else orders:
-        table.add_row(f"lower bound on the head, {which}", _n(bound))
-    table.add_row("file", _n(analysis.file_bytes))
-    parts: list[RenderableType] = [_sentences(analysis.summary, analysis.tflm), table, _largest_steps(analysis.steps)]
+        table.add_row(f"lower bound on the head, {which}, bytes", _n(bound))
+    table.add_row("file, bytes", _n(analysis.file_bytes))
+    summary = analysis.summary
+    lines = [("limit", said) for said in summary.limits]
+    lines += [("next", f"{each.option}: {each.text}") for each in summary.advice]
+    parts: list[RenderableType] = [_labeled(summary.headline, analysis.tflm.runs, lines), Text()]
     if label is not None:
-        parts.insert(1, _planned_for(label, analysis))
+        parts.append(_planned_for(label, analysis))
+    parts += [table, _largest_steps(analysis.steps)]
     parts += [Text(said_of_loop(use)) for use in analysis.loops]
     if analysis.memory.peak is not None:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
@@ -99,29 +156,28 @@ def _study(study: SramStudy) -> list[RenderableType]:
     ]
 
 
-def _sentences(summary: Summary, support: TflmSupport) -> Text:
-    """The headline, and under it what changed, what limits the result and what would help, a line each."""
-    text = Text(summary.headline, style="bold" if support.runs else "bold red")
-    advice = [f"{each.option}: {each.text}" for each in summary.advice]
-    sections = (("what changed", summary.changes), ("what limits it now", summary.limits), ("what would help", advice))
-    for title, lines in sections:
-        if lines:
-            text.append(f"\n\n{title}", style="not bold underline")
-        for line in lines:
-            text.append(f"\n  - {line}", style="not bold")
-    return text.append("\n")
+def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Group:
+    """The answer on top, in red where TFLM cannot run the model; under it lines, each label once."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for at, (label, said) in enumerate(lines):
+        repeated = at > 0 and lines[at - 1][0] == label
+        style = "yellow" if label == "warning" else ""
+        grid.add_row(Text("" if repeated else label, style="bold"), _text(said, style=style))
+    return Group(_text(headline, style="bold" if runs else "bold red"), Text(), grid)
 
 
 def brief_of(report: Report) -> str:
-    """What ``optimize --quiet`` prints, a line each: the first one, the price, warnings."""
-    lines = [report.summary.headline, *report.summary.changes[-1:]]
+    """What ``optimize --quiet`` prints: the headline, the price, what to register and the warnings, one line each."""
+    lines = [report.summary.headline, f"price: {price_of(report)}", registered_by(report)]
     lines += [f"warning: {warning}" for warning in report.warnings]
     return _text("\n".join(lines)).plain
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
-    """What ``verify`` shows: one row a runtime."""
-    table = Table(title="equality", title_justify="left")
+    """What ``verify`` shows: one row per runtime."""
+    table = Table(title="verification", title_justify="left")
     for column in ("runtime", "verdict", "samples", "largest difference", "values that differ", "reason"):
         table.add_column(column)
     for runtime, verdict in verdicts.items():
@@ -154,7 +210,7 @@ def _gap(verdict: Verdict) -> str:
 
 
 def render_comparison(comparison: Comparison) -> RenderableType:
-    """What ``compare`` shows: one row a method."""
+    """What ``compare`` shows: one row per method."""
     parts: list[RenderableType] = []
     orders, plans = comparison.schedulers, comparison.planners
     if orders:
@@ -181,8 +237,8 @@ def _methods(title: str, figure: str, uses: tuple[MethodUse, ...]) -> Table:
 
 def _comparison(report: Report) -> Table:
     table = Table(title=Text(report.model or "model"), title_justify="left")
-    for column in ("bytes", "before", "after", "change"):
-        table.add_column(column, justify="left" if column == "bytes" else "right")
+    for column in ("figure", "before", "after", "change"):
+        table.add_column(column, justify="left" if column == "figure" else "right")
     old, new = report.before.instructions, report.after.instructions
     for name, share in slowdowns(old, new).items():
         table.add_row(f"instructions, estimated, {name}", _n(old[name]), _n(new[name]), percent(share))
@@ -190,11 +246,13 @@ def _comparison(report: Report) -> Table:
     for (label, before), (_, after) in rows:
         table.add_row(label, before, after, _change(before, after))
     bounds = report.bounds
-    table.add_row("lower bound on the head, this order", "", _n(bounds.plan), "")
-    table.add_row("lower bound on the head, any order", "", _n(bounds.schedule), "")
-    table.add_row("lower bound on the head, inputs/outputs", "", _n(bounds.io), "")
+    table.add_row("lower bound on the head, this order, bytes", "", _n(bounds.plan), "")
+    table.add_row("lower bound on the head, any order, bytes", "", _n(bounds.schedule), "")
+    table.add_row("inputs or outputs, bytes", "", _n(bounds.io), "")
     sizes = report.file_bytes
-    table.add_row("file", _n(sizes["before"]), _n(sizes["after"]), _change(_n(sizes["before"]), _n(sizes["after"])))
+    table.add_row(
+        "file, bytes", _n(sizes["before"]), _n(sizes["after"]), _change(_n(sizes["before"]), _n(sizes["after"]))
+    )
     return table
 
 
@@ -222,33 +280,33 @@ def _sharing(report: Report) -> Table:
     return table
 
 
-def _proof(report: Report) -> RenderableType:
+def _verification(report: Report) -> RenderableType:
     order, plan = report.schedule, report.plan
     how = (
         f"made for {report.target or 'any target'} with {report.kernels} kernels\n"
-        f"order of the operators ({order.method}): {_end(order)}\n"
-        f"places of the tensors in this order ({plan.method}): {_end(plan)}"
+        f"operator order ({order.method}): {_end(order)}\n"
+        f"tensor offsets for this order ({plan.method}): {_end(plan)}"
     )
     if not report.equivalence:
-        return Group(Text(how), Text("equality was NOT proved (--no-verify)", style="yellow"))
+        return Group(Text(how), Text("NOT verified (--no-verify)", style="yellow"))
     return Group(Text(how), render_verdicts(report.equivalence), Text(_basis(report)))
 
 
 def _end(search: SearchUse) -> str:
     """How good the order or plan is known to be, and what ended the search where that is not known."""
     if search.optimal:
-        return "proved the best"
+        return "proved optimal"
     share = 100 * search.gap_bytes / max(1, search.lower_bound)
-    end = "when time was up" if search.ended_by == "clock" else "at its limit of work"
-    return f"at most {counted(search.gap_bytes, 'byte')} ({share:.1f} %) above the best; the search ended {end}"
+    end = "ran out of time" if search.ended_by == "clock" else "reached its limit of work"
+    return f"at most {counted(search.gap_bytes, 'byte')} ({share:.1f} %) above the lower bound; the search {end}"
 
 
 def _basis(report: Report) -> str:
     """What the verdicts rest on, in a line or two."""
     basis, tflm = report.basis, report.equivalence.get("tflm")
     where = "" if basis.executed_by == ("tflm",) else f" ({', '.join(basis.executed_by)})"
-    kernels = "" if tflm is None or tflm.kernels is None else f"; its kernels: {tflm.kernels}"
-    plan = f"TFLM executed the plan{where}, every tensor was right at its last use{kernels}"
+    kernels = "" if tflm is None or tflm.kernels is None else f"; kernels: {tflm.kernels}"
+    plan = f"TFLM executed the plan{where}, every tensor had its right value at its last use{kernels}"
     if not basis.plan_executed:
         plan = f"the plan was NOT executed: {basis.reason}"
     if basis.coverage is None or basis.coverage.is_complete:
@@ -269,12 +327,17 @@ def _on_runner(measured: Mapping[str, Mapping[str, int | str]]) -> Table:
 
 
 def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed]) -> Table:
-    title = "arena to reserve (32-bit) by the kernel library that the firmware links; --target chooses one"
+    title = "arena to reserve (32-bit), bytes, by the kernel library that the firmware links"
     table = Table(title=title, title_justify="left")
-    for column in ("kernels", "before", "after", "known by"):
+    for column in ("kernels", "before", "after", "measured"):
         table.add_column(column, justify="right" if column in ("before", "after") else "left")
     for name, need in after.items():
-        table.add_row(name, _n(before[name].required), _n(need.required), "measured" if need.measured else "its source")
+        table.add_row(
+            name,
+            _n(before[name].required),
+            _n(need.required),
+            "yes" if need.measured else "no, counted from its source",
+        )
     return table
 
 
@@ -292,15 +355,15 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
     guess = "" if use.required_is_exact else " (estimate)"
     yield "operators", _n(use.operators)
     yield "multiply-accumulates", _n(use.macs)
-    yield "peak working set", _n(use.peak_bytes)
-    yield "arena head, planned", _n(use.arena_bytes)
+    yield "peak working set, bytes", _n(use.peak_bytes)
+    yield "arena head, planned, bytes", _n(use.arena_bytes)
     for part in ("head", "tail", "total"):
         bits = use.tflm.get("pointer_bits", 64)
-        yield f"TFLM measured {part} ({bits}-bit)", _n(use.tflm[part]) if part in use.tflm else "-"
+        yield f"TFLM measured {part} ({bits}-bit), bytes", _n(use.tflm[part]) if part in use.tflm else "-"
     if "target" in use.required_bytes:
-        yield f"arena to reserve on the target{guess}", _n(use.required_bytes["target"])
-    yield f"arena to reserve, 32-bit{guess}", _n(use.required_bytes["32"])
-    yield f"arena to reserve, 64-bit{guess}", _n(use.required_bytes["64"])
+        yield f"arena to reserve on the target{guess}, bytes", _n(use.required_bytes["target"])
+    yield f"arena to reserve, 32-bit{guess}, bytes", _n(use.required_bytes["32"])
+    yield f"arena to reserve, 64-bit{guess}, bytes", _n(use.required_bytes["64"])
 
 
 def _peak(step: StepUse, when: str) -> RenderableType:
@@ -328,30 +391,6 @@ def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
         table.add_row(f"{step.index} {step.operator}", _text(short_name(step.output)), _n(step.macs), _n(step.bytes))
     return table
-
-
-def _budget(report: Report) -> Text:
-    budget, after = report.budget or 0, report.after
-    if report.within_budget:
-        return Text(f"within the budget of {_n(budget)} bytes ({report.objective}){_price(report)}")
-    need = after.arena_bytes if report.objective == "head" else after.required_for_target
-    return _text(
-        f"OVER the budget of {_n(budget)} bytes ({report.objective}) by {_n(need - budget)}: "
-        f"{_n(need)} are needed; {_what_binds(report)}"
-    )
-
-
-def _price(report: Report) -> str:
-    """What fitting costs in time and flash, where the graph was changed for it."""
-    before, after, sizes = report.before, report.after, report.file_bytes
-    if (after.macs, after.operators) == (before.macs, before.operators):
-        return ""
-    macs = percent((after.macs - before.macs) / max(1, before.macs))
-    return (
-        f", for {in_short(before.instructions, after.instructions)}, {macs} multiply-accumulates, "
-        f"{after.operators - before.operators:+,} operators "
-        f"and {sizes['after'] - sizes['before']:+,} bytes of file"
-    )
 
 
 def _what_binds(report: Report) -> str:

@@ -23,8 +23,8 @@ def said_of_loop(use: LoopUse) -> str:
     rows = "1 row" if use.rows == 1 else f"{use.rows} rows"
     source = ", ".join(f"'{short_name(name)}'" for name in use.reads)
     return (
-        f"loop: {use.turns} turns of {rows} make '{short_name(use.result)}' from rows of {source}; "
-        f"{len(use.operators)} operators a turn; line buffers: {', '.join(kept) or 'none'}"
+        f"loop: {use.turns} iterations of {rows} write '{short_name(use.result)}' from rows of {source}; "
+        f"{len(use.operators)} operators per iteration; line buffers: {', '.join(kept) or 'none'}"
     )
 
 

@@ -1,4 +1,4 @@
-"""A report in sentences: one line first, then what changed and why, what limits the result, and what would help."""
+"""A report in sentences: the answer in one line, what was done and its price, what limits it, what to do next."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from ..ir.change import RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
 from .model import Advice, Report, Summary
-from .words import by_library, change_in_percent, counted, in_short, in_words, percent, short_name, smallest_fitting
+from .words import (
+    by_library,
+    change_in_percent,
+    counted,
+    in_short,
+    in_words,
+    over_libraries,
+    percent,
+    short_name,
+    smallest_fitting,
+)
 
 _RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "tensorflow": "TensorFlow", "runner": "your runner"}
+_STORED = "the memory plan is stored in the file, where TFLM reads it"
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
 _CLEARLY_MORE = 1.1
@@ -20,7 +31,7 @@ _IF_IT_COULD = "If it could, it would need"
 
 
 def summary_of(report: Report, advice: Sequence[Advice]) -> Summary:
-    """The sentences of an ``optimize`` report, the advice worked out before."""
+    """The sentences of an ``optimize`` report, given the advice."""
     limits = (*limits_of(report.after, report.bounds, report.objective == "head"), *_limits_of_search(report))
     return Summary(headline(report), tuple(_changes(report)), limits, tuple(advice))
 
@@ -43,13 +54,13 @@ def summary_of_analysis(
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if support.runs and not is_ours:
-        text = "makes a model that needs less, and proves that it computes the same"
+        text = "makes a model that needs less, and verifies that it computes the same"
         advice = (*advice, Advice("tflite-memopt optimize", text))
     return Summary(first, (), limits_of(memory, bounds, False), advice)
 
 
 def headline(report: Report) -> str:
-    """One line: RAM before and after, what is proved and where, and which common size it fits.
+    """One line: RAM before and after, how that was verified, and which common size it fits.
 
     It fits nowhere where TFLM cannot run it, and then that comes first.
     """
@@ -61,18 +72,18 @@ def headline(report: Report) -> str:
     what = "head of the arena" if is_head else "RAM"
     price = in_short(report.before.instructions, report.after.instructions)
     if not report.tflm.runs:
-        figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_proved(report)}"
+        figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_verified(report)}"
         return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
-    return f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_proved(report)}; {_fit_of(report, after)}"
+    return f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}; {_fit_of(report, after)}"
 
 
-def _proved(report: Report) -> str:
+def _verified(report: Report) -> str:
     if not report.equivalence:
-        return "equality NOT proved (--no-verify)"
+        return "NOT verified (--no-verify)"
     agreeing = [name for name, verdict in report.equivalence.items() if verdict.equal]
     where = " and ".join(_RUNTIMES.get(name, name) for name in sorted(agreeing, reverse=True))
     if not agreeing:
-        return "equality NOT proved: no runtime could judge"
+        return "NOT verified: no runtime could run both models"
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
     return f"{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
@@ -118,22 +129,42 @@ def _changes(report: Report) -> Iterator[str]:
         yield _rewrite(use)
     if len(report.rewrites) > _MOST_CHANGES:
         yield f"{counted(len(report.rewrites) - _MOST_CHANGES, 'more rewrite')}: --explain shows all"
-    yield "every tensor has its place in memory written into the file, where TFLM reads it"
+    yield _STORED
     if report.sharing:
-        yield f"bytes used twice: {', '.join(_sharing(report.sharing))}"
+        yield f"memory reuse: {', '.join(_sharing(report.sharing))}"
     saved = _need(report, report.before) - _need(report, report.after)
     if saved > 0:
         yield f"all of this together: {counted(saved, 'byte')} less"
-    yield _price(report)  # the last line: --quiet shows it
+    yield f"the price: {price_of(report)}"
+
+
+def done_of(report: Report) -> str:
+    """What was done, in one sentence that counts and names nothing."""
+    regions = [use for use in report.rewrites if use.stripes is not None]
+    others = len(report.rewrites) - len(regions)
+    parts = []
+    if regions:
+        loops = f", {counted(len(report.loops), 'loop')}" if report.loops else ""
+        size = sum(len(use.operators) for use in regions)
+        parts.append(f"{counted(size, 'operator')} now {'runs' if size == 1 else 'run'} a few rows at a time{loops}")
+    if others:
+        parts.append(counted(others, "other rewrite" if regions else "rewrite"))
+    return "; ".join((*parts, *_sharing(report.sharing), _STORED))
+
+
+def registered_by(report: Report) -> str:
+    """The operators that the firmware registers to run the result; those that the original does without are new."""
+    kinds = sorted({step.operator for step in report.arena["after"].steps})
+    return f"register {', '.join(f'{kind} (new)' if kind in report.operators_added else kind for kind in kinds)}"
 
 
 def _sharing(uses: Sequence[ReuseInForce]) -> Iterator[str]:
     views = sum(use.kind == "view" for use in uses)
     over = len(uses) - views
     if views:
-        yield f"{counted(views, 'output')} in the bytes of the input itself, without a copy"
+        yield f"{counted(views, 'output')} {'is a view of its input' if views == 1 else 'are views of their inputs'}"
     if over:
-        yield f"{counted(over, 'output')} written over an input that is no longer needed"
+        yield f"{counted(over, 'output')} {'overwrites an input' if over == 1 else 'overwrite inputs'}"
 
 
 def _need(report: Report, memory: MemoryUse) -> int:
@@ -148,15 +179,20 @@ def _rewrite(use: RewriteUse) -> str:
     return f"{use.rule}: {', '.join(names[:_MOST_NAMES])}{rest}"
 
 
-def _price(report: Report) -> str:
+def price_of(report: Report, each_library: bool = True) -> str:
+    """Run time, operators, multiply-accumulates and bytes of file that the result adds.
+
+    The run time is that with each kernel library, or the range of them.
+    """
     before, after, sizes = report.before, report.after, report.file_bytes
+    run_time = by_library if each_library else over_libraries
     parts = (
-        by_library(before.instructions, after.instructions, report.kernels),
+        run_time(before.instructions, after.instructions, report.kernels),
         _operators(after.operators - before.operators),
         f"{percent((after.macs - before.macs) / max(1, before.macs))} multiply-accumulates",
         f"{sizes['after'] - sizes['before']:+,} bytes of file",
     )
-    return f"the price: {', '.join(parts)}"
+    return ", ".join(parts)
 
 
 def _operators(more: int) -> str:
@@ -175,7 +211,7 @@ def _limits_of_search(report: Report) -> Iterator[str]:
         )
     elif report.wider is not None:
         kinds = "run time" if report.wider.max_extra_macs is None else "run time and multiply-accumulates"
-        yield f"the limit on added {kinds}: with a wider one the model needs less, see below"
+        yield f"the limit on added {kinds}: with a wider one the model needs less"
     elif report.least_in_stripes is not None and need == report.least_in_stripes:
         yield f"the search for stripes finds no candidate below {need:,} bytes within the limits on computation"
 
@@ -189,7 +225,7 @@ def least_of_any_option(report: Report) -> int:
 
 def _share(memory: MemoryUse, is_head: bool) -> str:
     head = f"{memory.arena_bytes:,} bytes for tensors (the head)"
-    return head if is_head else f"{head} and {memory.tail_for_target:,} for TFLM's own structures (the tail)"
+    return head if is_head else f"{head}, {memory.tail_for_target:,} for TFLM's own structures (the tail)"
 
 
 def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ...]:
@@ -207,8 +243,8 @@ def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ..
     elif memory.peak is not None:
         step = memory.peak
         found.append(
-            f"the head is set by operator {step.index} {step.operator} '{short_name(step.output)}', which needs "
-            f"{step.bytes:,} bytes at once; inputs and outputs alone need {bounds.io:,}"
+            f"operator {step.index} {step.operator} '{short_name(step.output)}' needs {step.bytes:,} bytes at once "
+            f"(inputs or outputs: {bounds.io:,})"
         )
         if memory.arena_bytes > step.bytes:
             found.append(f"{memory.arena_bytes - step.bytes:,} bytes of the head are gaps between tensors")

@@ -41,7 +41,7 @@ class FailedStep:
 
 
 def of_failure(failed: FailedStep) -> str:
-    return f"{failed.step} left out, since the result failed its proof; please report this model: {failed.reason}"
+    return f"{failed.step} left out, since the result failed verification; please report this model: {failed.reason}"
 
 
 def of_interruption(search: str | None) -> Iterator[str]:
@@ -59,8 +59,8 @@ def of_metadata(names: Sequence[str]) -> Iterator[str]:
 def of_npu(model: Model, options: Options) -> Iterator[str]:
     """What is said of a file of which an NPU runs a part."""
     if has_npu(model):
-        unproved = "" if options.verify else "; nothing is proved, since it runs on the chip alone: try it there"
-        yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unproved}"
+        unverified = "" if options.verify else "; nothing is verified, since it runs on the chip alone: try it there"
+        yield f"{NPU_HAS_ADDRESSES}: both stay, and what the NPU touches stays where its compiler put it{unverified}"
 
 
 def of_open_sides(model: Model) -> Iterator[str]:
@@ -95,13 +95,13 @@ def _of_basis(report: Report) -> Iterator[str]:
         yield f"equal as a graph only: TFLM did not execute the plan ({report.basis.reason})"
     unproved = {name for verdict in report.equivalence.values() for name in verdict.unproved_outputs}
     if unproved:
-        yield f"unproved, since the values are below 1e-6: {', '.join(sorted(unproved))}"
+        yield f"not verified, since the values are below 1e-6: {', '.join(sorted(unproved))}"
 
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
     before, after = report.before, report.after
     if not profile.is_portable and any(use.kind != "view" for use in report.sharing):
-        yield f"outputs overwrite inputs: right only with firmware that links these kernels: {profile.description}"
+        yield f"outputs overwrite inputs: correct only with firmware that links these kernels: {profile.description}"
     elif not profile.is_portable:
         yield f"the arena to reserve is that of firmware that links these kernels: {profile.description}"
     for name in worse_under(report.libraries["before"], report.libraries["after"], options.objective):
@@ -117,10 +117,9 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     elif isinstance(head, int) and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
-        yield f"the firmware's op resolver needs these operators as well: {', '.join(report.operators_added)}"
         since = needed_since(report.operators_added)
         if since is not None:
-            yield f"the firmware needs TFLM of {since} or later; --tflm-since leaves out what an older one has not"
+            yield f"the firmware needs TFLM of {since} or later; --tflm-since avoids newer operators"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 

@@ -79,6 +79,14 @@ def in_short(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return f"{'up to ' if len(set(shares)) > 1 else ''}{shares[0]} run time"
 
 
+def over_libraries(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:
+    """The least and the largest share where several libraries differ; else as ``by_library`` says it."""
+    shares = list(dict.fromkeys(percent(share) for share in slowdowns(before, after).values()))
+    if len(shares) < 2:
+        return by_library(before, after, kernels)
+    return f"run time {shares[-1]} to {shares[0]}, by kernel library (estimated)"
+
+
 def by_library(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:
     """The share with each library, the slowest first; ``kernels``: the profile that the result is for."""
     found = slowdowns(before, after)

@@ -38,7 +38,7 @@ def report_page(report: Report) -> bytes:
     """The page of ``optimize``."""
     before, after = report.arena["before"], report.arena["after"]
     pictures = [*_pairs({"before": before, "after": after}), *_stripes(before, after)]
-    tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_proof(report))
+    tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
     lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
     title = f"{report.model or 'model'}: before and after"
     page = Page(title, report.summary.headline, lists, pictures, (*tables, _operators(after)), _made_for(report))
@@ -173,7 +173,7 @@ def _figure(value: int | str | None) -> str:
     return f"{value:,}" if isinstance(value, int) else value or "-"
 
 
-def _proof(report: Report) -> Iterator[PageTable]:
+def _verification(report: Report) -> Iterator[PageTable]:
     columns = tuple(map(Column, ("runtime", "verdict", "samples", "largest difference", "reason")))
     rows = [(name, *_verdict(verdict)) for name, verdict in report.equivalence.items()]
     said = (
@@ -182,7 +182,7 @@ def _proof(report: Report) -> Iterator[PageTable]:
     if report.basis.coverage is not None and not report.basis.coverage.is_complete:
         said += f" Of the original, {report.basis.coverage.shortfall}."
     if not rows:
-        said = "Equality was not proved (--no-verify)."
+        said = "The result was not verified (--no-verify)."
     yield PageTable("Does it compute the same?", columns, rows, said)
 
 

@@ -22,8 +22,8 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.module import ModuleRunner, module_for
 from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
-from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.equivalence.runner import ModelRunner, ProcessLimits
+from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -69,7 +69,7 @@ def tables(loop: Loop) -> list[Tensor]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_right_loop_passes(form: LoopForm) -> None:
-    verdicts = prove(subject_of(blind(looped(form))), BOTH, lambda _: None).verdicts
+    verdicts = verify_result(subject_of(blind(looped(form))), BOTH, lambda _: None).verdicts
     assert all(verdict.equal for verdict in verdicts.values())
     assert all((verdict.inner_tensors or 0) >= 3 for verdict in verdicts.values())
 
@@ -97,7 +97,7 @@ def test_a_wrong_row_in_the_last_turn_alone_is_caught(form: LoopForm) -> None:
         for runtime in ("litert", "tflm"):
             wrong = subject_of(with_a_wrong_last_turn(blind(looped(form)), number))
             with pytest.raises(EquivalenceError, match=r"tensor '.*' (differs|is off)"):
-                prove(wrong, replace(BOTH, runtimes=(runtime,)), lambda _: None)
+                verify_result(wrong, replace(BOTH, runtimes=(runtime,)), lambda _: None)
     assert visible
 
 
@@ -111,7 +111,7 @@ def test_a_weight_of_the_body_that_is_not_the_originals_is_caught_without_a_run(
     data[-1] ^= 1
     weights.buffer = add_buffer(model, data)
     with pytest.raises(EquivalenceError, match=r"in a loop: the constant .* does not hold the original's values"):
-        prove(subject_of(model), BOTH, lambda _: None)
+        verify_result(subject_of(model), BOTH, lambda _: None)
 
 
 def module_or_wheel(interpreters: Interpreters) -> ModelRunner:

@@ -1,4 +1,4 @@
-"""``--runner``: the proof on a runner beside the wheel, with the wheel in the place of a board."""
+"""``--runner``: the verification on a runner beside the wheel, with the wheel in the place of a board."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.device.runners import runner as built
 from tests.models import mobile_chain
 from tflite_memopt import EquivalenceError, Options, UsageError, optimize, verify
 from tflite_memopt.equivalence.failure import Promise, Subject
-from tflite_memopt.equivalence.proof import prove
+from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.model import to_json
 
@@ -113,11 +113,11 @@ def test_the_promised_arena_and_head_are_held_against_the_runner() -> None:
         (Promise(head=160), "not equal on runner: TFLM's head is .* bytes, and the plan says 160"),
     ):
         with pytest.raises(EquivalenceError, match=message):
-            prove(Subject(MODEL, MODEL, MODEL, runner_promise=promise), ON_WHEEL, lambda _: None)
+            verify_result(Subject(MODEL, MODEL, MODEL, runner_promise=promise), ON_WHEEL, lambda _: None)
 
 
 def test_a_runner_without_a_proof_or_without_a_file_is_refused() -> None:
-    with pytest.raises(UsageError, match="the proof, which is switched off"):
+    with pytest.raises(UsageError, match="the verification, which is switched off"):
         Options(runner=WHEEL, verify=False)
     with pytest.raises(UsageError, match="is not an executable file"):
         optimize(MODEL, Options(runner="no/such/runner"))

@@ -1,4 +1,4 @@
-"""Both legs of the proof: order and plan change nothing, and rewriting no more than its exactness allows."""
+"""Both legs of the verification: order and plan change nothing, and rewriting no more than its exactness allows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import tflite_memopt
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, transform
 from tflite_memopt.equivalence.failure import Subject
-from tflite_memopt.equivalence.proof import prove
 from tflite_memopt.equivalence.tolerance import FLOAT_SUMS
+from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -73,7 +73,7 @@ def planned_at_zero(data: bytes) -> bytes:
 
 
 def test_float_sums_in_another_order_are_equal_within_the_tolerance_only() -> None:
-    found = prove(Subject(SUM, OTHER_SUM, OTHER_SUM, "reassociates"), BOTH, quiet).verdicts
+    found = verify_result(Subject(SUM, OTHER_SUM, OTHER_SUM, "reassociates"), BOTH, quiet).verdicts
     for verdict in found.values():
         assert verdict.equal
         assert 0 < verdict.max_abs_diff < 1e-6
@@ -86,7 +86,7 @@ def test_float_sums_in_another_order_are_equal_within_the_tolerance_only() -> No
             {"absolute": FLOAT_SUMS.absolute, "relative": FLOAT_SUMS.relative, "lsb": 0.0},
         )
     with pytest.raises(EquivalenceError, match="not equal on litert: output 0"):
-        prove(Subject(SUM, OTHER_SUM, OTHER_SUM, "exact"), LITERT, quiet)
+        verify_result(Subject(SUM, OTHER_SUM, OTHER_SUM, "exact"), LITERT, quiet)
 
 
 def test_reassociation_beyond_the_tolerance_is_an_error() -> None:
@@ -96,13 +96,13 @@ def test_reassociation_beyond_the_tolerance_is_an_error() -> None:
     model.main.set_input(last, 1, model.main.inputs[0])
     wrong = write_model(model)
     with pytest.raises(EquivalenceError, match=r"litert: output 0 .* first tensor that differs is 'add2'"):
-        prove(Subject(SUM, wrong, wrong, "reassociates"), LITERT, quiet)
+        verify_result(Subject(SUM, wrong, wrong, "reassociates"), LITERT, quiet)
 
 
 def test_a_tolerance_for_floats_is_none_for_integers() -> None:
     original, changed = write_model(mobile_chain()), write_model(nudged(mobile_chain()))
     with pytest.raises(EquivalenceError, match="not equal on litert"):
-        prove(Subject(original, changed, changed, "reassociates"), LITERT, quiet)
+        verify_result(Subject(original, changed, changed, "reassociates"), LITERT, quiet)
 
 
 @pytest.mark.parametrize("exactness", ["reassociates", "approximates"])
@@ -110,18 +110,18 @@ def test_order_and_plan_must_not_change_a_bit_of_the_rewritten_graph(exactness: 
     original = write_model(mobile_chain())
     wrong = Subject(original, original, planned_at_zero(original), exactness)
     with pytest.raises(EquivalenceError, match="tflm: the plan changes values: at its last use, tensor 'conv0'"):
-        prove(wrong, replace(BOTH, runtimes=("tflm",)), quiet)
+        verify_result(wrong, replace(BOTH, runtimes=("tflm",)), quiet)
     # Within the tolerance of the original, and still not what was rewritten.
     with pytest.raises(EquivalenceError, match="litert: stripes, order or plan change values"):
-        prove(Subject(SUM, SUM, OTHER_SUM, "reassociates"), LITERT, quiet)
+        verify_result(Subject(SUM, SUM, OTHER_SUM, "reassociates"), LITERT, quiet)
 
 
 def test_an_approximation_is_measured() -> None:
     original, changed = write_model(mobile_chain()), write_model(nudged(mobile_chain()))
     subject = Subject(original, changed, changed, "approximates", approximated=("conv4",))
     with pytest.raises(EquivalenceError, match="dB of signal to noise, 99 are wanted"):
-        prove(subject, replace(LITERT, least_decibels=99), quiet)
-    found = prove(subject, BOTH, quiet).verdicts
+        verify_result(subject, replace(LITERT, least_decibels=99), quiet)
+    found = verify_result(subject, BOTH, quiet).verdicts
     for verdict in found.values():
         assert verdict.equal
         assert verdict.exactness == "approximates"
@@ -139,7 +139,7 @@ def test_a_rewritten_model_that_no_longer_runs_is_an_error() -> None:
     broken.opcodes[0].version = 99
     bad = write_model(broken)
     with pytest.raises(EquivalenceError, match="the optimized model fails where the original runs"):
-        prove(Subject(write_model(mobile_chain()), bad, bad, "approximates"), LITERT, quiet)
+        verify_result(Subject(write_model(mobile_chain()), bad, bad, "approximates"), LITERT, quiet)
 
 
 def rewriting(change: Callable[[Model], Any], exactness: Exactness) -> Callable[..., Changed]:
@@ -152,7 +152,7 @@ def rewriting(change: Callable[[Model], Any], exactness: Exactness) -> Callable[
 
 def text_of(report: Report) -> str:
     console = Console(width=160, record=True, file=StringIO())
-    console.print(render_report(report, explain=True))
+    console.print(render_report(report, tables=True))
     return console.export_text()
 
 
@@ -269,7 +269,7 @@ def test_a_wrong_plan_is_found_where_the_runtime_refuses_the_original() -> None:
     Driver(model).apply_everywhere(CLEAN_UP)
     rewritten = write_model(model)
     with pytest.raises(EquivalenceError, match="the plan changes values"):
-        prove(Subject(original, rewritten, planned_at_zero(rewritten)), BOTH, quiet)
+        verify_result(Subject(original, rewritten, planned_at_zero(rewritten)), BOTH, quiet)
 
 
 def scaled(factors: tuple[float, ...], shape: tuple[int, ...]) -> bytes:
@@ -294,7 +294,7 @@ def test_outputs_below_the_tolerance_are_reported_as_unproved(
     factors: tuple[float, ...], shape: tuple[int, ...], unproved: tuple[str, ...]
 ) -> None:
     data = scaled(factors, shape)
-    found = prove(Subject(data, data, data, "reassociates"), BOTH, quiet).verdicts
+    found = verify_result(Subject(data, data, data, "reassociates"), BOTH, quiet).verdicts
     assert {name: verdict.unproved_outputs for name, verdict in found.items()} == {"litert": unproved, "tflm": unproved}
-    exact = prove(Subject(data, data, data), BOTH, quiet).verdicts
+    exact = verify_result(Subject(data, data, data), BOTH, quiet).verdicts
     assert not any(verdict.unproved_outputs for verdict in exact.values())

@@ -14,7 +14,7 @@ from ..ir.model import Graph, Model
 from ..options import Options
 from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
-from .failure import NO_PROMISE, FailedProofError, Subject
+from .failure import NO_PROMISE, FailedVerificationError, Subject
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
 from .judge import Candidate, RuntimeResult, judge_on_all
@@ -34,7 +34,7 @@ _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones
 
 
 @dataclass(frozen=True)
-class Proof:
+class Verification:
     """Verdicts by runtime, what they rest on, and TFLM's head, tail and total (or ``error``) of both models.
 
     ``runner``: what the user's runner measured of the model "before" and "after", or ``error``; None without one.
@@ -68,29 +68,29 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
 
 
 def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
-    """The model with the shapes that LiteRT infers, where no proof is asked for."""
+    """The model with the shapes that LiteRT infers, where no verification is asked for."""
     progress("inferring shapes on litert")
     with open_interpreters(("litert",), _limits(options)) as interpreters:
         return shaped_by_litert(data, read_model(data), interpreters)
 
 
-def prove(
+def verify_result(
     subject: Subject,
     options: Options,
     progress: Progress,
     baseline: Baseline | None = None,
     running: Interpreters | None = None,
-) -> Proof:
+) -> Verification:
     """Compare the optimized model with the original, and with the rewritten one if that is not exact.
 
-    ``baseline`` is what :func:`inspect` found, if it was called; ``running`` as there. Raises FailedProofError when
-    something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
+    ``baseline`` is what :func:`inspect` found, if it was called; ``running`` as there. Raises FailedVerificationError
+    when something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
     verified, when ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has
     no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
-        return Proof({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
+        return Verification({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
     before = read_model(subject.original)
     with _open(options, before, running) as interpreters:
         baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
@@ -104,11 +104,11 @@ def prove(
             baseline = _in_integers(baseline, optimized, interface, options, interpreters)
         stored = first_stored_difference(baseline.model, optimized, subject.pieces, subject.loop_pieces)
         if stored is not None:
-            raise FailedProofError(f"not equal: {stored}", subject)
+            raise FailedVerificationError(f"not equal: {stored}", subject)
         candidate = _candidate(subject, baseline, optimized, interface, options, interpreters.module)
-        progress(f"proving equality on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
+        progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
-    return _proof(subject, baseline, results, options)
+    return _verification(subject, baseline, results, options)
 
 
 def verify(first: bytes, second: bytes, options: Options, progress: Progress) -> dict[str, Verdict]:
@@ -223,17 +223,19 @@ def _with(whole: RuntimeResult, number: int, inner: RuntimeResult | None, reason
     return replace(whole, verdict=replace(verdict, inner_tensors=verdict.inner_tensors + inner.verdict.inner_tensors))
 
 
-def _proof(subject: Subject, baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options) -> Proof:
+def _verification(
+    subject: Subject, baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options
+) -> Verification:
     verdicts = {runtime: each.verdict for runtime, each in results.items()}
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
             hint = _OTHER_KERNELS.format(options.profile.name) if runtime == RUNNER else ""
-            raise FailedProofError(f"not equal on {runtime}: {verdict.reason}{hint}", subject)
+            raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}", subject)
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
         raise EquivalenceError(
-            f"equality cannot be proved, no interpreter runs the original model ({reasons}); "
-            "--no-verify writes the result unproved"
+            f"nothing can be verified: no interpreter runs the original model ({reasons}); "
+            "--no-verify writes the result without it"
         )
     if RUNNER in verdicts and not verdicts[RUNNER].equal:
         raise EquivalenceError(f"the runner has no verdict: {verdicts[RUNNER].reason}")
@@ -244,7 +246,7 @@ def _proof(subject: Subject, baseline: Baseline, results: Mapping[str, RuntimeRe
     on_runner = dict(zip(("before", "after"), _memory(RUNNER, baseline, results), strict=True))
     tflm = baseline.runs.get("tflm")
     refusal = tflm.reason if tflm is not None and tflm.refused and not basis.plan_executed else None
-    return Proof(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
+    return Verification(verdicts, basis, before, after, on_runner if RUNNER in results else None, refusal)
 
 
 def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
