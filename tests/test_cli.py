@@ -20,7 +20,7 @@ import pytest
 from tests.interrupts import heed_interrupts
 from tests.models import dead_model, dense_model, irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt.__main__ import _INTERRUPTED
-from tflite_memopt.cli import COMMANDS
+from tflite_memopt.cli import COMMANDS, cli
 from tflite_memopt.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from tflite_memopt.cli.types import ByteSize
 from tflite_memopt.io.reader import read_model
@@ -63,13 +63,17 @@ def test_optimize_writes_a_model_and_a_report(source: Path, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tflite", "out.tflite", "report.json"]
 
 
-def test_progress_is_quiet_in_a_pipe_and_formats_exclude_each_other(source: Path) -> None:
-    quiet = run("compare", source, "--schedulers", "rpo", "--planners", "naive", "--csv")
+def rows_of(table: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(StringIO(table.read_text())))
+
+
+def test_progress_is_quiet_in_a_pipe(source: Path) -> None:
+    table = source.with_name("methods.csv")
+    quiet = run("compare", source, "--schedulers", "rpo", "--planners", "naive", "--report", table)
     assert quiet.stderr == ""
-    rows = list(csv.DictReader(StringIO(quiet.stdout)))
+    rows = rows_of(table)
     assert [(row["kind"], row["method"]) for row in rows] == [("scheduler", "rpo"), ("planner", "naive")]
     assert "ordering" in run("compare", source, "--schedulers", "rpo", "--progress").stderr
-    assert_refused(run("analyze", source, "--json", "--csv"), "--json and --csv exclude each other")
 
 
 def test_quiet_prints_what_matters_most(source: Path, tmp_path: Path) -> None:
@@ -86,18 +90,19 @@ def test_quiet_prints_what_matters_most(source: Path, tmp_path: Path) -> None:
     assert (run("verify", source, source, "-q").stdout, run("analyze", source, "-q", "--json").stdout[0]) == ("", "{")
 
 
-def test_a_row_an_operator(source: Path, tmp_path: Path) -> None:
-    rows = list(csv.DictReader(StringIO(run("analyze", source, "--csv").stdout)))
-    told = json.loads(run("analyze", source, "--json").stdout)
+def test_one_row_per_operator(source: Path, tmp_path: Path) -> None:
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    told = json.loads(run("analyze", source, "--json", "--report", before).stdout)
+    rows = rows_of(before)
     assert [row["operator"] for row in rows] == [step["operator"] for step in told["steps"]]
     assert max(int(row["working_set"]) for row in rows) == told["memory"]["peak_bytes"]
     assert max(int(row["reach"]) for row in rows) == told["memory"]["arena_bytes"]
     assert sum(int(row["macs"]) for row in rows) == told["memory"]["macs"]
     output = tmp_path / "out.tflite"
     options = ("-o", output, "--no-verify", "--no-cascade", "--force")
-    after = list(csv.DictReader(StringIO(run("optimize", source, *options, "--csv").stdout)))
-    assert max(int(row["reach"]) for row in after) < max(int(row["reach"]) for row in rows)
-    assert json.loads(run("optimize", source, *options, "--json").stdout)["after"]["operators"] == len(after)
+    made = json.loads(run("optimize", source, *options, "--json", "--report", after).stdout)
+    assert max(int(row["reach"]) for row in rows_of(after)) < max(int(row["reach"]) for row in rows)
+    assert made["after"]["operators"] == len(rows_of(after))
 
 
 @pytest.mark.parametrize(
@@ -281,9 +286,9 @@ def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_pa
     assert_refused(run("optimize", source, "-o", cut), "exists")
     assert_refused(run("optimize", source, "-o", output, "--samplse", 3), "No such option")
     assert_refused(run("optimize", source, "-o", output, "--budget", "lots"), "is not a size")
-    assert_refused(run("optimize", source, "-o", output, "--report", output), "same file")
-    assert_refused(run("optimize", source, "-o", output, "--plot", tmp_path / "x.pdf"), "must end with .svg or .png")
-    assert_refused(run("analyze", source, "--html", source), "is the input itself")
+    assert_refused(run("optimize", source, "-o", tmp_path / "a.json", "--report", tmp_path / "a.json"), "same file")
+    assert_refused(run("optimize", source, "-o", output, "--report", tmp_path / "x.pdf"), "must end with .json, ")
+    assert_refused(run("analyze", source, "--report", source), "the name must end with")
     assert_refused(run("optimize", source, "-o", output, "--planner", "luck"), "greedy_by_size")
     assert_refused(run("optimisze", source), "No such command")
     assert sorted(tmp_path.iterdir()) == before
@@ -437,9 +442,20 @@ def test_help_names_every_command() -> None:
     assert done.returncode == 0
     for name in ("optimize", "analyze", "verify"):
         assert name in done.stdout
+
+
+def test_help_has_groups_and_keeps_what_experts_want_apart() -> None:
     flags = run("optimize", "--help").stdout
-    for name in ("--no-rewrite", "--no-reorder", "--no-cascade", "--allow-approximate", "--explain", "--io", "--halo"):
+    for name in ("Result:", "--no-rewrite", "--no-cascade", "--allow-approximate", "--explain", "--io", "--help-all"):
         assert name in flags
+    everything = run("optimize", "--help-all").stdout
+    assert set(flags.splitlines()) <= set(everything.splitlines())
+    for command in ("optimize", "explore", "batch"):
+        shown = run(command, "--help-all").stdout
+        for option in cli.commands[command].params:
+            assert isinstance(option, click.Argument) or option.opts[-1] in shown
+    for name in ("Expert:", "--halo", "--planner", "--interpreter-seconds"):
+        assert (name in flags, name in everything) == (False, True)
 
 
 def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tmp_path: Path) -> None:
@@ -451,8 +467,9 @@ def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tm
     assert "verified bit-exact on" in done.stdout
     assert "\n--max-extra-macs 100%: reading" in done.stderr
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
-    found = json.loads(run("explore", source, *quick, "--json").stdout)
-    rows = list(csv.DictReader(StringIO(run("explore", source, *quick, "--csv").stdout)))
+    points = tmp_path / "points.csv"
+    found = json.loads(run("explore", source, *quick, "--json", "--report", points).stdout)
+    rows = rows_of(points)
     assert [int(row["total"]) for row in rows[1:]] == [point["total"] for point in found["points"]]
     assert (found["choice"]["point"], found["choice"]["fits"]) == (0, None)
 

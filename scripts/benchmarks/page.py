@@ -34,7 +34,7 @@ def main(operators: int) -> None:
     pages = {"analyze": analysis_page(tflite_memopt.analyze(data)), "optimize": report_page(report)}
     print(*table(_COLUMNS), sep="\n")
     for name, page in pages.items():
-        print(row(f"`{name} --html`", operators, len(page), *measured(page)))
+        print(row(f"`{name} --report page.html`", operators, len(page), *measured(page)))
 
 
 def measured(page: bytes) -> tuple[int, ...]:

@@ -9,20 +9,14 @@ import click
 from click.core import ParameterSource
 
 from .exit_codes import OVER_BUDGET
+from .reports import Makers, report_option, reports_of
 from .shared import (
     FORCE,
-    HTML,
     JSON,
     KERNELS,
-    PLOT,
     QUIET,
     TARGET,
-    arena_plot,
     check_files,
-    check_pictures,
-    csv_option,
-    only_one_format,
-    pictures,
     show,
 )
 from .types import ByteSize, ModelPath
@@ -39,10 +33,8 @@ from .types import ByteSize, ModelPath
     help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
     "cross between them, and how many orders of the operators would fit.",
 )
+@report_option(".json", ".csv", ".html", ".svg", ".png")
 @JSON
-@csv_option("operator")
-@HTML
-@PLOT
 @click.option(
     "--node-data",
     "node_folder",
@@ -54,7 +46,7 @@ from .types import ByteSize, ModelPath
     "--baseline",
     type=ModelPath,
     metavar="B.json",
-    help="What the model needed before, from --json: show what changed, and exit with 3 when the arena has grown.",
+    help="What the model needed before, from --report B.json: show what changed, and exit with 3 when it has grown.",
 )
 @click.option("--markdown", is_flag=True, help="With --baseline: print a table for a comment in a pull request.")
 @FORCE
@@ -64,10 +56,8 @@ def analyze(
     target: str | None,
     kernels: str | None,
     sram: int | None,
+    reports: tuple[Path, ...],
     as_json: bool,
-    as_csv: bool,
-    html_path: Path | None,
-    plot_path: Path | None,
     node_folder: Path | None,
     baseline: Path | None,
     markdown: bool,
@@ -83,16 +73,22 @@ def analyze(
     from ..report.model import to_json
     from ..report.node_data import node_data
     from ..report.pictures.pages import analysis_page
+    from ..report.pictures.plot import plot_of
 
-    only_one_format(as_json, as_csv)
     if markdown and baseline is None:
         raise click.UsageError("--markdown needs --baseline")
-    check_pictures(html_path, plot_path)
-    check_files((html_path, plot_path), (source,), force)
+    check_files(reports, (source,), force)
     before = None if baseline is None else read_file(baseline)
     named = click.get_current_context().get_parameter_source("kernels")
     analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
-    write_files(pictures(html_path, lambda: analysis_page(analysis), plot_path, arena_plot({"now": analysis.arena})))
+    makers: Makers = {
+        ".json": lambda: to_json(analysis).encode(),
+        ".csv": lambda: operators_csv(analysis.arena).encode(),
+        ".html": lambda: analysis_page(analysis),
+        ".svg": lambda: plot_of(".svg", {"now": analysis.arena}),
+        ".png": lambda: plot_of(".png", {"now": analysis.arena}),
+    }
+    write_files(reports_of(reports, makers))
     if node_folder is not None:
         write_folder(node_folder, node_data(analysis.arena), (source,), force)
     if before is not None:
@@ -101,8 +97,6 @@ def analyze(
         sys.exit(OVER_BUDGET if has_grown(rows) else 0)
     if as_json:
         click.echo(to_json(analysis), nl=False)
-    elif as_csv:
-        click.echo(operators_csv(analysis.arena), nl=False)
     elif quiet:
         click.echo(analysis.summary.headline)
     else:

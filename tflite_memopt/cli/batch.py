@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .exit_codes import INTERRUPTED, NOT_EQUAL
+from .grouped import GroupedCommand
 from .optimize import optimize as optimize_command
 from .optimize import options_from_flags
 from .shared import QUIET
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
     *("source", "output", "pins", "inputs", "runner", "keep_failures", "keep_best", "all_kernels", "explain", "force"),
-    *("replay", "report_path", "html_path", "plot_path", "as_json", "as_csv", "quiet", "verbose", "jobs"),
+    *("replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
 _LINE_SECONDS = 5.0
@@ -38,7 +39,7 @@ def _processors() -> int:
     return usable_processors()
 
 
-@click.command(params=[each for each in optimize_command.params if each.name in _OF_OPTIMIZE])
+@click.command(cls=GroupedCommand, params=[each for each in optimize_command.params if each.name in _OF_OPTIMIZE])
 @click.argument("patterns", metavar="MODELS...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", "folder", required=True, type=ModelPath, metavar="OUT", help="Folder for results and models."
@@ -46,6 +47,7 @@ def _processors() -> int:
 @click.option(
     "-j",
     "--jobs",
+    "workers",
     type=click.IntRange(min=1),
     default=_processors,
     show_default="one for each processor that may be used",
@@ -86,7 +88,7 @@ def _processors() -> int:
 def batch(
     patterns: tuple[str, ...],
     folder: Path,
-    jobs: int,
+    workers: int,
     cluster: str | None,
     resume: bool,
     retry_failed: bool,
@@ -112,7 +114,7 @@ def batch(
 
     if retry_failed and not resume:
         raise click.UsageError("--retry-failed needs --resume")
-    limits = WorkerLimits(model_seconds, worker_memory, jobs if cluster is None else 0)
+    limits = WorkerLimits(model_seconds, worker_memory, workers if cluster is None else 0)
     setting = BatchSetting(optimize, options_from_flags(keep_best=False, **chosen), limits)
     models = find_models(patterns)
     if not no_models and any(Path(os.path.abspath(folder), MODELS) in model.path.parents for model in models):
@@ -123,7 +125,7 @@ def batch(
         done = store.has(options, and_failures=not retry_failed)
         plan = BatchPlan(models, frozenset(done), folder, setting, is_shared, not no_models)
         try:
-            with terminated_like_interrupted(), open_engine(jobs, cluster) as engine, _progress(quiet) as watch:
+            with terminated_like_interrupted(), open_engine(workers, cluster) as engine, _progress(quiet) as watch:
                 state = run_batch(plan, engine, store, watch)
         except KeyboardInterrupt:
             click.echo(f"tflite-memopt: interrupted; go on with: --resume -o {folder}", err=True)

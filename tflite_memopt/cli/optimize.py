@@ -16,18 +16,18 @@ from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
 from .exit_codes import OVER_BUDGET
+from .grouped import GroupedCommand
+from .reports import Makers, report_option, reports_of
 from .shared import (
     APPROXIMATE,
     EFFORT,
     FORCE,
-    HTML,
     INPUTS,
     IO_TYPES,
     JOBS,
     JSON,
     KERNELS,
     OBJECTIVE,
-    PLOT,
     QUIET,
     RUNNER,
     SAMPLES,
@@ -36,12 +36,7 @@ from .shared import (
     TFLM_SINCE,
     TIME_LIMIT,
     VERBOSE,
-    arena_plot,
     check_files,
-    check_pictures,
-    csv_option,
-    only_one_format,
-    pictures,
     progress_line,
     show,
 )
@@ -53,7 +48,7 @@ if TYPE_CHECKING:
 _AS_IS = "as_is"
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
     "-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the optimized model."
@@ -203,31 +198,19 @@ _AS_IS = "as_is"
     is_flag=True,
     help="Also show every change that was made or considered, why some were left out, and the log of the search.",
 )
-@click.option(
-    "--report",
-    "report_path",
-    type=ModelPath,
-    metavar="R.json",
-    help="Write the whole report as JSON, to be read by programs.",
-)
-@HTML
-@PLOT
+@report_option(".json", ".csv", ".html", ".svg", ".png")
 @FORCE
 @JSON
-@csv_option("operator of the result")
 @QUIET
 @VERBOSE
 def optimize(
     source: Path,
     output: Path,
-    report_path: Path | None,
-    html_path: Path | None,
-    plot_path: Path | None,
+    reports: tuple[Path, ...],
     force: bool,
     quiet: bool | None,
     verbose: bool,
     as_json: bool,
-    as_csv: bool,
     explain: bool,
     **chosen: Any,
 ) -> None:
@@ -237,41 +220,38 @@ def optimize(
     """
     from ..io.files import write_files
     from ..pipeline import optimize as run
+    from ..report.csv_rows import operators_csv
     from ..report.model import to_json
     from ..report.pictures.pages import report_page
+    from ..report.pictures.plot import plot_of
 
-    only_one_format(as_json, as_csv)
-    check_pictures(html_path, plot_path)
-    check_files((output, report_path, html_path, plot_path), (source,), force)
+    check_files((output, *reports), (source,), force)
     options = options_from_flags(**chosen)
     if explain:
         logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
     with progress_line(True if explain else quiet) as say:
         result = run(source, options, say)
     report = result.report
-    files = {output: result.model} | pictures(
-        html_path, lambda: report_page(report), plot_path, arena_plot(report.arena)
-    )
-    if report_path is not None:
-        files[report_path] = to_json(report).encode()
-    write_files(files)
-    _print(report, output, as_json, as_csv, explain, verbose, quiet is True)
+    makers: Makers = {
+        ".json": lambda: to_json(report).encode(),
+        ".csv": lambda: operators_csv(report.arena["after"]).encode(),
+        ".html": lambda: report_page(report),
+        ".svg": lambda: plot_of(".svg", report.arena),
+        ".png": lambda: plot_of(".png", report.arena),
+    }
+    write_files({output: result.model, **reports_of(reports, makers)})
+    _print(report, output, as_json, explain, verbose, quiet is True)
     if report.within_budget is False:
         sys.exit(OVER_BUDGET)
 
 
-def _print(
-    report: Report, output: Path, as_json: bool, as_csv: bool, explain: bool, verbose: bool, quiet: bool
-) -> None:
+def _print(report: Report, output: Path, as_json: bool, explain: bool, verbose: bool, quiet: bool) -> None:
     from ..report.console import brief_of, render_report
-    from ..report.csv_rows import operators_csv
     from ..report.explanation import render_explanation
     from ..report.model import to_json
 
     if as_json:
         click.echo(to_json(report), nl=False)
-    elif as_csv:
-        click.echo(operators_csv(report.arena["after"]), nl=False)
     elif quiet and not explain and not verbose:
         click.echo(brief_of(report))
     else:

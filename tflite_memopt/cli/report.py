@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from .exit_codes import OVER_BUDGET
-from .shared import FORCE, HTML, check_files, check_pictures, csv_option, pictures, show
+from .reports import Makers, report_option, reports_of
+from .shared import FORCE, check_files, show
 from .types import ModelPath
 
 if TYPE_CHECKING:
@@ -24,26 +25,25 @@ if TYPE_CHECKING:
     metavar="OTHER",
     help="The folder of an earlier run: show the models that are worse now, and exit with 3 when there are any.",
 )
-@HTML
-@csv_option("model, without the whole reports")
+@report_option(".csv", ".html")
 @FORCE
-def report(folder: Path, against: Path | None, html_path: Path | None, as_csv: bool, force: bool) -> None:
+def report(folder: Path, against: Path | None, reports: tuple[Path, ...], force: bool) -> None:
     """Show the results of a batch run: bytes saved, what limits each model, which have no result and why."""
     from ..batch.store import open_store
     from ..io.files import write_files
     from ..report.many_models import table_csv, without_reports
     from ..report.pictures.pages import models_page
 
-    check_pictures(html_path, None)
-    check_files((html_path,), (), force)
+    check_files(reports, (), force)
     with open_store(folder) as store:
         rows, (columns, stored) = list(store.rows()), store.table()
     worse = None if against is None else _worse(rows, against)
-    write_files(pictures(html_path, lambda: models_page(f"{folder.name}: all models", rows, worse)))
-    if as_csv:
-        click.echo(table_csv(*without_reports(columns, stored)), nl=False)
-    else:
-        _show(rows, worse, against)
+    makers: Makers = {
+        ".csv": lambda: table_csv(*without_reports(columns, stored)).encode(),
+        ".html": lambda: models_page(f"{folder.name}: all models", rows, worse),
+    }
+    write_files(reports_of(reports, makers))
+    _show(rows, worse, against)
     if worse:
         sys.exit(OVER_BUDGET)
 

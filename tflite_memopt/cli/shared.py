@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,6 @@ from .types import Date, ModelPath, TargetName
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..memory.figures import ArenaMap
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -133,19 +132,6 @@ INPUTS = click.option(
 )
 
 
-def csv_option(what: str) -> Callable[[_Command], _Command]:
-    """The option ``--csv``, of a command that prints one row of a table per ``what``."""
-    return click.option(
-        "--csv", "as_csv", is_flag=True, help=f"Print a table as CSV, for a spreadsheet: one row per {what}."
-    )
-
-
-def only_one_format(as_json: bool, as_csv: bool) -> None:
-    """Raises click.UsageError when both formats are asked for."""
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv exclude each other")
-
-
 @contextmanager
 def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
     """What says how far a run is, on stderr; when ``quiet`` is None, only on a terminal.
@@ -183,23 +169,7 @@ def show(renderable: RenderableType) -> None:
     Console(width=None if console.is_terminal else 140).print(renderable)
 
 
-HTML = click.option(
-    "--html",
-    "html_path",
-    type=ModelPath,
-    metavar="R.html",
-    help="Write a page with pictures of the memory: one file for any browser. Needs tflite-memopt[report].",
-)
-PLOT = click.option(
-    "--plot",
-    "plot_path",
-    type=ModelPath,
-    metavar="X.svg|X.png",
-    help="Write the pictures as a file: memory over time and the arena, or the front. Needs tflite-memopt[report].",
-)
-
-
-def check_files(paths: Collection[Path | None], sources: tuple[Path, ...], force: bool) -> None:
+def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: bool) -> None:
     """Raise UsageError early, before any work, when one of the output files could not be written or drawn."""
     from ..io.files import check_target
 
@@ -208,40 +178,3 @@ def check_files(paths: Collection[Path | None], sources: tuple[Path, ...], force
         raise click.UsageError("two outputs name the same file")
     for path in wanted:
         check_target(path, sources, force)
-
-
-def check_pictures(html_path: Path | None, plot_path: Path | None) -> None:
-    """Raise UsageError when a package that draws is missing, or when the plot's name says no kind of picture."""
-    from ..report.extras import need
-    from ..report.pictures.plot import check_plot
-
-    if plot_path is not None:
-        check_plot(plot_path.name)
-    for package in ("altair", "vl_convert", "jinja2") if html_path or plot_path else ():
-        need(package)
-
-
-def arena_plot(arenas: Mapping[str, ArenaMap]) -> Callable[[str], bytes]:
-    """What makes the plot of ``arenas``, by title, as a file of a name."""
-
-    def plot(name: str) -> bytes:
-        from ..report.pictures.plot import plot_of
-
-        return plot_of(name, arenas)
-
-    return plot
-
-
-def pictures(
-    html_path: Path | None,
-    page: Callable[[], bytes],
-    plot_path: Path | None = None,
-    plot: Callable[[str], bytes] = lambda _: b"",
-) -> dict[Path, bytes]:
-    """The files that were asked for: the page, and the plot."""
-    files = {}
-    if html_path is not None:
-        files[html_path] = page()
-    if plot_path is not None:
-        files[plot_path] = plot(plot_path.name)
-    return files

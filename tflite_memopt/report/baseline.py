@@ -35,7 +35,7 @@ def growth_since(analysis: Analysis, baseline: bytes) -> tuple[Growth, ...]:
         size = fields["file_bytes"]
         rows = list(_figures(was, size if isinstance(size, int) else size["after"], analysis))
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError("the baseline is no JSON of `analyze --json` or `optimize --report`: write it anew") from error
+        raise UsageError("the baseline is no JSON report of analyze or optimize: write it anew") from error
     if made_for != (analysis.target, analysis.kernels):
         then, now = (
             f"{target or 'no target'}, {kernels} kernels" for target, kernels in (made_for, _made_for(analysis))

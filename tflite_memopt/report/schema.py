@@ -22,7 +22,7 @@ KINDS: Mapping[str, type[Any]] = {
     "exploration": Exploration,
 }
 _COMMANDS = {
-    "report": "optimize --report and optimize --json",
+    "report": "optimize --report R.json and optimize --json",
     "analysis": "analyze --json",
     "comparison": "compare --json",
     "verification": "verify --json",

@@ -1,0 +1,66 @@
+"""The option ``--report``: reports as files, each in the format that its name ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .types import FilePath
+
+Makers = Mapping[str, Callable[[], bytes]]
+"""What makes a report, by the ending of the file's name."""
+
+_FORMATS = {
+    ".json": "everything, to be read by programs",
+    ".csv": "a table for a spreadsheet",
+    ".html": "a page with pictures, one file for any browser",
+    ".svg": "the pictures alone",
+    ".png": "the same in pixels",
+}
+_DRAWN = (".html", ".svg", ".png")
+_DRAWN_BY = ("altair", "vl_convert", "jinja2")
+
+
+class _ReportPath(FilePath):
+    """A file whose name ends with one of ``endings``. What draws it must be installed."""
+
+    def __init__(self, endings: Sequence[str]) -> None:
+        super().__init__(path_type=Path)
+        self._endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from ..report.extras import need
+
+        path = super().convert(value, param, ctx)
+        if path.suffix not in self._endings:
+            self.fail(f"{path}: the name must end with {_either(self._endings)}", param, ctx)
+        for package in _DRAWN_BY if path.suffix in _DRAWN else ():
+            need(package)
+        return path
+
+
+def report_option(*endings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option of a command that writes reports of these formats."""
+    known = ", ".join(f"{each} ({_FORMATS[each]})" for each in endings)
+    drawn = [each for each in endings if each in _DRAWN]
+    needed = f" {_either(drawn)} needs tflite-memopt[report]." if drawn else ""
+    return click.option(
+        "--report",
+        "reports",
+        type=_ReportPath(endings),
+        multiple=True,
+        metavar="FILE",
+        help=f"Write a report, in the format that its name ends with: {known}. Repeat for more.{needed}",
+    )
+
+
+def reports_of(paths: Sequence[Path], makers: Makers) -> dict[Path, bytes]:
+    """The bytes of each file that was asked for."""
+    return {path: makers[path.suffix]() for path in paths}
+
+
+def _either(endings: Sequence[str]) -> str:
+    return f"{', '.join(endings[:-1])} or {endings[-1]}"
