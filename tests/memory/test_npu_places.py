@@ -61,7 +61,7 @@ def test_what_the_npu_touches_stays_and_the_rest_is_planned_around_it() -> None:
     assert result.report.before.arena_bytes == OFFSETS["y"] + 512
     # The kernel's two arrays lie above the NPU's memory, the CPU's tensors in it, before and after it is used.
     assert result.report.after.arena_bytes == WORK + 48 + 32
-    assert any("addresses in the arena" in each and "nothing is proved" in each for each in result.report.warnings)
+    assert any("addresses in the arena" in each and "nothing is verified" in each for each in result.report.warnings)
     assert {each.rule for each in result.report.refused} == {"rewrites", "cascade"}
 
 

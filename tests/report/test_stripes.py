@@ -21,7 +21,7 @@ def pictured(shape: tuple[int, ...], start: tuple[int, ...], whole: tuple[int, .
 
 
 def _arena(tensor: PlacedTensor) -> ArenaMap:
-    return ArenaMap(0, 4, ("main",), (tensor,), (_STEP,))
+    return ArenaMap(0, (), 0, 4, ("main",), (tensor,), (_STEP,))
 
 
 def test_rows_of_an_image() -> None:

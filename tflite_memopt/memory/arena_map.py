@@ -1,4 +1,4 @@
-"""What lies where in TFLM's head, and when: the data of pictures and of tables with a row an operator."""
+"""What lies where in TFLM's arena, and when: the data of pictures and of tables with one row per operator."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..analysis.macs import operator_macs
 from ..ir.model import Model, Operator, Tensor
+from ..kernels.profile import KernelProfile
 from ..plan.problem import Item
-from .figures import ArenaMap, OperatorUse, PlacedTensor, Sharing
+from .figures import ArenaMap, MemoryUse, OperatorUse, PlacedTensor, Sharing
 from .in_force import head_of, offsets_in_force
 from .layout import MemoryLayout
+from .tail import tail_parts
 from .usage import working_sets_in_arena
 
 _ORDER: tuple[Sharing, ...] = ("view", "in-place", "overlap", "none")
 
 
-def arena_map(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> ArenaMap:
-    """Every tensor and scratch request of the head at its place, ``planned`` the offline plan in force, or empty."""
+def arena_map(
+    model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int], memory: MemoryUse, profile: KernelProfile
+) -> ArenaMap:
+    """Every tensor and scratch request of the head at its place, and what the tail is made of.
+
+    ``planned``: the offline plan in force, or empty; ``memory``: the model's figures under it.
+    """
     offsets = offsets_in_force(layout, planned)
     sets = working_sets_in_arena(model, layout, offsets)
     positions = {each.operator: position for position, each in enumerate(sets)}
@@ -38,7 +45,9 @@ def arena_map(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int])
     )
     graphs = tuple(graph.name for graph in model.graphs)
     placed = (*_tensors(model, layout, offsets, positions), *_scratch(layout, offsets, positions))
-    return ArenaMap(head_of(layout, offsets), layout.timeline.end, graphs, placed, steps)
+    tail = tail_parts(model, profile, memory.tail_for_target)
+    head = head_of(layout, offsets)
+    return ArenaMap(memory.required_for_target, tail, head, layout.timeline.end, graphs, placed, steps)
 
 
 def _tops(layout: MemoryLayout, offsets: Sequence[int]) -> dict[Tensor | Operator, int]:

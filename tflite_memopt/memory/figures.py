@@ -166,12 +166,24 @@ class OperatorUse:
 
 
 @dataclass(frozen=True)
+class TailPart:
+    """Bytes of the tail that ``count`` tensors, operators or kernels of one kind take together."""
+
+    name: str
+    bytes: int
+    count: int
+
+
+@dataclass(frozen=True)
 class ArenaMap:
     """What lies where in the head, and when. Time is counted in scopes, as TFLM does: ``[0, end)``.
 
-    ``graphs``: the names of the model's subgraphs, the main one first.
+    ``required``: bytes of the arena to reserve, at whose end the tail lies, in ``tail`` by part. ``graphs``: the names
+    of the model's subgraphs, the main one first.
     """
 
+    required: int
+    tail: tuple[TailPart, ...]
     head: int
     end: int
     graphs: tuple[str, ...]

@@ -64,7 +64,8 @@ def facts_of(model: Model, name: str | None, data: bytes, options: Options) -> M
     profile = options.profile
     planned = offline_plan.decode(model) or {}
     layout = memory_layout(model, profile)
-    memory, arena = memory_use(model, layout, planned, profile), arena_map(model, layout, planned)
+    memory = memory_use(model, layout, planned, profile)
+    arena = arena_map(model, layout, planned, memory, profile)
     needs = needs_by_library(model, planned, profile)
     kinds, digest = operator_kinds(model), _digest(data)
     warnings = (*of_npu(model, options), *of_open_sides(model))
@@ -103,6 +104,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     placement = arrangement.placement
     before = replace(original.memory, tflm=verification.tflm_before)
     after = replace(placement.memory, tflm=verification.tflm_after)
+    arena = arena_map(model, placement.layout, placement.offsets, after, profile)
     fits = None if options.budget is None else needed_bytes(after, options) <= options.budget
     any_order = _bound_of_any_order(arrangement)
     needs = arrangement.needs
@@ -140,7 +142,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         timing={**outcome.seconds, **_searched(arrangement)},
         warnings=(),
         summary=NO_SUMMARY,
-        arena={"before": original.arena, "after": arena_map(model, placement.layout, placement.offsets)},
+        arena={"before": original.arena, "after": arena},
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
         wider=outcome.wider,
@@ -168,7 +170,7 @@ def build_analysis(model: Model, name: str | None, data: bytes, profile: KernelP
     bounds = bounds_of(model, layout, head_lower_bound(problem, schedule_lower_bound(problem)))
     label = plan_label.decode(model) if planned else None
     steps, needs = step_uses(model, layout, planned), needs_by_library(model, planned, profile)
-    arena = arena_map(model, layout, planned)
+    arena = arena_map(model, layout, planned, memory, profile)
     support = support_of(model)
     advice = tuple(of_types(memory, model))
     is_ours, has_target = label is not None, profile.target is not None

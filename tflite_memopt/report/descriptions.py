@@ -191,7 +191,14 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "output": "Name of the output.",
         "saved_bytes": "Bytes that both are on.",
     },
+    "TailPart": {
+        "name": "What takes the bytes: structures of TFLM, or the buffers that kernels of one kind keep.",
+        "bytes": "Bytes of all of these together.",
+        "count": "How many tensors, operators or kernels these are.",
+    },
     "ArenaMap": {
+        "required": "Bytes of the arena to reserve: on the target, or on 32 bits where none is named.",
+        "tail": "TFLM's own structures, at the end of the arena, by part, the largest first.",
         "head": "Bytes of the head.",
         "end": f"The scope in which the model ends. {_SCOPES}",
         "graphs": "Names of the model's subgraphs, the main one first.",

@@ -73,10 +73,16 @@ def percent(share: float) -> str:
 
 def in_short(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     """``+8.9 % run time``, and ``up to`` before it where several libraries differ."""
+    share = run_time_in_short(before, after)
+    return "the same run time" if share == "as before" else f"{share} run time"
+
+
+def run_time_in_short(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """``+8.9 %``, ``up to +8.9 %`` or ``as before``."""
     shares = [percent(share) for share in slowdowns(before, after).values()]
     if not any(share != "0 %" for share in shares):
-        return "the same run time"
-    return f"{'up to ' if len(set(shares)) > 1 else ''}{shares[0]} run time"
+        return "as before"
+    return f"{'up to ' if len(set(shares)) > 1 else ''}{shares[0]}"
 
 
 def over_libraries(before: Mapping[str, int], after: Mapping[str, int], kernels: str) -> str:

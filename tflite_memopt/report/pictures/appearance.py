@@ -5,21 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-ROLES = ("input", "output", "inner", "view", "in-place", "overlap", "scratch")
-"""What a rectangle of the arena map can be; each has a color, and says what it is in words as well."""
-_OKABE_ITO = ("#e69f00", "#009e73", "#56b4e9", "#f0e442", "#cc79a7", "#d55e00", "#999999")
+ROLES = {
+    "input": "input of the model",
+    "output": "output of the model",
+    "inner": "between operators",
+    "view": "a view of its input",
+    "in-place": "overwrites its input",
+    "overlap": "overwrites a part of its input",
+    "scratch": "scratch of a kernel",
+    "tail": "TFLM's own structures (the tail)",
+}
+"""What a rectangle of the arena can be, and how the legend names it; each has a color."""
+_OKABE_ITO = ("#e69f00", "#009e73", "#56b4e9", "#f0e442", "#cc79a7", "#d55e00", "#999999", "#c8c8c8")
 """Eight colors that people with any color vision tell apart (Okabe and Ito, 2008), without black."""
 
 
 @dataclass(frozen=True)
 class Appearance:
-    """``ink`` of words and lines, ``quiet`` of axes, ``paper`` behind them; ``roles`` in the order of ``ROLES``."""
+    """``ink`` of words and lines, ``quiet`` of axes, ``paper`` behind them, ``bar`` and ``gap`` of bytes.
+
+    ``roles``: of rectangles in the arena, by the keys of ``ROLES``.
+    """
 
     ink: str
     quiet: str
     paper: str
     bar: str
-    roles: tuple[str, ...]
+    gap: str
+    roles: dict[str, str]
 
     def config(self) -> dict[str, Any]:
         """The configuration of a Vega-Lite chart."""
@@ -35,5 +48,7 @@ class Appearance:
         }
 
 
-PAGE = Appearance("var(--ink)", "var(--quiet)", "transparent", "var(--bar)", tuple(f"var(--{role})" for role in ROLES))
-FILE = Appearance("#1a1a1a", "#d0d0d0", "#ffffff", "#0072b2", _OKABE_ITO)
+PAGE = Appearance(
+    "var(--ink)", "var(--quiet)", "transparent", "var(--bar)", "var(--gap)", {role: f"var(--{role})" for role in ROLES}
+)
+FILE = Appearance("#1a1a1a", "#d0d0d0", "#ffffff", "#0072b2", "#b9d9ec", dict(zip(ROLES, _OKABE_ITO, strict=True)))

@@ -30,52 +30,82 @@ def arena_charts(arena: ArenaMap, top: int, look: Appearance) -> dict[str, Chart
 
 
 def memory_over_time(arena: ArenaMap, top: int, look: Appearance) -> Chart:
-    """A bar an operator: bytes alive. A line over it: the highest byte of the arena in use. A dashed one: the head."""
+    """One bar per operator: bytes in use, gaps below the highest byte, and the tail at the end of the arena."""
     alt = need("altair")
-    bars = (
+    colors = {"in use": look.bar, "gaps": look.gap, ROLES["tail"]: look.roles["tail"]}
+    fill = _legend(alt, "part", colors)
+    boxes = (
         inline_chart(step_rows(arena))
-        .mark_rect(fill=look.bar, stroke=None)
+        .mark_rect(stroke=None)
         .encode(
             x=_time(alt, arena),
             x2="end:Q",
-            y=_bytes(alt, "bytes", top, "bytes in use"),
+            y=_bytes(alt, "bytes", top, "bytes"),
             y2=alt.datum(0),
+            color=fill,
             **described(alt, _STEP),
         )
     )
-    reach = (
-        inline_chart(step_rows(arena))
-        .mark_rule(stroke=look.ink, strokeWidth=1.5, aria=False)
-        .encode(x="start:Q", x2="end:Q", y="reach:Q")
+    gaps = (
+        inline_chart([{**row, "part": "gaps"} for row in step_rows(arena) if row["reach"] > row["bytes"]])
+        .mark_rect(stroke=None, aria=False)
+        .encode(x="start:Q", x2="end:Q", y="bytes:Q", y2="reach:Q", color=fill)
     )
-    return (bars + reach + _head_line(alt, arena, look)).properties(height=_HEIGHTS["time"])
+    return (boxes + gaps + _tail_box(alt, arena, fill, "part") + _ends(alt, arena, look)).properties(
+        height=_HEIGHTS["time"]
+    )
 
 
 def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
-    """A rectangle a tensor: the steps in which it is alive, and its bytes of the arena."""
-    alt = need("altair")
-    color = alt.Color(
-        "role:N",
-        scale=alt.Scale(domain=list(ROLES), range=list(look.roles)),
-        legend=alt.Legend(title=None, orient="bottom", columns=4),
-    )
+    """One rectangle per tensor: the steps in which it is alive, and its bytes of the arena; above them the tail."""
+    alt, rows = need("altair"), tensor_rows(arena)
+    present = {*(row["role"] for row in rows), "tail"}
+    colors = {words: look.roles[role] for role, words in ROLES.items() if role in present}
+    fill = _legend(alt, "role", colors)
     boxes = (
-        inline_chart(tensor_rows(arena))
+        inline_chart([{**row, "role": ROLES[row["role"]]} for row in rows])
         .mark_rect(stroke=look.ink, strokeWidth=0.5, fillOpacity=0.75)
         .encode(
             x=_time(alt, arena),
             x2="end:Q",
             y=_bytes(alt, "offset", top, "address in the arena"),
             y2="top:Q",
-            color=color,
+            color=fill,
             **described(alt, _TENSOR),
         )
     )
-    return (boxes + _head_line(alt, arena, look)).properties(height=_HEIGHTS["arena"])
+    return (boxes + _tail_box(alt, arena, fill, "role") + _ends(alt, arena, look)).properties(height=_HEIGHTS["arena"])
+
+
+def _legend(alt: Any, field: str, colors: dict[str, str]) -> Any:
+    """The color of a rectangle, and a legend of these colors alone."""
+    scale = alt.Scale(domain=list(colors), range=list(colors.values()))
+    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=260)
+    return alt.Color(f"{field}:N", scale=scale, legend=legend)
+
+
+def _tail_box(alt: Any, arena: ArenaMap, fill: Any, field: str) -> Chart:
+    """TFLM's own structures, which stay from the first step to the last at the end of the arena."""
+    size = sum(part.bytes for part in arena.tail)
+    row = {
+        "start": -1,
+        "end": max(1, arena.end - 1),
+        "low": arena.required - size,
+        "high": arena.required,
+        field: ROLES["tail"],
+        "name": ROLES["tail"],
+        "bytes": size,
+        "said": f"{ROLES['tail']}: {size:,} bytes",
+    }
+    return (
+        inline_chart([row])
+        .mark_rect(stroke=None)
+        .encode(x="start:Q", x2="end:Q", y="low:Q", y2="high:Q", color=fill, **described(alt, ("name", "bytes")))
+    )
 
 
 def macs_chart(arena: ArenaMap, look: Appearance) -> Chart:
-    """A bar an operator: its multiply-accumulates."""
+    """One bar per operator: its multiply-accumulates."""
     alt = need("altair")
     return (
         inline_chart(step_rows(arena))
@@ -127,7 +157,7 @@ def stripes_chart(before: ArenaMap, after: ArenaMap, look: Appearance) -> Chart 
 
 
 def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Chart:
-    """A bar a method, and a line at the lower bound."""
+    """One bar per method, and a line at the lower bound."""
     alt = need("altair")
     rows = [
         {
@@ -153,7 +183,7 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
 
 
 def savings_chart(models: Sequence[ModelRow], look: Appearance) -> Chart:
-    """A bar a model, what it needed, and a line at what it needs now."""
+    """One bar per model, what it needed, and a line at what it needs now."""
     alt = need("altair")
     rows = [
         {
@@ -176,7 +206,7 @@ def savings_chart(models: Sequence[ModelRow], look: Appearance) -> Chart:
 
 
 def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
-    """A bar a size of the fast memory and an order: the bytes that cross to the outside and back."""
+    """One bar per size of the fast memory and order: the bytes that cross to the outside and back."""
     alt = need("altair")
     rows = [
         {
@@ -269,11 +299,15 @@ def _bytes(alt: Any, field: str, top: int, title: str) -> Any:
     return alt.Y(f"{field}:Q", axis=axis, scale=alt.Scale(domain=[0, max(1, top)], nice=False))
 
 
-def _head_line(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
-    rows = [{"head": arena.head, "said": f"head: {arena.head:,} bytes"}]
-    line = inline_chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="head:Q")
+def _ends(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
+    """Lines at the ends of the head and of the arena, each with its bytes."""
+    rows = [
+        {"at": arena.head, "said": f"head: {arena.head:,} bytes"},
+        {"at": arena.required, "said": f"arena: {arena.required:,} bytes"},
+    ]
+    line = inline_chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="at:Q")
     label = inline_chart(rows).mark_text(align="right", dy=-6, fill=look.ink, aria=False)
-    return line + label.encode(x=alt.datum(max(1, arena.end - 1)), y="head:Q", text="said:N")
+    return line + label.encode(x=alt.datum(max(1, arena.end - 1)), y="at:Q", text="said:N")
 
 
 def described(alt: Any, fields: Sequence[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..exploration import choice_lines, extra_macs, headline_of
 from ..extras import need
 from ..model import Exploration, FrontPoint
-from ..words import percent
+from ..words import in_words, percent
 from .appearance import FILE, PAGE, Appearance
 from .charts import Chart, described, inline_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, html_of, made_for_firmware
@@ -21,17 +21,24 @@ _PRICES = {
     "operators": ("RAM against operators", "operators"),
     "file_bytes": ("RAM against flash", "bytes of file"),
 }
-_TEXT = (
-    "A circle is a way to run the model, the hollow one what it is now. The line is the least memory that so much of "
-    "the price buys: what lies above it is better in something else."
-)
+_TEXTS = {
+    "slowdown": "A circle is a way to run the model; a hollow one is the model as it came, left out where it needs far "
+    "more. The line is the least memory that so much of the price buys: what lies above it is better in something else."
+}
+"""How the pictures are read: above the first."""
 _HEIGHT, _WIDTH = 220, 420
+_NEAR = 1.5
+"""What needs at most so many times the RAM of the front is shown beside it."""
 
 
 def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
     """The page of ``explore``; ``is_chosen``: whether a point was asked for."""
     pictures = [
-        Picture(title, _TEXT, [Side(f"{price}-{ram}", ram, front_chart(exploration, ram, price, PAGE)) for ram in _RAM])
+        Picture(
+            title,
+            _TEXTS.get(price, ""),
+            [Side(f"{price}-{ram}", ram, front_chart(exploration, ram, price, PAGE)) for ram in _RAM],
+        )
         for price, (title, _) in _PRICES.items()
     ]
     lists = (
@@ -54,23 +61,41 @@ def front_plot(ending: str, exploration: Exploration) -> bytes:
 
 
 def front_chart(exploration: Exploration, ram: str, price: str, look: Appearance) -> Chart:
-    """A circle a point, and a line through those of which none needs less for as much of this price."""
-    alt, rows = need("altair"), _rows(exploration, ram, price)
+    """One circle per point, a line through those of which none needs less for as much of this price, and the budget.
+
+    The axes are scaled to the points: the model as it came is left out where it is far from them.
+    """
+    alt, (now, *points) = need("altair"), _rows(exploration, ram, price)
+    most = max((row["ram"] for row in points), default=now["ram"])
+    is_near = not points or now["ram"] <= _NEAR * most
+    rows = [now, *points] if is_near else points
+    budget = exploration.choice.budget if exploration.choice.objective == ram else None
+    limits = [budget] if budget is not None and budget <= _NEAR * most else []
+    sizes = [*(row["ram"] for row in rows), *limits]
+    room = max(1, (max(sizes) - min(sizes)) // 10)
     x = alt.X(
         "price:Q",
-        axis=alt.Axis(title=_PRICES[price][1], format="," if price == "slowdown" else ",d", tickCount=5),
+        axis=alt.Axis(title=_PRICES[price][1], format=",.1~f" if price == "slowdown" else ",d", tickCount=5),
         scale=alt.Scale(zero=False, padding=12),
     )
-    y = alt.Y("ram:Q", axis=alt.Axis(title=_RAM[ram], format=",d", tickCount=5), scale=alt.Scale(zero=False))
-    lowest = list(_lowest([row for row in rows if row["number"] > 0]))
-    line = inline_chart(lowest).mark_line(interpolate="step-after", color=look.ink, aria=False).encode(x=x, y=y)
-    circles = [
-        inline_chart([row for row in rows if (row["number"] > 0) == is_point])
-        .mark_circle(size=90, fill=look.bar if is_point else "transparent", stroke=look.ink, strokeWidth=1, opacity=1)
-        .encode(x=x, y=y, **described(alt, ("number", "ram", "price", "limits")))
-        for is_point in (False, True)
-    ]
-    return (line + circles[0] + circles[1]).properties(height=_HEIGHT)
+    y = alt.Y(
+        "ram:Q",
+        axis=alt.Axis(title=_RAM[ram], format=",d", tickCount=5),
+        scale=alt.Scale(domain=[min(sizes) - room, max(sizes) + room], nice=False),
+    )
+    line = inline_chart(list(_lowest(points))).mark_line(interpolate="step-after", color=look.ink, aria=False)
+    layers = [line.encode(x=x, y=y)]
+    for some, color in (([now] if is_near else [], "transparent"), (points, look.bar)):
+        if not some:
+            continue
+        circles = inline_chart(some).mark_circle(size=90, fill=color, stroke=look.ink, strokeWidth=1, opacity=1)
+        layers.append(circles.encode(x=x, y=y, **described(alt, ("number", "ram", "price", "limits"))))
+    for limit in limits:
+        there = inline_chart([{"ram": limit, "said": f"budget: {in_words(limit)}"}])
+        words = there.mark_text(align="left", dx=4, dy=-6, fill=look.ink, aria=False)
+        layers.append(there.mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="ram:Q"))
+        layers.append(words.encode(x=alt.value(0), y="ram:Q", text="said:N"))
+    return alt.layer(*layers).properties(height=_HEIGHT)
 
 
 def _rows(exploration: Exploration, ram: str, price: str) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +61,36 @@ class PageTable:
 
 
 @dataclass(frozen=True)
+class SizeBar:
+    """One arena as a bar: its head and its tail in bytes. Without either it is a chip's RAM of ``size`` bytes."""
+
+    title: str
+    size: int
+    head: int = 0
+    tail: int = 0
+
+
+@dataclass(frozen=True)
 class Page:
-    """What a page shows, from top to bottom. ``made_for``: what the figures hold for, under the first line."""
+    """What a page shows, from top to bottom.
+
+    ``facts``: what the figures hold for, each with its name. ``numbers``: the answer, each with what it counts.
+    ``bars``: the arena before and after, and the chip, on one scale. The first of ``pictures`` stands above ``lists``.
+    """
 
     title: str
     headline: str
     lists: Sequence[Lines]
     pictures: Sequence[Picture]
     tables: Sequence[PageTable]
-    made_for: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    numbers: Sequence[tuple[str, str]] = ()
+    bars: Sequence[SizeBar] = ()
 
 
-def made_for_firmware(target: str | None, kernels: str, more: str = "") -> str:
-    """One line on the firmware that figures hold for, and on who made them; ``more`` goes between."""
-    return f"For {target or 'any target'} with {kernels} kernels{more}. tflite-memopt {__version__}."
+def made_for_firmware(target: str | None, kernels: str) -> tuple[tuple[str, str], ...]:
+    """The firmware that figures hold for, and who made them."""
+    return ("target", target or "any"), ("kernels", kernels), ("tflite-memopt", __version__)
 
 
 def html_of(page: Page) -> bytes:
@@ -85,14 +101,15 @@ def html_of(page: Page) -> bytes:
         side.name: convert.vegalite_to_vega(_clean(specification(side.chart, PAGE, "container"))) for side in sides
     }
     environment = jinja.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    fields: Mapping[str, Any] = {
-        **{name: getattr(page, name) for name in ("title", "headline", "made_for", "lists", "pictures", "tables")},
+    shown: Mapping[str, Any] = {
+        **{each.name: getattr(page, each.name) for each in fields(Page)},
+        "scale": max((bar.size for bar in page.bars), default=1),
         "version": __version__,
         "charts": charts,
         # What would end the script element early is escaped, wherever in the library's strings it stands.
         "library": convert.javascript_bundle().replace("</script", "<\\/script"),
     }
-    text: str = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(page=fields)
+    text: str = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(page=shown)
     return text.encode("utf-8", "replace")
 
 

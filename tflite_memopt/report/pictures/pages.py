@@ -5,30 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...equivalence.verdict import Verdict
-from ...memory.figures import ArenaMap, MemoryUse
+from ...memory.figures import ArenaMap, MemoryUse, TailPart
 from ..many_models import by_saving, headline_of, result_cells, without_result
 from ..model import Analysis, Comparison, Report, SramStudy, Summary
 from ..model_rows import ModelRow, Regression
 from ..options_used import changed_options
-from ..words import in_words, short_name
+from ..words import change_in_percent, in_words, run_time_in_short, short_name, smallest_fitting
 from .appearance import PAGE
 from .charts import arena_charts, comparison_charts, orders_chart, savings_chart, stripes_chart, traffic_chart
-from .page import Column, Lines, Page, PageTable, Picture, Side, html_of, made_for_firmware
+from .page import Column, Lines, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
 
 _ROOM = 1.08
 """Over the highest bar, so that the line of the head and its words are inside."""
 _TEXTS = {
     "time": (
         "Memory over time",
-        "A bar an operator, in the order in which they run: the bytes that are in use while it runs. The line above a "
-        "bar is the highest byte of the arena in use then: what lies between the two are gaps. The dashed line is the "
-        "head, the memory that all operators share.",
+        "One bar per operator, in the order in which they run. The head is the memory that all operators share; at the "
+        "end of the arena lie TFLM's own structures.",
     ),
     "arena": (
         "The arena",
-        "Each rectangle is a tensor: from left to right the steps in which it is needed, from bottom to top its bytes "
-        "of memory. Rectangles that lie on each other are bytes used twice: a view holds the same values as what it "
-        "lies on; in-place and overlap are outputs written over an input that is no longer needed.",
+        "One rectangle per tensor: from left to right the steps in which it is needed, from bottom to top its bytes. "
+        "Where rectangles overlap, tensors share memory: a view has the values of its input, and an output overwrites "
+        "an input that is no longer needed.",
     ),
     "macs": ("Computation", "Multiply-accumulates of each operator, in the order in which they run."),
 }
@@ -41,28 +40,77 @@ def report_page(report: Report) -> bytes:
     tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
     lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
     title = f"{report.model or 'model'}: before and after"
-    page = Page(title, report.summary.headline, lists, pictures, (*tables, _operators(after)), _made_for(report))
-    return html_of(page)
+    tables = (*tables, *_tail({"before": before, "after": after}), _operators(after))
+    numbers, bars = _numbers(report), _bars(report)
+    return html_of(
+        Page(title, report.summary.headline, lists, pictures, tables, _made_for(report), tuple(numbers), tuple(bars))
+    )
 
 
 def analysis_page(analysis: Analysis) -> bytes:
     """The page of ``analyze``."""
     arena, sizes = analysis.arena, {"now": analysis.file_bytes}
     title = f"{analysis.model or 'model'}: memory"
-    tables = (_figures({"now": analysis.memory}, sizes), _operators(arena))
+    tables = (_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena))
     pictures = [*_pairs({"now": arena}), *_study(analysis.study)]
-    made_for = made_for_firmware(analysis.target, analysis.kernels)
-    return html_of(Page(title, analysis.summary.headline, _lists(analysis.summary), pictures, tables, made_for))
+    facts = (*made_for_firmware(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256))
+    need = (("bytes of RAM to reserve", f"{arena.required:,}"),)
+    bars = (_bar("now", arena), *_chip(arena.required))
+    text = analysis.summary.headline
+    return html_of(Page(title, text, _lists(analysis.summary), pictures, tables, facts, need, bars))
 
 
-def _made_for(report: Report) -> str:
+def _made_for(report: Report) -> tuple[tuple[str, str], ...]:
     """What the result was made for, and by which options; no date, so that equal runs make equal pages."""
-    budget = (
-        "no budget" if report.budget is None else f"budget {in_words(report.budget)} of {_OBJECTIVES[report.objective]}"
-    )
     shown = {name: value for name, value in changed_options(report.options).items() if name not in _SAID}
     options = ", ".join(f"{name}={value}" for name, value in shown.items()) or "the default ones"
-    return made_for_firmware(report.target, report.kernels, f"; {budget}. Options: {options}")
+    budget = "none" if report.budget is None else f"{in_words(report.budget)} of {_OBJECTIVES[report.objective]}"
+    of_result = ("budget", budget), ("options", options), ("SHA-256 of the result", report.sha256["after"])
+    return (*made_for_firmware(report.target, report.kernels), *of_result)
+
+
+def _numbers(report: Report) -> Iterator[tuple[str, str]]:
+    """The answer: what to reserve before and after, what that saves, and what it costs."""
+    before, after = report.arena["before"].required, report.arena["after"].required
+    yield "bytes of RAM before", f"{before:,}"
+    yield "bytes of RAM now", f"{after:,}"
+    yield "of RAM", change_in_percent(before, after) or "no change"
+    yield "run time (estimated)", run_time_in_short(report.before.instructions, report.after.instructions)
+
+
+def _bars(report: Report) -> Iterator[SizeBar]:
+    yield from (_bar(title, report.arena[side]) for side, title in (("before", "before"), ("after", "now")))
+    if report.budget is None or report.objective == "head":
+        yield from _chip(report.arena["after"].required)
+    else:
+        yield SizeBar("your budget", report.budget)
+
+
+def _bar(title: str, arena: ArenaMap) -> SizeBar:
+    tail = sum(part.bytes for part in arena.tail)
+    return SizeBar(title, arena.required, arena.required - tail, tail)
+
+
+def _chip(need: int) -> Iterator[SizeBar]:
+    """The smallest common size of RAM that holds so many bytes."""
+    size = smallest_fitting(need)
+    if size is not None:
+        yield SizeBar(f"{in_words(size)} of RAM", size)
+
+
+def _tail(arenas: Mapping[str, ArenaMap]) -> Iterator[PageTable]:
+    """What TFLM's own structures are made of, by part."""
+    sizes = {side: {part.name: part for part in arena.tail} for side, arena in arenas.items()}
+    names = dict.fromkeys(name for parts in reversed(sizes.values()) for name in parts)
+    heads = [(f"bytes {side}", f"number {side}") if len(arenas) > 1 else ("bytes", "number") for side in arenas]
+    columns = (Column("part"), *(Column(each, True) for pair in heads for each in pair))
+    rows = [(name, *(cell for parts in sizes.values() for cell in _part(parts.get(name)))) for name in names]
+    text = "Buffers of a kernel are what it keeps from one run to the next, such as the multiplier of each channel."
+    yield PageTable("What TFLM's own structures are (the tail)", columns, rows, text)
+
+
+def _part(part: TailPart | None) -> tuple[str, str]:
+    return ("-", "-") if part is None else (f"{part.bytes:,}", f"{part.count:,}")
 
 
 _OBJECTIVES = {"total": "RAM", "head": "the head"}
@@ -101,15 +149,15 @@ def comparison_page(comparison: Comparison) -> bytes:
 def _lists(summary: Summary) -> tuple[Lines, ...]:
     advice = [f"{each.option}: {each.text}" for each in summary.advice]
     return (
-        Lines("What changed", summary.changes),
+        Lines("Done", summary.changes),
         Lines("What limits it now", summary.limits),
-        Lines("What would help", advice),
+        Lines("What to try next", advice),
     )
 
 
 def _pairs(arenas: Mapping[str, ArenaMap]) -> list[Picture]:
     """Each kind of chart, of every model, on one scale of bytes."""
-    top = round(_ROOM * max(arena.head for arena in arenas.values()))
+    top = round(_ROOM * max(arena.required for arena in arenas.values()))
     charts = {side: arena_charts(arena, top, PAGE) for side, arena in arenas.items()}
     return [
         Picture(
@@ -127,7 +175,7 @@ def _stripes(before: ArenaMap, after: ArenaMap) -> Iterator[Picture]:
         text = (
             "Layers that are made in parts: a few rows at a time, a few positions of a sequence, or a few channels. "
             "The dashed frame is what the original makes at once, from its first row, position or channel at the top "
-            "to its last; the boxes in it are what is made in each step now, in a loop in each of its turns."
+            "to its last; the boxes in it are what is made in each step now, in a loop in each iteration."
         )
         yield Picture("Stripes and tiles", text, (Side("stripes", "", chart),))
 

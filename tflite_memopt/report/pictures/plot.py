@@ -18,7 +18,7 @@ _SHARPNESS = 2
 def plot_of(ending: str, arenas: Mapping[str, ArenaMap]) -> bytes:
     """Memory over time and the arena, of models by title, on one scale."""
     alt = need("altair")
-    top = round(_ROOM * max(arena.head for arena in arenas.values()))
+    top = round(_ROOM * max(arena.required for arena in arenas.values()))
     columns = [
         alt.vconcat(*(chart.properties(width=_WIDTH) for chart in _shown(arena, top))).properties(title=title)
         for title, arena in arenas.items()

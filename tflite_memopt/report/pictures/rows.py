@@ -13,7 +13,7 @@ SHIFT = 1
 
 
 def step_rows(arena: ArenaMap) -> list[Row]:
-    """A row an operator."""
+    """One row per operator."""
     return [_step(number, step) for number, step in enumerate(arena.steps)]
 
 
@@ -28,13 +28,14 @@ def _step(number: int, step: OperatorUse) -> Row:
         "bytes": step.working_set,
         "reach": step.reach,
         "macs": step.macs,
+        "part": "in use",
         "said": f"operator {number}, {step.operator} {output}: {step.working_set:,} bytes alive, arena used up to byte "
         f"{step.reach:,}, {step.macs:,} multiply-accumulates",
     }
 
 
 def tensor_rows(arena: ArenaMap) -> list[Row]:
-    """A row a tensor or scratch request, those that are drawn over others last."""
+    """One row per tensor or scratch request, those that are drawn over others last."""
     rows = [_tensor(arena, tensor) for tensor in arena.tensors if tensor.end > tensor.start and tensor.bytes]
     return sorted(rows, key=lambda row: row["role"] in ("view", "in-place", "overlap"))
 
