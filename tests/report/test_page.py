@@ -19,7 +19,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.model import Advice, Choice, Exploration, FrontPoint
-from tflite_memopt.report.pictures.appearance import ROLES
+from tflite_memopt.report.pictures.appearance import FILE, ROLES
 from tflite_memopt.report.pictures.front import exploration_page, front_plot
 from tflite_memopt.report.pictures.pages import analysis_page, comparison_page, report_page
 from tflite_memopt.report.pictures.plot import plot_of
@@ -268,7 +268,11 @@ def test_a_page_of_600_operators_is_below_5_mb(pages: dict[str, Path]) -> None:
 def test_pictures_as_files(report: Report) -> None:
     svg = ElementTree.fromstring(plot_of(".svg", report.arena))
     words = {node.text for node in svg.iter() if node.text}
-    assert {"before", "after", f"head: {report.after.arena_bytes:,} bytes", ROLES["tail"]} <= words
+    titles = {f"{side}: {arena.required:,} bytes of RAM" for side, arena in report.arena.items()}
+    assert titles | {f"head: {report.after.arena_bytes:,} bytes", ROLES["tail"]} <= words
+    assert {FILE.bar, FILE.gap, *FILE.roles.values()} & {node.get("fill") for node in svg.iter()} >= {
+        *(FILE.bar, FILE.roles["input"], FILE.roles["inner"], FILE.roles["tail"]),
+    }
     assert plot_of(".png", {"now": report.arena["after"]}).startswith(b"\x89PNG")
     front = ElementTree.fromstring(front_plot(".svg", EXPLORED))
     assert {"operators", "bytes of file", "head, bytes"} <= {node.text for node in front.iter() if node.text}

@@ -20,10 +20,12 @@ def plot_of(ending: str, arenas: Mapping[str, ArenaMap]) -> bytes:
     alt = need("altair")
     top = round(_ROOM * max(arena.required for arena in arenas.values()))
     columns = [
-        alt.vconcat(*(chart.properties(width=_WIDTH) for chart in _shown(arena, top))).properties(title=title)
+        alt.vconcat(*(chart.properties(width=_WIDTH) for chart in _shown(arena, top)))
+        .resolve_scale(color="independent")
+        .properties(title=f"{title}: {arena.required:,} bytes of RAM")
         for title, arena in arenas.items()
     ]
-    return picture_of(ending, alt.hconcat(*columns))
+    return picture_of(ending, alt.hconcat(*columns).resolve_scale(color="independent"))
 
 
 def picture_of(ending: str, chart: Chart) -> bytes:
