@@ -22,6 +22,7 @@ from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tflite_memopt import Options, UnsupportedModelError, UsageError
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
+from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.generate import FILES, generate
 from tflite_memopt.firmware.resolver import BUILTIN, CUSTOM, registrations
 from tflite_memopt.io.offline_plan import decode
@@ -41,8 +42,10 @@ MAINS = ("main.cc", "main_two_arenas.cc")
 RUNNABLE = ("mobile_chain", "concat_model", "split_model", "transpose_conv_model", "streaming_model", "if_model")
 
 
-def write(folder: Path, data: bytes, target: str | None = None, name: str = "model") -> Path:
-    for path, text in generate(data, target, name).items():
+def write(
+    folder: Path, data: bytes, target: str | None = None, name: str = "model", planner: Planner = "metadata"
+) -> Path:
+    for path, text in generate(data, target, name, planner=planner).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)
     return folder

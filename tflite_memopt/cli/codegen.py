@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..firmware import PLANNERS, Planner
 from .shared import FORCE, TARGET
 from .types import ModelPath
 
@@ -23,8 +24,16 @@ from .types import ModelPath
     metavar="NAME",
     help="C++ namespace of everything in the files, so that several models go into one firmware.",
 )
+@click.option(
+    "--planner",
+    type=click.Choice(PLANNERS),
+    default=PLANNERS[0],
+    show_default=True,
+    help="metadata: TFLM's planner reads the plan in the file. table: the plan is a C++ table that takes the planner's "
+    "place; AllocateTensors then needs no memory for planning, and refuses another model or other kernels.",
+)
 @FORCE
-def codegen(source: Path, output: Path, target: str | None, name: str, force: bool) -> None:
+def codegen(source: Path, output: Path, target: str | None, name: str, planner: Planner, force: bool) -> None:
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
 
     The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run
@@ -35,6 +44,6 @@ def codegen(source: Path, output: Path, target: str | None, name: str, force: bo
     from ..memory.reading import naming
 
     with naming(source.name):
-        files = generate(read_file(source), target, name, source.name, force)
+        files = generate(read_file(source), target, name, source.name, force, planner)
     for path in write_folder(output, files, (source,), force):
         click.echo(path)

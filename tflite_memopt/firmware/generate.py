@@ -6,18 +6,21 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from string import Template
+from zlib import adler32
 
 from ..analysis.placeholders import cleared_inputs
 from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
-from ..ir.model import Model
+from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
 from ..memory.reading import read_planned
 from ..version import __version__
+from . import Planner
 from .cpp_text import check_namespace, identifiers, literal
+from .plan_table import planned_buffers
 from .resolver import registrations
 from .sizes import ArenaSizes, LibraryBytes, arena_sizes, condition_of, larger_structures
 
@@ -36,32 +39,44 @@ FILES = (
     "snippets/esp_idf_CMakeLists.txt",
     "snippets/esp_idf_component.yml",
 )
+PLANNER_FILE = "planner.h"
 
 
 def generate(
-    data: bytes, target: str | None = None, name: str = "model", source: str | None = None, force: bool = False
+    data: bytes,
+    target: str | None = None,
+    name: str = "model",
+    source: str | None = None,
+    force: bool = False,
+    planner: Planner = "metadata",
 ) -> dict[str, bytes]:
     """Files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
-    name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. Raises
-    UsageError for a wrong name, or for a target whose kernels compute a plan of others wrongly, UnsupportedModelError
-    for a model that TFLM cannot run.
+    name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
+    whether the program's plan is that of the file's metadata, or a table in ``planner.h``. Raises UsageError for a
+    wrong name, for a target whose kernels compute a plan of others wrongly, or for a table without a known library;
+    UnsupportedModelError for a model that TFLM cannot run.
     """
     check_namespace(name)
     model = read_planned(data)
     label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
     label = label if planned else None
     profile = _profile(label, target)
-    sizes = arena_sizes(model, planned, profile)
+    has_table = planner == "table"
+    if has_table and profile.libraries:
+        raise UsageError("a table of places is for one kernel library: name your chip or core with --target")
+    sizes = arena_sizes(model, planned, profile, "table" if has_table else "tflm")
     words = _words(model, data, name) | _arena_words(sizes, label, profile)
+    words |= _table_words(model, planned, profile, data, name) if has_table else _WITHOUT_TABLE
     cleared = cleared_inputs(model, planned)
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
-    return {path: _fill(path, words).encode() for path in FILES}
+    files = (*FILES, PLANNER_FILE) if has_table else FILES
+    return {path: _fill(path, words).encode() for path in files}
 
 
 def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
@@ -119,6 +134,27 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
 def _array(data: bytes) -> Iterator[str]:
     for start in range(0, len(data), _BYTES_A_LINE):
         yield "    " + "".join(f"{byte}," for byte in data[start : start + _BYTES_A_LINE])
+
+
+_WITHOUT_TABLE = {"planner_header": "", "planner_object": "", "planner_argument": ""}
+
+
+def _table_words(
+    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, data: bytes, name: str
+) -> dict[str, str]:
+    rows = planned_buffers(model, planned, profile)
+    return {
+        "planner_header": '\n#include "planner.h"',
+        "planner_object": f"\n  static tflite_memopt::TablePlanner planner({name}::kPlan);",
+        "planner_argument": ", &planner",
+        "places": "\n".join(
+            f"    {{{row.bytes}, {row.first}, {row.last}, {row.offset}}},  // {number}: {literal(row.name)}"
+            for number, row in enumerate(rows)
+        ),
+        "count": str(len(rows)),
+        "head_bytes": str(max((row.offset + row.bytes for row in rows), default=0)),
+        "checksum": str(adler32(data)),
+    }
 
 
 _RESET = (

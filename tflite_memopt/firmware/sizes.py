@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..graph.alignment import aligned
 from ..ir.model import Model, Tensor
-from ..kernels.arena import TwoArenasUse, arena_use, two_arenas_use
+from ..kernels.arena import MemoryPlanner, TwoArenasUse, arena_use, two_arenas_use
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
 from ..memory.in_force import head_in_force
@@ -106,14 +106,23 @@ class ArenaSizes:
     exact: bool
 
 
-def arena_sizes(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile) -> ArenaSizes:
-    """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none."""
+def arena_sizes(
+    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, planner: MemoryPlanner = "tflm"
+) -> ArenaSizes:
+    """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
+
+    ``planner``: what places tensors in one arena; in two it is TFLM's own.
+    """
     libraries = {each.name: each for each in profile.libraries or (profile,)}
     heads = {name: head_in_force(memory_layout(model, each), planned) for name, each in libraries.items()}
     cases = CASES if profile.libraries else (KernelCase("", (profile.name,)),)
-    uses = {name: arena_use(model, heads[name], each.requests, profile.abi) for name, each in libraries.items()}
+    uses = {
+        name: arena_use(model, heads[name], each.requests, profile.abi, planner=planner)
+        for name, each in libraries.items()
+    }
+    sizes = _Sizes(model, heads, planner)
     return ArenaSizes(
-        {each.condition: _by_layout(model, [libraries[name] for name in each.libraries], heads) for each in cases},
+        {each.condition: sizes.by_layout([libraries[name] for name in each.libraries]) for each in cases},
         {
             name: LibraryBytes(use.required, heads[name], libraries[name].measured_at is not None)
             for name, use in uses.items()
@@ -122,8 +131,24 @@ def arena_sizes(model: Model, planned: Mapping[Tensor, int], profile: KernelProf
     )
 
 
-def _by_layout(model: Model, libraries: Sequence[KernelProfile], heads: Mapping[str, int]) -> dict[str, ArenaBytes]:
-    return {name: _largest(model, libraries, heads, abi) for name, abi in LAYOUTS.items()}
+@dataclass(frozen=True)
+class _Sizes:
+    """Sizes of a model whose head takes so many bytes with each library."""
+
+    model: Model
+    heads: Mapping[str, int]
+    planner: MemoryPlanner
+
+    def by_layout(self, libraries: Sequence[KernelProfile]) -> dict[str, ArenaBytes]:
+        return {name: self._largest(libraries, abi) for name, abi in LAYOUTS.items()}
+
+    def _largest(self, libraries: Sequence[KernelProfile], abi: Abi) -> ArenaBytes:
+        one = [
+            arena_use(self.model, self.heads[each.name], each.requests, abi, planner=self.planner).required
+            for each in libraries
+        ]
+        two = [two_arenas_use(self.model, self.heads[each.name], each.requests, abi) for each in libraries]
+        return ArenaBytes(max(one), TwoArenasUse(max(use.head for use in two), max(use.tail for use in two)))
 
 
 def larger_structures(model: Model) -> dict[str, int]:
@@ -138,9 +163,3 @@ def larger_structures(model: Model) -> dict[str, int]:
         name: aligned(len(operators) * _LARGER_NODE[name] + tensors * _LARGER_TENSOR[name], _ROUNDING) + _ROUNDING
         for name in LAYOUTS
     }
-
-
-def _largest(model: Model, libraries: Sequence[KernelProfile], heads: Mapping[str, int], abi: Abi) -> ArenaBytes:
-    one = [arena_use(model, heads[each.name], each.requests, abi).required for each in libraries]
-    two = [two_arenas_use(model, heads[each.name], each.requests, abi) for each in libraries]
-    return ArenaBytes(max(one), TwoArenasUse(max(use.head for use in two), max(use.tail for use in two)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.head import in_head
@@ -44,6 +45,10 @@ RESOURCE_VARIABLES = Size(12, 16)
 RESOURCE_VARIABLE = Size(20, 40)
 POINTER = Size(4, 8)
 _INT = 4
+
+
+MemoryPlanner = Literal["tflm", "table"]
+"""What places tensors when a firmware starts: TFLM's own planner, or a table that ``codegen`` wrote."""
 
 
 @dataclass(frozen=True)
@@ -79,22 +84,34 @@ class ArenaBesideHead:
         return ArenaUse(head, self.tail, self.temporaries, required, self.exact)
 
 
-def arena_use(model: Model, head: int, requests: RequestRule, abi: Abi, order: Sequence[int] | None = None) -> ArenaUse:
+def arena_use(
+    model: Model,
+    head: int,
+    requests: RequestRule,
+    abi: Abi,
+    order: Sequence[int] | None = None,
+    planner: MemoryPlanner = "tflm",
+) -> ArenaUse:
     """The arena of a model whose planned head is ``head`` bytes; the rest as for :func:`arena_beside_head`."""
-    return arena_beside_head(model, requests, abi, order).with_head(head)
+    return arena_beside_head(model, requests, abi, order, planner).with_head(head)
 
 
 def arena_beside_head(
-    model: Model, requests: RequestRule, abi: Abi, order: Sequence[int] | None = None
+    model: Model,
+    requests: RequestRule,
+    abi: Abi,
+    order: Sequence[int] | None = None,
+    planner: MemoryPlanner = "tflm",
 ) -> ArenaBesideHead:
     """Replay ``AllocateTensors`` for a model, whatever its planned head.
 
     ``requests`` is the kernel profile's table; ``abi`` the target's layout of structures.
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand. The tail
-    depends on it by what alignment costs.
+    depends on it by what alignment costs. ``planner``: "tflm" is TFLM's own, in the arena with a record per buffer;
+    "table" is one that the firmware brings, and has neither.
     """
     asked = requests_in(model, abi, requests)
-    replay = _Replay(model, asked, abi, order)
+    replay = _Replay(model, asked, abi, order, planner)
     replay.start()
     replay.prepare()
     replay.plan()
@@ -160,8 +177,16 @@ class _Arena:
 
 
 class _Replay:
-    def __init__(self, model: Model, asked: Mapping[Operator, Requests], abi: Abi, order: Sequence[int] | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        asked: Mapping[Operator, Requests],
+        abi: Abi,
+        order: Sequence[int] | None,
+        planner: MemoryPlanner = "tflm",
+    ) -> None:
         self.model = model
+        self.has_planner = planner == "tflm"
         self.main = model.main.operators if order is None else [model.main.operators[at] for at in order]
         self.asked = asked
         self.abi = abi
@@ -172,7 +197,8 @@ class _Replay:
     def start(self, allocators: Sequence[Size] = (BUFFER_ALLOCATOR,)) -> None:
         """Constructors, eval tensors, nodes, then parsing and Init of every operator."""
         arena = self.arena
-        for structure in (*allocators, MEMORY_PLANNER, MICRO_ALLOCATOR):
+        planner = (MEMORY_PLANNER,) if self.has_planner else ()
+        for structure in (*allocators, *planner, MICRO_ALLOCATOR):
             self._structure(structure)
         self._resource_variables()
         self._structure(BUILTIN_DATA_ALLOCATOR)
@@ -210,7 +236,7 @@ class _Replay:
         for tensor in tensors:
             if tensor.is_variable and not in_head(tensor):
                 self.arena.persistent(tensor.nbytes)
-        planned = sum(map(in_head, tensors)) + self.scratch_count
+        planned = sum(map(in_head, tensors)) + self.scratch_count if self.has_planner else 0
         self.arena.offer_the_rest(PLANNED_BUFFER.on(self.abi) * planned)
 
     def interface_tensors(self) -> None:

@@ -2,9 +2,11 @@
 #include "tensorflow/lite/micro/micro_common.h"
 
 namespace tflite {
+class MicroMemoryPlanner;
 class MicroAllocator {
  public:
   static MicroAllocator* Create(uint8_t* arena, size_t bytes);
+  static MicroAllocator* Create(uint8_t* arena, size_t bytes, MicroMemoryPlanner* planner);
   static MicroAllocator* Create(uint8_t* persistent, size_t persistent_bytes, uint8_t* non_persistent,
                                 size_t non_persistent_bytes);
 };

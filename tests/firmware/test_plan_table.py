@@ -1,0 +1,143 @@
+"""A plan that the firmware carries: stock TFLM takes it, in the smallest arena, and refuses one that is not its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tflite_memopt
+from tests.firmware.compiled import check_against_the_interface, run_on
+from tests.firmware.test_codegen import RUNNABLE, expected, optimized, write
+from tests.models import ALL
+from tflite_memopt import Options, UsageError
+from tflite_memopt.firmware.generate import PLANNER_FILE, generate
+from tflite_memopt.firmware.plan_table import planned_buffers
+from tflite_memopt.io import offline_plan
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.kernels.targets import profile_for
+
+MAIN = "main.cc"
+
+
+def made(folder: Path, data: bytes, target: str = "host") -> Path:
+    return write(folder, data, target, planner="table")
+
+
+def outputs(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line.startswith("output ")]
+
+
+def changed(folder: Path, file: str, pattern: str, by: str) -> None:
+    text = (folder / file).read_text()
+    other = re.sub(pattern, by, text, count=1)
+    assert other != text
+    (folder / file).write_text(other)
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_tflm_takes_the_table(name: str, tmp_path: Path) -> None:
+    data = optimized(name, "host")
+    code, said = run_on("host-reference", made(tmp_path, data), MAIN)
+    assert code == 0, said
+    assert outputs(said) == expected(data)
+
+
+def test_a_model_without_a_plan_gets_that_of_tflm(tmp_path: Path) -> None:
+    data = write_model(ALL["mobile_chain"]())
+    code, said = run_on("host-reference", made(tmp_path, data), MAIN)
+    assert code == 0, said
+    assert outputs(said) == expected(data)
+
+
+def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> None:
+    data = tflite_memopt.optimize(
+        write_model(ALL["mobile_chain"]()), Options(verify=False, target="host", max_extra_work=1.0)
+    ).model
+    code, said = run_on("host-reference", made(tmp_path, data), MAIN)
+    assert code == 0, said
+    assert outputs(said) == expected(data)
+
+
+def test_its_arena_is_smaller_and_the_smallest(tmp_path: Path) -> None:
+    data = optimized("mobile_chain", "host")
+    stock, table = (write(tmp_path / kind, data, "host", planner=kind) for kind in ("metadata", "table"))
+    arenas = [_reserved(folder) for folder in (stock, table)]
+    assert arenas[1] < arenas[0]
+    changed(table, "arena.h", r"(std::size_t kArenaBytes = ForThisCompiler\([^)]*\))", r"\1 - 16")
+    code, said = run_on("host-reference", table, MAIN)
+    assert code != 0, said
+
+
+def _reserved(folder: Path) -> int:
+    code, said = run_on("host-reference", folder, MAIN)
+    assert code == 0, said
+    found = re.search(r"arena_used_bytes \d+ of (\d+)", said)
+    assert found is not None
+    return int(found[1])
+
+
+def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
+    data = optimized("mobile_chain", "cortex-m7")
+    code, said = run_on("cortex-m7-cmsis-nn", made(tmp_path, data, "cortex-m7"), MAIN)
+    assert code == 0, said
+    assert outputs(said) == expected(data)
+
+
+ROW = r"    \{(\d+), (-?\d+), (\d+), (\d+)\},(.*)\n"
+DAMAGE = {
+    "a size": (PLANNER_FILE, ROW, r"    {16\1, \2, \3, \4},\5\n"),
+    "a first step": (PLANNER_FILE, ROW, r"    {\1, 7, \3, \4},\5\n"),
+    "a last step": (PLANNER_FILE, ROW, r"    {\1, \2, 70, \4},\5\n"),
+    "a row too few": (PLANNER_FILE, r"kPlaces, (\d+),", r"kPlaces, \1 - 1,"),
+    "a row too many": (PLANNER_FILE, r"kPlaces, (\d+),", r"kPlaces, \1 + 1,"),
+    "a checksum": (PLANNER_FILE, r"kModelBytes, (\d+)u", r"kModelBytes, \1u + 1"),
+    "a byte of the model": ("model_data.cc", r"(\n    \d+,\d+,\d+,\d+,\d+,\d+,\d+,\d+,)(\d+),", r"\g<1>255 - \2,"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_damaged_is_refused_before_it_runs(damage: str, tmp_path: Path) -> None:
+    file, pattern, by = DAMAGE[damage]
+    changed(made(tmp_path, optimized("mobile_chain", "host")), file, pattern, by)
+    code, said = run_on("host-reference", tmp_path, MAIN)
+    assert code == 2, said
+    assert "plan of model: " in said
+    assert not outputs(said)
+
+
+def test_a_table_for_other_kernels_is_refused(tmp_path: Path) -> None:
+    """The reference kernels do not ask for the scratch buffers of CMSIS-NN."""
+    data = optimized("mobile_chain", "cortex-m7")
+    made(tmp_path, data, "cortex-m7")
+    changed(tmp_path, "arena.h", r"static_assert\(kKernelsAreRight", "static_assert(true || kKernelsAreRight")
+    code, said = run_on("host-reference", tmp_path, MAIN)
+    assert code == 2, said
+    assert "another model, or other kernels" in said
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
+    assert check_against_the_interface(made(tmp_path, optimized(name, "host"))) == ""
+
+
+def test_rows_are_the_plan(tmp_path: Path) -> None:
+    model = read_model(optimized("mobile_chain", "host"))
+    planned = offline_plan.decode(model)
+    assert planned
+    rows = planned_buffers(model, planned, profile_for("host"))
+    places = {tensor.name: offset for tensor, offset in planned.items()}
+    assert {row.name: row.offset for row in rows if row.name != "scratch"} == places
+    assert all(row.bytes % 16 == row.offset % 16 == 0 and row.first <= row.last for row in rows)
+    alive = np.zeros((max(row.last for row in rows) + 2, max(row.offset + row.bytes for row in rows) // 16), np.int32)
+    for row in rows:
+        alive[row.first : row.last + 1, row.offset // 16 : (row.offset + row.bytes) // 16] += 1
+    assert alive.max() <= 2  # an output may overwrite an input
+
+
+def test_a_table_is_for_one_library() -> None:
+    with pytest.raises(UsageError, match="for one kernel library: name your chip or core with --target"):
+        generate(optimized("mobile_chain"), planner="table")
