@@ -62,8 +62,9 @@ def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> No
     assert outputs(said) == expected(data)
 
 
-def test_its_arena_is_smaller_and_the_smallest(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "host")
+@pytest.mark.parametrize("name", ["mobile_chain", "streaming_model", "if_model"])
+def test_its_arena_is_smaller_and_the_smallest(name: str, tmp_path: Path) -> None:
+    data = optimized(name, "host")
     stock, table = (write(tmp_path / kind, data, "host", planner=kind) for kind in ("metadata", "table"))
     arenas = [_reserved(folder) for folder in (stock, table)]
     assert arenas[1] < arenas[0]
