@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,6 +30,25 @@ RUN = (
 Those of docs/batch.md are run on a folder of models, those of docs/device_runner.md with a runner in place of a board.
 No other page has any.
 """
+USER = (
+    "index",
+    "does_not_fit",
+    "how_it_works",
+    "report",
+    "targets",
+    "device_firmware",
+    "batch",
+    "ci",
+    "tools",
+    "faq",
+    "limits",
+)
+REFERENCE = (
+    *("commands", "python", "architecture_search", "rewriting", "cascading", "planning", "exactness", "runners"),
+    *("device_runner", "glossary", "architecture"),
+)
+FIGURES = ("comparison", "zoo", "reliability")
+"""With all of docs/benchmarks and docs/evidence."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
 
@@ -50,6 +69,22 @@ def run_line(line: str, more: Sequence[str] = ()) -> None:
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
+
+
+def words_of(pages: Iterable[Path]) -> int:
+    return sum(len(page.read_text().split()) for page in pages)
+
+
+def test_the_pages_are_short() -> None:
+    docs = ROOT / "docs"
+    user = [ROOT / "README.md", *(docs / f"{name}.md" for name in USER)]
+    reference = [docs / f"{name}.md" for name in REFERENCE]
+    figures = [*(docs / f"{name}.md" for name in FIGURES), *docs.glob("benchmarks/*.md"), *docs.glob("evidence/*.md")]
+    assert {*user, *reference, *figures} == {*PAGES} - {ROOT / "CONTRIBUTING.md"}
+    assert words_of(user) <= 9_000
+    assert words_of(reference) <= 9_000
+    assert words_of((*user, *reference, *figures)) <= 30_000
+    assert (ROOT / "CHANGELOG.md").read_text().count("\n") <= 40
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -10,11 +10,11 @@ scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loo
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
-scripts/bench tiles [MODEL...] [-o docs/benchmarks/tiles.md]   channels in tiles
+scripts/bench tiles [MODEL...] [-o tiles.md]   channels in tiles
 scripts/bench modules TARGET MODEL...                          seconds of verification, on module and wheel
 scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench random [--large] [-o FILE.json] [--against FILE.json]   needs and time of random networks
-scripts/bench growth [-o docs/benchmarks/growth.md]            scheduling time against operators
+scripts/bench growth [-o growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
 

@@ -1,4 +1,4 @@
-"""Scheduling time against the number of operators: docs/benchmarks/growth.md and growth.svg."""
+"""Scheduling time against the number of operators: the page growth.md, and docs/benchmarks/growth.svg."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _measure(problem: ScheduleProblem, time_limit: float) -> Schedule:
 
 def _document(rows: dict[str, list[Schedule]], time_limit: float) -> Iterator[str]:
     yield "# Scheduling time against operators\n"
-    yield f"Made by `scripts/bench growth -o docs/benchmarks/growth.md --time-limit {time_limit:g}`; the shapes are in"
+    yield f"Made by `scripts/bench growth -o growth.md --time-limit {time_limit:g}`; the shapes are in"
     yield "scripts/benchmarks/growth.py. Seconds of best_first, the median of three runs where one took less than two."
     yield ""
     yield "![seconds against operators](growth.svg)\n"

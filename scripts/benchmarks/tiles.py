@@ -1,4 +1,4 @@
-"""Channels in tiles measured: docs/benchmarks/tiles.md."""
+"""Channels in tiles measured: tiles.md."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _proved(found: Result) -> str:
 def _document(rows: Sequence[str], models: Sequence[Path]) -> Iterator[str]:
     command = " ".join(("scripts/bench tiles", *(["MODELS"] if models else [])))
     yield "# Channels in tiles\n"
-    yield f"Made by `{command} -o docs/benchmarks/tiles.md`: `optimize` with default options, and the same without the"
+    yield f"Made by `{command} -o tiles.md`: `optimize` with default options, and the same without the"
     yield "search for tiles. Bytes; totals are those to reserve on 32 bits. Operators: more than before; MACs and file:"
     yield "shares of the original's. The networks are made by `scripts/benchmarks/tile_networks.py`, with random"
     yield "weights.\n"

@@ -1,4 +1,4 @@
-"""The papers' claims, rerun: one page for each paper in docs/evidence, and the index of all.
+"""The papers' claims, rerun: one page for each paper, and docs/evidence/index.md of all.
 
 scripts/paper efficient_memory_management FOLDER...    Tables 1 and 2 of Pisarchyk and Lee
 scripts/paper serenity FOLDER...                       SERENITY's figures and Table 2
@@ -53,7 +53,7 @@ from .serenity_why import FORMS, experiments
 
 _SOURCES = click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 _FOLDER = click.option(
-    "--folder", default="docs/evidence", show_default=True, type=click.Path(file_okay=False, path_type=Path)
+    "--folder", default="build/evidence", show_default=True, type=click.Path(file_okay=False, path_type=Path)
 )
 _PARTS = click.option(
     "--parts", type=click.Path(file_okay=False, path_type=Path), help="Keep what is done here, and go on."
@@ -169,9 +169,10 @@ def cascading_rfc(sources: tuple[Path, ...], folder: Path, parts: Path | None) -
 
 @cli.command("index")
 @_FOLDER
-def index_command(folder: Path) -> None:
+@click.option("-o", "--output", default="docs/evidence/index.md", show_default=True, type=click.Path(path_type=Path))
+def index_command(folder: Path, output: Path) -> None:
     """Write the index of the pages that are there."""
-    (folder / "index.md").write_text("\n".join(index(folder)) + "\n")
+    output.write_text("\n".join(index(folder)) + "\n")
 
 
 def _spent_since(start: Spent, parts: Path | None) -> str:
@@ -180,10 +181,10 @@ def _spent_since(start: Spent, parts: Path | None) -> str:
 
 
 def _write(folder: Path, name: str, words: str, reruns: Sequence[Rerun], tables: Sequence[str], spent: str) -> None:
-    """The page and the index anew; ``words``: those of the command after ``scripts/paper NAME``."""
+    """The page; ``words``: those of the command after ``scripts/paper NAME``."""
     lines = page(paper_named(name), f"scripts/paper {name} {words}", reruns, tables, spent)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.md").write_text("\n".join(lines).rstrip() + "\n")
-    (folder / "index.md").write_text("\n".join(index(folder)) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The cascading RFC's example and networks, rerun: docs/evidence/cascading_rfc.md."""
+"""The cascading RFC's example and networks, rerun: the page cascading_rfc."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +17,11 @@ _HEADER = "where | claim | published | rerun | ours | rerun / published | holds"
 
 @dataclass(frozen=True)
 class Paper:
-    """What ``values/NAME.json`` says: title, source, where the values come from, and the claims by key.
-
-    ``rows``: the claims that stand in the index for their table or figure.
-    """
+    """What ``values/NAME.json`` says: title, source, where the values come from, and the claims by key."""
 
     title: str
     source: str
     note: str
-    rows: Sequence[str]
     claims: Mapping[str, Mapping[str, str | float]]
 
 
@@ -71,7 +66,7 @@ class Spent:
 
 
 def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[str], spent: str = "") -> Iterator[str]:
-    """The lines of docs/evidence/NAME.md. ``spent``: what ``Spent.since`` says; empty where parts were made before.
+    """The lines of a paper's page. ``spent``: what ``Spent.since`` says; empty where parts were made before.
 
     Raises KeyError for a claim that the paper's file does not have.
     """
@@ -101,58 +96,25 @@ def page(paper: Paper, command: str, reruns: Sequence[Rerun], tables: Sequence[s
 
 
 def index(folder: Path) -> Iterator[str]:
-    """The lines of docs/evidence/index.md: a row for each table and figure, then the claims of all pages."""
-    pages = sorted(path for path in folder.glob("*.md") if path.name != "index.md")
+    """The lines of docs/evidence/index.md: the claims of all pages in a folder, paper by paper."""
     yield _HEAD
-    yield from table(f"paper | {_HEADER} | command")
-    for path in sorted(pages, key=lambda path: path.stem == _CODE):
-        yield from _standing(path)
-    yield ""
-    yield "## The commands\n"
-    yield "Seconds on two cores that others used, too (load 4 to 10): of the clock, and of the processor. No command"
-    yield "waits for anything but the processor. What a page says beside its seconds is not in them.\n"
-    yield from table("page | claims that hold | command | seconds: clock | processor")
-    for path in pages:
-        claims, spent = _claims_of(path), _spent_of(path)
-        holding = sum(line.endswith("| yes |") for line in claims)
-        yield row(_link(path), f"{holding} of {len(claims)}", f"`{_command_of(path)}`", *spent)
-    yield "\n## Every claim\n"
-    yield from table(f"paper | {_HEADER}")
-    for path in pages:
-        for line in _claims_of(path):
-            yield f"| {_link(path)} {line}"
-    yield "\n```{toctree}\n:hidden:\n"
-    yield from (path.stem for path in pages)
-    yield "```"
+    for path in sorted(folder.glob("*.md")):
+        paper, claims = paper_named(path.stem), _claims_of(path)
+        holding = sum(claim[-1] == "yes" for claim in claims)
+        yield f"\n## {paper.title}\n"
+        yield f"{paper.source}. {holding} of {len(claims)} claims hold here.\n"
+        yield f"    {_command_of(path)}\n"
+        yield from table("where | claim | published | rerun | ours | holds")
+        for where, claim, published, rerun, ours, _, holds in claims:
+            yield row(where, claim, published, rerun, ours, holds)
 
 
-_CODE = "hmcos"
-"""The page that judges no paper; its row comes last."""
 _HEAD = """# The papers' claims, rerun
 
-A row for each table and figure of the four papers: one claim of it, what their method gives here as printed, and what
-our default gives. Below them is HMCOS's own code. Each page is made by one command, and says why where a claim does
-not hold here. Networks are rebuilt from their papers. What runs as printed is for judging the papers: it runs here
-only, and none of it is a default.
-"""
-
-
-def _standing(path: Path) -> Iterator[str]:
-    """The rows of a page that stand for its tables and figures."""
-    paper = paper_named(path.stem)
-    lines = {line.split(" | ")[1]: line for line in _claims_of(path)}
-    for key in paper.rows:
-        yield f"| {_link(path)} {lines[str(paper.claims[key]['claim'])]} `scripts/paper {path.stem}` |"
-
-
-def _link(path: Path) -> str:
-    return f"[{path.stem}]({path.name})"
-
-
-def _spent_of(path: Path) -> tuple[str, str]:
-    """Seconds of the clock and of the processor, as the page says."""
-    found = re.search(r"`, in (\d+) s of the clock and (\d+) s of the processor", path.read_text())
-    return (found[1], found[2]) if found else ("-", "-")
+Each row is a claim of a paper: what it publishes, what its method gives here as printed (*rerun*), and what this tool's
+default gives (*ours*). Networks are rebuilt from their papers, so that sizes agree and details of the graph may not.
+What runs as printed is part of `scripts/papers` only. The command of each paper writes a page with the reason for every
+claim that does not hold, and with all tables; `scripts/paper index` makes this page of them."""
 
 
 def _command_of(path: Path) -> str:
@@ -160,8 +122,8 @@ def _command_of(path: Path) -> str:
     return path.read_text().split("Made by `", 1)[1].split("`", 1)[0]
 
 
-def _claims_of(path: Path) -> list[str]:
-    """The rows of the first table of a page."""
+def _claims_of(path: Path) -> list[list[str]]:
+    """The cells of the first table of a page, by row."""
     lines = path.read_text().split(f"{_CLAIMS}\n", 1)[1].splitlines()
     rows = [line for line in lines[: lines.index("", 1)] if line.startswith("|")]
-    return rows[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows[2:]]

@@ -1,4 +1,4 @@
-"""docs/evidence/iterative_graph_optimization.md: the claims judged, with the reasons, and the tables."""
+"""the page iterative_graph_optimization: the claims judged, with the reasons, and the tables."""
 
 from __future__ import annotations
 

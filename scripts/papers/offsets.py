@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Pisarchyk and Lee, rerun: docs/evidence/efficient_memory_management.md."""
+"""Tables 1 and 2 of Pisarchyk and Lee, rerun: the page efficient_memory_management."""
 
 from __future__ import annotations
 

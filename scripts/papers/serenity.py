@@ -1,4 +1,4 @@
-"""SERENITY's Figures 3, 10, 11, 12, 13 and Table 2, rerun: docs/evidence/serenity.md."""
+"""SERENITY's Figures 3, 10, 11, 12, 13 and Table 2, rerun: the page serenity."""
 
 from __future__ import annotations
 

@@ -93,4 +93,4 @@ REWRITING = {
 """SERENITY, Figures 10, 12 and 13."""
 
 HMCOS_HRNET = (6368, 230)
-"""KB and seconds of wzh99/HMCOS at cf547ee on HRNet-W18-V1's graph: see docs/evidence/hmcos.md."""
+"""KB and seconds of wzh99/HMCOS at cf547ee on HRNet-W18-V1's graph: see the page hmcos."""

@@ -1,6 +1,17 @@
 """A tiling: a region of a model and the form in which it runs in parts. What a search chooses, and what is replayed.
 
 A set of tilings prints on one line, ``4-11 unrolled 8,16,24 rolling pad; 15-20 masked 2``, and is read from it.
+
+To add a form:
+
+1. A frozen dataclass in ``Form`` and ``NAMES``, and its words in ``Tiling.described``.
+2. A module that replaces the region's operators, called by ``_apply``; it says of each new tensor which piece of the
+   original it is (``ir/origin.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
+   body in ``loop/bodies.py``.
+3. Its bound: ``Figures`` in ``space.py`` that are not above what will be measured; zeros cost time alone.
+4. Its candidates: ``Space.fill``, ``Modes`` and ``modes_of``; the operators that firmware needs in
+   ``kernels/since.py``.
+5. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, for a ``RowLoop`` ``LOOPS`` in ``tests/cascade/forms.py``.
 """
 
 from __future__ import annotations
