@@ -80,7 +80,7 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
 def _legend(alt: Any, field: str, colors: dict[str, str]) -> Any:
     """The color of a rectangle, and a legend of these colors alone."""
     scale = alt.Scale(domain=list(colors), range=list(colors.values()))
-    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=260)
+    legend = alt.Legend(title=None, orient="bottom", columns=2, columnPadding=20, labelLimit=260)
     return alt.Color(f"{field}:N", scale=scale, legend=legend)
 
 
