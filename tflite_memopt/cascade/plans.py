@@ -46,7 +46,7 @@ _LEAST_WORK = 200
 
 
 class Plans:
-    """Costs of sets of tilings of one model, each worked out once. The model stays as it is.
+    """Costs of sets of tilings of one model, each computed once. The model stays as it is.
 
     Sets are chosen by an estimate of their run time with one library; here the limit is that of the options with each
     library, and what is beyond it has no cost.

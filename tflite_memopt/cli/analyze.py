@@ -22,7 +22,7 @@ from .shared import (
 from .types import ByteSize, ModelPath
 
 
-@click.command()
+@click.command(short_help="Show what a model needs now, and what sets that.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @TARGET
 @KERNELS

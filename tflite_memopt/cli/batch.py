@@ -39,7 +39,11 @@ def _processors() -> int:
     return usable_processors()
 
 
-@click.command(cls=GroupedCommand, params=[each for each in optimize_command.params if each.name in _OF_OPTIMIZE])
+@click.command(
+    cls=GroupedCommand,
+    short_help="Optimize many models.",
+    params=[each for each in optimize_command.params if each.name in _OF_OPTIMIZE],
+)
 @click.argument("patterns", metavar="MODELS...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", "folder", required=True, type=ModelPath, metavar="OUT", help="Folder for results and models."

@@ -11,7 +11,7 @@ from .shared import FORCE, TARGET
 from .types import ModelPath
 
 
-@click.command()
+@click.command(short_help="Write C++ files for a firmware that runs a model.")
 @click.argument("source", metavar="OUT.tflite", type=ModelPath)
 @click.option(
     "-o", "--output", required=True, type=ModelPath, metavar="DIR", help="Folder for the files; it is made if needed."

@@ -24,7 +24,7 @@ from .shared import (
 from .types import ModelPath
 
 
-@click.command()
+@click.command(short_help="Show the published methods side by side.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
     "--schedulers",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..pipeline import Result
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, short_help="Show what RAM a model can need, and at which run time.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
     "-o",

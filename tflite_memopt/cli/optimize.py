@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _AS_IS = "as_is"
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, short_help="Make a model that needs less RAM, and verify it.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
     "-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the optimized model."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..report.model_rows import ModelRow, Regression
 
 
-@click.command()
+@click.command(short_help="Show the results of a batch run.")
 @click.argument("folder", metavar="OUT", type=ModelPath)
 @click.option(
     "--against",

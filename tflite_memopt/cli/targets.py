@@ -7,7 +7,7 @@ import click
 from .shared import JSON, show
 
 
-@click.command()
+@click.command(short_help="List the cores and chips that --target knows.")
 @JSON
 def targets(as_json: bool) -> None:
     """List the cores and chips that --target knows: kernels, layout, what was measured and what is only read."""

@@ -13,7 +13,7 @@ from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
 
 
-@click.command()
+@click.command(short_help="Compare two models, bit by bit.")
 @click.argument("first", metavar="A.tflite", type=ModelPath)
 @click.argument("second", metavar="B.tflite", type=ModelPath)
 @click.option("--inputs", type=ModelPath, metavar="X.npz", help="Your own inputs, arrays by input name.")

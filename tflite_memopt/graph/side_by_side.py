@@ -1,4 +1,4 @@
-"""One function of many items, worked out by several processes: the answers of one process, in the same order."""
+"""One function of many items, computed by several processes: the answers of one process, in the same order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def side_by_side(function: Callable[[Item], Found], items: Sequence[Item], jobs:
     """``[function(item) for item in items]``, by up to ``jobs`` processes.
 
     They are copies of this one, so that nothing has to travel to them; what the function changes in them is lost, and
-    its answers must pickle. What has no answer is worked out by this process: where a process has died or has come to a
+    its answers must pickle. What has no answer is computed by this process: where a process has died or has come to a
     standstill, where the function has raised an exception, where the system gives no process. So the answers never
     depend on them.
     """

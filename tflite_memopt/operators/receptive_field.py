@@ -213,7 +213,7 @@ def depth_to_space_rows(operator: Operator) -> RowByRow | str:
 def nearest_rows(operator: Operator) -> RowByRow | str:
     """RESIZE_NEAREST_NEIGHBOR by a whole number, where every row is repeated as often.
 
-    The row is worked out in float32 (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h), and the
+    The row is computed in float32 (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h), and the
     scale is the same float for any number of rows.
     """
     factor = _factor(operator)

@@ -1,4 +1,4 @@
-"""What a kernel asks for and permits at one operator, worked out once for all operators that are alike."""
+"""What a kernel asks for and permits at one operator, computed once for all operators that are alike."""
 
 from __future__ import annotations
 

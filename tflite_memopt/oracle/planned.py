@@ -31,7 +31,7 @@ class PlannedNeed:
 
 
 def planned_need(model: Model, profile: KernelProfile, options: Options) -> PlannedNeed | None:
-    """What ``memory.arrange`` finds for a model without an offline plan, each thing worked out once.
+    """What ``memory.arrange`` finds for a model without an offline plan, each thing computed once.
 
     None where the firmware may link several libraries, or would reserve more than for the model as it stands: see
     ``need_for_every_library``.

@@ -5,7 +5,7 @@
                c  [..............]             c  [....................]
 
 Items go as low as those that lie below them in the plan allow. Whether that is a plan is then checked for each
-candidate, pair by pair, and TFLM's head under it is worked out: scratch lies where TFLM puts it.
+candidate, pair by pair, and TFLM's head under it is computed: scratch lies where TFLM puts it.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class SectionBound:
 
 @dataclass
 class Analysis:
-    """What ``bounds`` has worked out about a problem, for whoever asks again.
+    """What ``bounds`` has computed about a problem, for whoever asks again.
 
     ``sections``: by the items that are alive together, ascending. ``shares``: bytes that (first, second, unit) may have
     in common, since a pair is alive in many sections.

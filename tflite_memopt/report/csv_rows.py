@@ -1,4 +1,4 @@
-"""A row an operator, a method or a point, as CSV (RFC 4180)."""
+"""One row per operator, method or point, as CSV (RFC 4180)."""
 
 from __future__ import annotations
 

@@ -68,9 +68,9 @@ def _site_in(word: str) -> Site:
 CostOf = Callable[[Model], Cost]
 _EXACT: tuple[Exactness, ...] = ("exact",)
 _LEAST_WORK = 400
-"""Operators of all models whose costs are worked out at once: with fewer, processes take longer than they save."""
+"""Operators of all models whose costs are computed at once: with fewer, processes take longer than they save."""
 _AHEAD = 8
-"""Windows whose costs are worked out at once."""
+"""Windows whose costs are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class _SiteSearch:
         self._deadline, self._out_of_time = deadline_in(limit.seconds), False
         self._costs: dict[Sites, Cost] = {}
         self._work_left = limit.work
-        # What other processes have worked out: it counts once it is asked for.
+        # What other processes have computed: it counts once it is asked for.
         self._ahead: dict[Sites, Cost] = {}
 
     def run(self) -> TakenApart:

@@ -62,7 +62,7 @@ class MemoryGraph(DependencyGraph):
     def run(self, executed: int, alive: int, operator: int) -> tuple[int, int]:
         """(working set in bytes while ``operator`` runs, bytes alive after it), given those alive before it.
 
-        The one place where the memory model's cost of a step is worked out for the searches.
+        The one place where the memory model's cost of a step is computed for the searches.
         """
         sizes, step, after = self.problem.sizes, self.problem.steps[operator], alive
         waiting = ~(executed | 1 << operator)

@@ -107,7 +107,7 @@ def _axes(operator: Operator) -> tuple[Tensor, Tensor, _KernelAxis, _KernelAxis]
 def resize_reuses(operator: Operator) -> tuple[KernelReuse, ...]:
     """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: pixel by pixel, each from one or four pixels of the input.
 
-    Which ones is worked out in float or in fixed point; where rounding may reach one lower, one lower is taken.
+    Which ones is computed in float or in fixed point; where rounding may reach one lower, one lower is taken.
     Source: tflite-micro commit 90b983c2b3f1, reference/resize_nearest_neighbor.h, resize_bilinear.h.
     """
     source, output = operator.inputs[0], operator.outputs[0]

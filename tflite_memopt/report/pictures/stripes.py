@@ -105,7 +105,7 @@ def _part(after: ArenaMap, part: PlacedTensor, layer: int, whole: PlacedTensor, 
 
 
 def layer_rows(stripes: Sequence[Row]) -> list[Row]:
-    """A row a tensor of the original that is made in parts, and the time from its first part to its last."""
+    """One row per tensor of the original that is made in parts, and the time from its first part to its last."""
     return list(_layers(stripes))
 
 

@@ -6,7 +6,7 @@
 Keras 3 writes UpSampling2D so, once for the rows and once for the columns; TFLM has no TILE. Two resizes in a row
 become one.
 
-Exact: output row r is row floor(r * (1 / k)) of the input, worked out in float32 (tensorflow/lite/kernels/internal/
+Exact: output row r is row floor(r * (1 / k)) of the input, computed in float32 (tensorflow/lite/kernels/internal/
 reference/resize_nearest_neighbor.h); the rule applies where that is r // k for all rows and all columns.
 """
 

@@ -1,6 +1,6 @@
 """Operators that run back to back, seen from outside as one: what they need, what they leave, what they release.
 
-Memory is counted relative to what is alive when the fused operator starts. Its need is worked out from its
+Memory is counted relative to what is alive when the fused operator starts. Its need is computed from its
 *candidates*: one for each operator in it that may have the largest working set. Whether an input was read for the
 last time depends on which other operators ran, so a candidate keeps the input's number, not its bytes.
 """
