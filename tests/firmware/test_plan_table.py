@@ -18,9 +18,11 @@ from tflite_memopt.firmware.plan_table import planned_buffers
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.kernels.targets import profile_for
 
 MAIN = "main.cc"
+NO_TARGET = Options(verify=False, cascade=False)
 
 
 def made(folder: Path, data: bytes, target: str = "host") -> Path:
@@ -142,3 +144,29 @@ def test_rows_are_the_plan(tmp_path: Path) -> None:
 def test_a_table_is_for_one_library() -> None:
     with pytest.raises(UsageError, match="for one kernel library: name your chip or core with --target"):
         generate(optimized("mobile_chain"), planner="table")
+
+
+@pytest.mark.parametrize("target", ["cortex-m3", "cortex-m7", "esp32", "host"])
+def test_the_size_is_that_of_the_report(target: str) -> None:
+    made = tflite_memopt.optimize(
+        write_model(ALL["mobile_chain"]()), Options(verify=False, cascade=False, target=target)
+    )
+    sizes = made.report.after.required_bytes
+    assert sizes["table"] < sizes["target"]
+    text = generate(made.model, target, planner="table")["arena.h"].decode()
+    assert f"{sizes['table']:,} bytes, " in text
+    assert (
+        "table" not in tflite_memopt.optimize(write_model(ALL["mobile_chain"]()), NO_TARGET).report.after.required_bytes
+    )
+
+
+def test_where_the_planner_needs_more_than_the_head_a_table_is_advised() -> None:
+    b = ModelBuilder()
+    y = b.input("x", (1, 8))
+    for _ in range(30):
+        y = b.dense(y, 8)
+    report = tflite_memopt.optimize(write_model(b.finish(y)), Options(verify=False, target="cortex-m4")).report
+    after = report.after
+    assert after.temporaries_for_target > after.arena_bytes
+    (said,) = (each.text for each in report.summary.advice if each.option == "codegen --planner table")
+    assert said.startswith(f"{after.required_bytes['table']:,} bytes to reserve")

@@ -32,11 +32,13 @@ class StepUse:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """A model's need of RAM. ``required_bytes`` maps pointer width in bits, and "target" when one is named, to the
-    arena to reserve; ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head,
-    tail
-    and total as TFLM measured them, or ``error`` with the reason why not. ``instructions``: an estimate of one run, by
-    the kernel library (``memory/work.py``)."""
+    """A model's need of RAM.
+
+    ``required_bytes`` is the arena to reserve by pointer width in bits, on the named target ("target"), and there with
+    a plan that the firmware carries ("table"); ``required_is_exact`` is False when an operator's structures are a
+    guess. ``tflm`` holds head, tail and total as TFLM measured them, or ``error`` with the reason why not.
+    ``instructions``: an estimate of one run, by the kernel library (``memory/work.py``).
+    """
 
     operators: int
     tensors: int

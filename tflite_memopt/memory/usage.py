@@ -28,6 +28,9 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     head = head_of(layout, offsets)
     abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
     uses = {name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()}
+    required = {name: use.required for name, use in uses.items()}
+    if profile.target is not None and not profile.libraries:
+        required["table"] = arena_use(model, head, profile.requests, profile.abi, layout.order, "table").required
     top = peak(working_sets_in_arena(model, layout, offsets))
     return MemoryUse(
         operators=operator_count(model),
@@ -38,7 +41,7 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
         arena_bytes=head,
         tail_bytes={word: use.tail for word, use in uses.items()},
         planner_temporary_bytes={word: use.temporaries for word, use in uses.items()},
-        required_bytes={word: use.required for word, use in uses.items()},
+        required_bytes=required,
         required_is_exact=uses["32"].exact,
         scratch_operators=len(layout.scratch),
         tflm={"error": "not measured"},

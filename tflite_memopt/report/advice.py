@@ -17,6 +17,8 @@ from .words import percent
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """What the converter makes int8 of."""
 _MOSTLY = 0.5
+_CLEARLY = 0.02
+"""What a plan in the firmware has to save before it is named, as a share."""
 
 
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
@@ -26,6 +28,7 @@ def advice_for(report: Report, model: Model, profile: KernelProfile, options: Op
         return interface  # nothing else changes what is too large
     return (
         *interface,
+        *_of_planner(report.after),
         *_of_kernels(report, profile),
         *_of_stages(report, options),
         *_of_search(report, options),
@@ -46,6 +49,13 @@ def of_types(memory: MemoryUse, model: Model) -> Iterator[Advice]:
         f"the model computes in floats; converted with a representative dataset its head, {memory.arena_bytes:,} "
         f"bytes now, would take about {round(memory.arena_bytes * (1 - 0.75 * share)):,} (an estimate)",
     )
+
+
+def _of_planner(memory: MemoryUse) -> Iterator[Advice]:
+    """Where a plan that the firmware carries needs clearly less: TFLM's own planner keeps records of its own."""
+    need, table = memory.required_for_target, memory.required_bytes.get("table")
+    if table is not None and table < (1 - _CLEARLY) * need:
+        yield Advice("codegen --planner table", f"{table:,} bytes to reserve: the plan is a table in the firmware")
 
 
 def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:

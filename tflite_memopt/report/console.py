@@ -362,6 +362,8 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
         yield f"TFLM measured {part} ({bits}-bit), bytes", _n(use.tflm[part]) if part in use.tflm else "-"
     if "target" in use.required_bytes:
         yield f"arena to reserve on the target{guess}, bytes", _n(use.required_bytes["target"])
+    if "table" in use.required_bytes:
+        yield f"the same with codegen --planner table{guess}, bytes", _n(use.required_bytes["table"])
     yield f"arena to reserve, 32-bit{guess}, bytes", _n(use.required_bytes["32"])
     yield f"arena to reserve, 64-bit{guess}, bytes", _n(use.required_bytes["64"])
 

@@ -145,7 +145,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "planner_temporary_bytes": "Bytes that TFLM's planner takes while it loads the model, in place of the head; "
         'by "32", "64" and "target".',
         "required_bytes": 'Arena to reserve, in bytes: "32" and "64" for firmware with pointers of so many bits and '
-        'enums of 4 bytes, "target" for the named target, where there is one.',
+        'enums of 4 bytes, "target" for the named target, and "table" for that with codegen --planner table.',
         "required_is_exact": "False where an operator's structures are a guess: measure the arena then.",
         "instructions": "Instructions of one run by the name of the kernel library, an estimate.",
         "scratch_operators": "How many operators have scratch: memory of the head that is theirs while they run.",

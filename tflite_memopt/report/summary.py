@@ -235,7 +235,8 @@ def limits_of(memory: MemoryUse, bounds: Bounds, is_head: bool) -> tuple[str, ..
     if not is_head and temporaries > memory.arena_bytes:
         found.append(
             f"while it loads the model, TFLM's planner needs {temporaries:,} bytes for its "
-            f"{counted(memory.tensors, 'tensor')}: more than the head; only fewer tensors help"
+            f"{counted(memory.tensors, 'tensor')}: more than the head; fewer tensors help, "
+            "or a plan that the firmware carries (codegen --planner table)"
         )
         return tuple(found)
     if memory.arena_bytes <= bounds.io:

@@ -199,6 +199,7 @@ def _figures(sides: Mapping[str, MemoryUse], file_bytes: Mapping[str, int]) -> P
     columns = (Column("bytes"), *(Column(side, True) for side in sides))
     rows: list[tuple[str, list[int | str | None]]] = [
         ("arena to reserve, target", [use.required_bytes.get("target") for use in sides.values()]),
+        ("the same, plan as a table", [use.required_bytes.get("table") for use in sides.values()]),
         ("arena to reserve, 32-bit", [use.required_bytes["32"] for use in sides.values()]),
         ("arena to reserve, 64-bit", [use.required_bytes["64"] for use in sides.values()]),
         ("head: tensors and scratch", [use.arena_bytes for use in sides.values()]),
