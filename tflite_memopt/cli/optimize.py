@@ -11,7 +11,6 @@ import click
 
 from ..errors import UsageError
 from ..options import HALOS, REQUIRABLE, Options
-from ..plan.methods import BEST as BEST_PLANNER
 from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
@@ -58,14 +57,14 @@ _AS_IS = "as_is"
 @click.option(
     "--scheduler",
     type=click.Choice(list(SCHEDULERS)),
-    default=DEFAULT_SCHEDULER,
+    default=Options.scheduler,
     show_default=True,
     help="How to find the order in which the operators run; 'compare' shows them all side by side.",
 )
 @click.option(
     "--planner",
     type=click.Choice(PLANNERS),
-    default=BEST_PLANNER,
+    default=Options.planner,
     show_default=True,
     help="How to find each tensor's place in memory; 'compare' shows them all side by side.",
 )
@@ -86,7 +85,7 @@ _AS_IS = "as_is"
 @click.option(
     "--max-extra-macs",
     type=Percent(),
-    default="10%",
+    default=f"{100 * Options.max_extra_macs:g}%",
     show_default=True,
     help="How many multiply-accumulates (MACs) stripes may add: neighboring stripes compute some rows twice.",
 )
@@ -156,7 +155,7 @@ _AS_IS = "as_is"
     "--least-snr",
     "least_decibels",
     type=float,
-    default=10.0,
+    default=Options.least_decibels,
     show_default=True,
     metavar="DB",
     help="With --allow-approximate: the least signal-to-noise ratio of the outputs; anything noisier is refused.",
@@ -164,7 +163,7 @@ _AS_IS = "as_is"
 @click.option(
     "--interpreter-seconds",
     type=click.FloatRange(min=1),
-    default=900.0,
+    default=Options.interpreter_seconds,
     show_default=True,
     metavar="SECONDS",
     help="How long one model may run in a process of the verification. TFLM's modules count work instead.",

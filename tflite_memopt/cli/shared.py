@@ -12,7 +12,7 @@ import click
 
 from ..graph.side_by_side import usable_cores
 from ..kernels.profiles import PROFILES
-from ..options import EFFORTS, IO, OBJECTIVES
+from ..options import EFFORTS, IO, OBJECTIVES, Options
 from .types import Date, ModelPath, TargetName
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def time_limit_option(seconds: float, of: str) -> Callable[[_Command], _Command]
     )
 
 
-TIME_LIMIT = time_limit_option(3600.0, "all searches of a run may take together")
+TIME_LIMIT = time_limit_option(Options.time_limit, "all searches of a run may take together")
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),
@@ -64,7 +64,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as
 SEED = click.option(
     "--seed",
     type=click.IntRange(min=0),
-    default=0,
+    default=Options.seed,
     show_default=True,
     help="Start of random numbers; the same seed gives the same result.",
 )
@@ -77,7 +77,7 @@ RUNNER = click.option(
 SAMPLES = click.option(
     "--samples",
     type=click.IntRange(min=1),
-    default=10,
+    default=Options.samples,
     show_default=True,
     help="How many random inputs are compared at least, on each runtime.",
 )
@@ -95,7 +95,7 @@ TFLM_SINCE = click.option(
 IO_TYPES = click.option(
     "--io",
     type=click.Choice(IO),
-    default="keep",
+    default=Options.io,
     show_default=True,
     help="keep: the model takes and gives the same types as before. int8: it takes and gives the integers that it "
     "computes with, so that your code must quantize inputs and read integer outputs.",
@@ -103,7 +103,7 @@ IO_TYPES = click.option(
 OBJECTIVE = click.option(
     "--objective",
     type=click.Choice(OBJECTIVES),
-    default="total",
+    default=Options.objective,
     show_default=True,
     help="What is made as small as possible, and what --budget limits. total: the whole arena that your firmware "
     "reserves. head: only the part that tensors share over time, for firmware that keeps the rest elsewhere.",
@@ -111,7 +111,7 @@ OBJECTIVE = click.option(
 EFFORT = click.option(
     "--effort",
     type=click.Choice(EFFORTS),
-    default="normal",
+    default=Options.effort,
     show_default=True,
     help="How many ways of cutting the model into stripes are tried, and how much work the final plan may take. It "
     "counts work: every machine finds the same.",
