@@ -118,7 +118,20 @@ def test_several_partitions_give_no_false_proof(partitions: int | None, problem:
     assert peak_of(problem, answer.order) <= peak_of(problem, rpo(problem, SearchLimit()).order)
 
 
+START_IN_PLACE_OF_THE_ANSWER = ScheduleProblem(
+    sizes=(16, 0, 0, 0, 16),
+    steps=(
+        *(Step((), (0,)), Step((), (1,)), Step((0,), (2,)), Step((0,), (3,))),
+        *(Step((0, 1), ()), Step((2, 3), (4,))),
+    ),
+    inputs=(),
+    outputs=(1, 2, 3, 4),
+)
+"""HiGHS 1.16 gives the objective of its answer here, and the order that it was started with."""
+
+
 @given(problem=problems(6))
+@example(problem=START_IN_PLACE_OF_THE_ANSWER)
 @settings(deadline=None, max_examples=40)
 def test_the_method_is_exact_where_no_part_is_too_large(problem: ScheduleProblem) -> None:
     answer = ilp(problem, SearchLimit())
