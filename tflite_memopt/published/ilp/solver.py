@@ -101,7 +101,7 @@ def run_program(
 
 
 def _is_start(highs: Any) -> bool:
-    """Whether HiGHS hands over what it began with in place of its answer, as 1.16 may: its peak is not the objective."""
+    """Whether HiGHS hands over what it began with, as 1.16 may: the peak of its values is above the objective."""
     values = highs.getSolution().col_value
     return bool(values) and values[PEAK] > highs.getInfo().objective_function_value + ROUNDING
 
