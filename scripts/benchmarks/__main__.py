@@ -7,6 +7,7 @@ scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   
 scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewriting adds to order and plan
 scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md]   the search under its limits
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
+scripts/bench memories MODEL...                                tensors over a fast and a slow memory
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
@@ -44,6 +45,7 @@ from .floor import floor
 from .growth import growth
 from .loops import loops
 from .markdown_table import row, table
+from .memories import memories
 from .modules import modules
 from .people import people
 from .plan import plan
@@ -172,6 +174,7 @@ cli.add_command(schedule)
 cli.add_command(floor)
 cli.add_command(growth)
 cli.add_command(loops)
+cli.add_command(memories)
 cli.add_command(modules)
 cli.add_command(people)
 cli.add_command(plan)

@@ -43,9 +43,15 @@ RUNNABLE = ("mobile_chain", "concat_model", "split_model", "transpose_conv_model
 
 
 def write(
-    folder: Path, data: bytes, target: str | None = None, name: str = "model", planner: Planner = "metadata"
+    folder: Path,
+    data: bytes,
+    target: str | None = None,
+    name: str = "model",
+    planner: Planner = "metadata",
+    memories: dict[str, int] | None = None,
+    tail: str | None = None,
 ) -> Path:
-    for path, text in generate(data, target, name, planner=planner).items():
+    for path, text in generate(data, target, name, None, False, planner, memories, tail).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)
     return folder

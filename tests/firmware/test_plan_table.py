@@ -90,11 +90,11 @@ def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
     assert outputs(said) == expected(data)
 
 
-ROW = r"    \{(\d+), (-?\d+), (\d+), (\d+)\},(.*)\n"
+ROW = r"    \{(\d+), (-?\d+), (\d+), (\d+), (\d+)\},(.*)\n"
 DAMAGE = {
-    "a size": (PLANNER_FILE, ROW, r"    {16\1, \2, \3, \4},\5\n"),
-    "a first step": (PLANNER_FILE, ROW, r"    {\1, 7, \3, \4},\5\n"),
-    "a last step": (PLANNER_FILE, ROW, r"    {\1, \2, 70, \4},\5\n"),
+    "a size": (PLANNER_FILE, ROW, r"    {16\1, \2, \3, \4, \5},\6\n"),
+    "a first step": (PLANNER_FILE, ROW, r"    {\1, 7, \3, \4, \5},\6\n"),
+    "a last step": (PLANNER_FILE, ROW, r"    {\1, \2, 70, \4, \5},\6\n"),
     "a row too few": (PLANNER_FILE, r"kPlaces, (\d+),", r"kPlaces, \1 - 1,"),
     "a row too many": (PLANNER_FILE, r"kPlaces, (\d+),", r"kPlaces, \1 + 1,"),
     "a checksum": (PLANNER_FILE, r"kModelBytes, (\d+)u", r"kModelBytes, \1u + 1"),

@@ -8,7 +8,7 @@ import click
 
 from ..firmware import PLANNERS, Planner
 from .shared import FORCE, TARGET
-from .types import ModelPath
+from .types import Memory, ModelPath
 
 
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
@@ -32,8 +32,31 @@ from .types import ModelPath
     help="metadata: TFLM's planner reads the plan in the file. table: the plan is a C++ table that takes the planner's "
     "place; AllocateTensors then needs no memory for planning, and refuses another model or other kernels.",
 )
+@click.option(
+    "--memory",
+    "memories",
+    type=Memory(),
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="A memory of the chip, such as dtcm=64K, the fastest first. Repeat for more: a table then spreads the tensors "
+    "over them, so that all fits and few bytes move through the slower ones.",
+)
+@click.option(
+    "--tail",
+    metavar="NAME",
+    help="The --memory in which TFLM's own structures lie, and so the arena. [default: the last one]",
+)
 @FORCE
-def codegen(source: Path, output: Path, target: str | None, name: str, planner: Planner, force: bool) -> None:
+def codegen(
+    source: Path,
+    output: Path,
+    target: str | None,
+    name: str,
+    planner: Planner,
+    memories: tuple[tuple[str, int], ...],
+    tail: str | None,
+    force: bool,
+) -> None:
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
 
     The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run
@@ -44,6 +67,6 @@ def codegen(source: Path, output: Path, target: str | None, name: str, planner: 
     from ..memory.reading import naming
 
     with naming(source.name):
-        files = generate(read_file(source), target, name, source.name, force, planner)
+        files = generate(read_file(source), target, name, source.name, force, planner, dict(memories), tail)
     for path in write_folder(output, files, (source,), force):
         click.echo(path)

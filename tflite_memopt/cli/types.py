@@ -49,6 +49,20 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
         return int(size)
 
 
+class Memory(click.ParamType):  # type: ignore[type-arg]
+    """A memory by name and size, such as ``dtcm=64K``."""
+
+    name = "memory"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        name, sign, size = str(value).partition("=")
+        if not name or not sign:
+            self.fail(f"'{value}' is no memory; write a name and a size, for example dtcm=64K", param, ctx)
+        return name, ByteSize().convert(size, param, ctx)
+
+
 class Date(click.ParamType):  # type: ignore[type-arg]
     """A day such as ``2025-11-10``."""
 

@@ -17,9 +17,10 @@ _KEYWORDS = """
     while xor xor_eq
 """
 """Those of C++17 and C++20, alternative tokens included."""
-_TAKEN = (
-    "Run app_main arena head_arena interpreter linux loop main planner posix resolver setup std tail_arena tflite unix"
-)
+_TAKEN = """
+    Run app_main arena head_arena interpreter linux loop main memories planner posix resolver
+    setup std tail_arena tflite unix
+"""
 """Names that the generated programs, what they include, or GCC's macros have at that place."""
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
 """Bytes that stand for themselves in a literal; two question marks may begin a trigraph."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -13,6 +14,7 @@ from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
 from ..ir.model import Model, Tensor
+from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
@@ -20,7 +22,7 @@ from ..memory.reading import read_planned
 from ..version import __version__
 from . import Planner
 from .cpp_text import check_namespace, identifiers, literal
-from .plan_table import planned_buffers
+from .plan_table import PlannedBuffer, buffers_in, planned_buffers
 from .resolver import registrations
 from .sizes import ArenaSizes, LibraryBytes, arena_sizes, condition_of, larger_structures
 
@@ -49,13 +51,17 @@ def generate(
     source: str | None = None,
     force: bool = False,
     planner: Planner = "metadata",
+    memories: Mapping[str, int] | None = None,
+    tail: str | None = None,
 ) -> dict[str, bytes]:
     """Files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
     name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
-    whether the program's plan is that of the file's metadata, or a table in ``planner.h``. Raises UsageError for a
-    wrong name, for a target whose kernels compute a plan of others wrongly, or for a table without a known library;
+    whether the program's plan is that of the file's metadata, or a table in ``planner.h``. ``memories``: bytes of the
+    memories over which a table spreads the tensors, by name, the fastest first; ``tail``: the one in which TFLM's
+    structures lie, the last one by default. Raises UsageError for a wrong name, for a target whose kernels compute a
+    plan of others wrongly, or for a table without a known library; InfeasibleError for memories that are too small;
     UnsupportedModelError for a model that TFLM cannot run.
     """
     check_namespace(name)
@@ -63,12 +69,14 @@ def generate(
     label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
     label = label if planned else None
     profile = _profile(label, target)
-    has_table = planner == "table"
+    has_table = planner == "table" or bool(memories)
     if has_table and profile.libraries:
         raise UsageError("a table of places is for one kernel library: name your chip or core with --target")
-    sizes = arena_sizes(model, planned, profile, "table" if has_table else "tflm")
+    table = _table(model, planned, profile, memories or {}, tail) if has_table else None
+    head = None if table is None else table.sizes[table.arena]
+    sizes = arena_sizes(model, planned, profile, head)
     words = _words(model, data, name) | _arena_words(sizes, label, profile)
-    words |= _table_words(model, planned, profile, data, name) if has_table else _WITHOUT_TABLE
+    words |= _WITHOUT_TABLE if table is None else _table_words(table, data, name)
     cleared = cleared_inputs(model, planned)
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
@@ -136,25 +144,87 @@ def _array(data: bytes) -> Iterator[str]:
         yield "    " + "".join(f"{byte}," for byte in data[start : start + _BYTES_A_LINE])
 
 
-_WITHOUT_TABLE = {"planner_header": "", "planner_object": "", "planner_argument": ""}
+_WITHOUT_TABLE = dict.fromkeys(
+    ("planner_header", "planner_object", "planner_argument", "memories", "memory_macro", "in_arena"), ""
+)
 
 
-def _table_words(
-    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, data: bytes, name: str
-) -> dict[str, str]:
-    rows = planned_buffers(model, planned, profile)
+@dataclass(frozen=True)
+class _Table:
+    """Rows, the names of the memories, the bytes that the rows take of each, and which of them is the arena."""
+
+    rows: tuple[PlannedBuffer, ...]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    arena: int
+
+
+def _table(
+    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, memories: Mapping[str, int], tail: str | None
+) -> _Table:
+    if not memories:
+        rows = planned_buffers(model, planned, profile)
+        return _Table(rows, (_ARENA,), (max((row.offset + row.bytes for row in rows), default=0),), 0)
+    names = tuple(memories)
+    for name in names:
+        check_namespace(name)
+    arena = names.index(tail) if tail in memories else len(names) - 1
+    if tail is not None and tail not in memories:
+        raise UsageError(f"--tail {tail}: no --memory has this name; there are {', '.join(names)}")
+    beside = arena_use(model, 0, profile.requests, profile.abi, planner="table").required
+    capacities = [size - (beside if number == arena else 0) for number, size in enumerate(memories.values())]
+    if capacities[arena] < 0:
+        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {beside:,} bytes there")
+    rows, found = buffers_in(model, profile, capacities)
+    return _Table(rows, names, found.used, arena)
+
+
+_ARENA = "arena"
+
+
+def _table_words(table: _Table, data: bytes, name: str) -> dict[str, str]:
+    arrays = [_ARENA if number == table.arena else each for number, each in enumerate(table.names)]
+    others = [number for number in range(len(arrays)) if number != table.arena]
+    pointers = ", ".join(arrays)
+    planner = f"\n  static uint8_t* const memories[] = {{{pointers}}};"
     return {
-        "planner_header": '\n#include "planner.h"',
-        "planner_object": f"\n  static tflite_memopt::TablePlanner planner({name}::kPlan);",
+        "planner_header": f'\n#include "{PLANNER_FILE}"',
+        "planner_object": f"{planner}\n  static tflite_memopt::TablePlanner planner({name}::kPlan, memories);",
         "planner_argument": ", &planner",
+        "memories": "".join(_array_in(table, number, name) for number in others),
+        "memory_macro": _macro(table.names[table.arena]) if others else "",
+        "in_arena": f" {_name_of_macro(table.names[table.arena])}" if others else "",
+        "pointers": pointers,
         "places": "\n".join(
-            f"    {{{row.bytes}, {row.first}, {row.last}, {row.offset}}},  // {number}: {literal(row.name)}"
-            for number, row in enumerate(rows)
+            f"    {_place(row)},  // {number}: {literal(row.name)}" for number, row in enumerate(table.rows)
         ),
-        "count": str(len(rows)),
-        "head_bytes": str(max((row.offset + row.bytes for row in rows), default=0)),
+        "count": str(len(table.rows)),
+        "memory_bytes": ", ".join(map(str, table.sizes)),
+        "memory_names": ", ".join(table.names),
+        "arena": str(table.arena),
         "checksum": str(adler32(data)),
     }
+
+
+def _place(row: PlannedBuffer) -> str:
+    return f"{{{row.bytes}, {row.first}, {row.last}, {row.memory}, {row.offset // 16}}}"
+
+
+def _array_in(table: _Table, number: int, name: str) -> str:
+    """The array of a memory that is not the arena."""
+    memory, size = table.names[number], f"{name}::kMemoryBytes[{number}]"
+    of = size if table.sizes[number] else "16"  # an array has at least one byte
+    return f"{_macro(memory)}alignas(16) uint8_t {memory}[{of}] {_name_of_macro(memory)};\n"
+
+
+def _macro(memory: str) -> str:
+    """Where an array lies is for the firmware to say."""
+    macro = _name_of_macro(memory)
+    return f'#ifndef {macro}\n#define {macro}  // such as __attribute__((section(".{memory}")))\n#endif\n'
+
+
+def _name_of_macro(memory: str) -> str:
+    return f"TFLITE_MEMOPT_IN_{memory.upper()}"
 
 
 _RESET = (

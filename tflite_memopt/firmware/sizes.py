@@ -107,24 +107,27 @@ class ArenaSizes:
 
 
 def arena_sizes(
-    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, planner: MemoryPlanner = "tflm"
+    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, in_table: int | None = None
 ) -> ArenaSizes:
     """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
 
-    ``planner``: what places tensors in one arena; in two it is TFLM's own.
+    ``in_table``: bytes that a table of the plan takes of the one arena, None where TFLM's own planner works there. Two
+    arenas are always TFLM's.
     """
     libraries = {each.name: each for each in profile.libraries or (profile,)}
     heads = {name: head_in_force(memory_layout(model, each), planned) for name, each in libraries.items()}
     cases = CASES if profile.libraries else (KernelCase("", (profile.name,)),)
+    planner: MemoryPlanner = "tflm" if in_table is None else "table"
+    in_one = heads if in_table is None else dict.fromkeys(heads, in_table)
     uses = {
-        name: arena_use(model, heads[name], each.requests, profile.abi, planner=planner)
+        name: arena_use(model, in_one[name], each.requests, profile.abi, planner=planner)
         for name, each in libraries.items()
     }
-    sizes = _Sizes(model, heads, planner)
+    sizes = _Sizes(model, heads, in_one, planner)
     return ArenaSizes(
         {each.condition: sizes.by_layout([libraries[name] for name in each.libraries]) for each in cases},
         {
-            name: LibraryBytes(use.required, heads[name], libraries[name].measured_at is not None)
+            name: LibraryBytes(use.required, in_one[name], libraries[name].measured_at is not None)
             for name, use in uses.items()
         },
         all(use.exact for use in uses.values()),
@@ -133,10 +136,11 @@ def arena_sizes(
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Sizes of a model whose head takes so many bytes with each library."""
+    """Sizes of a model whose head takes so many bytes with each library, and so many of them in the one arena."""
 
     model: Model
     heads: Mapping[str, int]
+    in_one: Mapping[str, int]
     planner: MemoryPlanner
 
     def by_layout(self, libraries: Sequence[KernelProfile]) -> dict[str, ArenaBytes]:
@@ -144,7 +148,7 @@ class _Sizes:
 
     def _largest(self, libraries: Sequence[KernelProfile], abi: Abi) -> ArenaBytes:
         one = [
-            arena_use(self.model, self.heads[each.name], each.requests, abi, planner=self.planner).required
+            arena_use(self.model, self.in_one[each.name], each.requests, abi, planner=self.planner).required
             for each in libraries
         ]
         two = [two_arenas_use(self.model, self.heads[each.name], each.requests, abi) for each in libraries]

@@ -1,0 +1,95 @@
+"""Items over several memories: valid, within capacities, and between the bound and what brute force finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.plan.memories import MemoriesProblem, check_memories, least_slow_bytes, part_of, spread
+from tflite_memopt.plan.methods import solve_within
+from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+
+LARGE = 1 << 20
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> MemoriesProblem:
+    items = []
+    for _ in range(draw(st.integers(1, 6))):
+        start = draw(st.integers(0, 5))
+        items.append(Item(16 * draw(st.integers(1, 6)), start, start + draw(st.integers(1, 4))))
+    relations = []
+    if len(items) > 1 and draw(st.booleans()):
+        first, second = draw(st.permutations(range(len(items))))[:2]
+        relations.append(Relation(first, second, 0, draw(st.booleans())))
+    traffic = tuple(draw(st.integers(0, 300)) for _ in items)
+    capacity = 16 * draw(st.integers(0, 12))
+    return MemoriesProblem(PlanProblem(tuple(items), tuple(relations)), traffic, (capacity, LARGE))
+
+
+def least_by_brute_force(problem: MemoriesProblem) -> int:
+    best = sum(problem.traffic)
+    for fast in product((False, True), repeat=len(problem.plan.items)):
+        chosen = [item for item, is_fast in enumerate(fast) if is_fast]
+        slow = sum(problem.traffic[item] for item, is_fast in enumerate(fast) if not is_fast)
+        if slow < best and solve_within(part_of(problem.plan, chosen), problem.capacities[0]).offsets is not None:
+            best = slow
+    return best
+
+
+@given(problem=problems())
+@settings(deadline=None, max_examples=150)
+def test_it_is_valid_and_between_bound_and_twice_the_best(problem: MemoriesProblem) -> None:
+    found = spread(problem, SearchLimit())
+    check_memories(problem, found)
+    least = least_by_brute_force(problem)
+    assert least_slow_bytes(problem) <= least <= found.slow_bytes
+    saved, most = (sum(problem.traffic) - each for each in (found.slow_bytes, least))
+    assert saved >= most / 2
+
+
+def test_brute_force_is_mostly_met() -> None:
+    met, seen = 0, 0
+
+    @given(problem=problems())
+    @settings(deadline=None, max_examples=120, derandomize=True, database=None)
+    def count(problem: MemoriesProblem) -> None:
+        nonlocal met, seen
+        seen += 1
+        met += spread(problem, SearchLimit()).slow_bytes == least_by_brute_force(problem)
+
+    count()
+    assert met >= 0.95 * seen
+
+
+def test_three_memories_are_filled_from_the_fastest_on() -> None:
+    items = tuple(Item(32, 0, 3) for _ in range(3))
+    found = spread(MemoriesProblem(PlanProblem(items), (10, 30, 20), (32, 32, 32)), SearchLimit())
+    assert found.memories == (2, 0, 1)
+    assert (found.used, found.slow_bytes, found.bound) == ((32, 32, 32), 30, 30)
+
+
+def test_what_does_not_fit_anywhere_is_refused() -> None:
+    items = (Item(64, 0, 2), Item(64, 0, 2))
+    with pytest.raises(InfeasibleError, match="memory 1 of 48 bytes: 64 are needed for what is left"):
+        spread(MemoriesProblem(PlanProblem(items), (1, 1), (64, 48)), SearchLimit())
+
+
+def test_the_checker_sees_what_is_wrong() -> None:
+    items = (Item(32, 0, 2), Item(32, 0, 2))
+    problem = MemoriesProblem(PlanProblem(items), (5, 7), (32, 64))
+    found = spread(problem, SearchLimit())
+    changes: tuple[dict[str, Any], ...] = (
+        *({"memories": (0, 0)}, {"slow_bytes": 4}, {"bound": 6}, {"used": (16, 32)}),
+        {"offsets": (0, 16 * 9)},
+    )
+    for change in changes:
+        with pytest.raises(InfeasibleError):
+            check_memories(problem, replace(found, **change))
