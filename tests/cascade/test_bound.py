@@ -74,6 +74,8 @@ def assert_is_bound(model: Model, tiling: Tiling, bound: Figures, measured: Figu
 @example(399, DType.INT8, 4, "cmsis-nn-mve")
 @example(220, DType.FLOAT32, 5, "portable")
 @example(754, DType.INT16, 5, "cmsis-nn-dsp")
+# Rows between two stripes that no stripe reads.
+@example(1236, DType.INT16, 7, "portable")
 def test_no_tiling_of_a_random_network_is_below_its_bound(seed: int, dtype: DType, layers: int, kernels: str) -> None:
     model, profile = random_network(seed, dtype, layers, kinds=EVERY_KIND), profile_named(kernels)
     share_constants(model)  # as the pipeline does before

@@ -274,13 +274,20 @@ class StripeBounder:
         return found
 
     def _still_needed(self, reads: Sequence[OperatorRows], row: int) -> Integers:
-        """Bytes of an input from the first row that this stripe's last reader or a later stripe reads."""
+        """Bytes of an input from the first row that this stripe's last reader or a later stripe reads.
+
+        Rows between two stripes that none of them reads may be given up: a window may be smaller than its stride.
+        """
         cuts, lowest = self._cuts, _FAR
         first = np.where(reads[0].has_job, reads[0].read.start, _FAR)
         later = np.minimum.reduce([np.where(each.has_job, each.read.start, _FAR) for each in reads])
         end = np.maximum.reduce([np.where(each.has_job, each.read.end, 0) for each in reads])
-        from_here = np.minimum(first, cuts.following(cuts.least_from(later), lowest))
-        return np.maximum(0, cuts.largest(end)[cuts.way] - from_here) * row
+        begins = cuts.least_from(later)
+        from_here = np.minimum(first, cuts.following(begins, lowest))
+        unread = np.where(begins < _FAR, np.maximum(0, begins - cuts.previous(cuts.largest_until(end), 0)), 0)
+        unread[cuts.first] = 0
+        skipped = cuts.sums(unread)[cuts.way] - cuts.sums_before(unread) - unread
+        return np.maximum(0, cuts.largest(end)[cuts.way] - from_here - skipped) * row
 
 
 def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]) -> Figures:

@@ -102,6 +102,12 @@ class CutTable:
         found: Integers = np.minimum.accumulate((values + apart)[::-1])[::-1] - apart
         return found
 
+    def largest_until(self, values: Integers) -> Integers:
+        """For each stripe the largest value of it and those before it."""
+        apart = self.way * _FAR
+        found: Integers = np.maximum.accumulate(values + apart) - apart
+        return found
+
     def sums_before(self, values: Integers) -> Integers:
         """For each stripe the sum over the stripes before it."""
         total = np.cumsum(values) - values
