@@ -255,7 +255,7 @@ def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
     fixed: tuple[str | Path, ...] = ("-o", output, "--no-verify", "--no-cascade", "--force")
     options = (*fixed, "--report", tmp_path / "report.json", "--budget")
     assert run("optimize", source, *options, "1M").returncode == 0
-    for objective, words in (("total", "(the tail takes "), ("head", "of the head's ")):
+    for objective in ("total", "head"):
         done = run("optimize", source, *options, "1K", "--objective", objective)
         assert done.returncode == 3
         said = " ".join(done.stdout.split())
@@ -264,8 +264,7 @@ def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
         need, over = (int(number.replace(",", "")) for number in found.groups())
         assert need - over == 1024
         step = json.loads((tmp_path / "report.json").read_text())["binding"]
-        assert f"the step that binds is operator {step['index']} {step['operator']} '{step['output']}' with" in said
-        assert words in said
+        assert f"operator {step['index']} {step['operator']} '{step['output']}' needs" in said
 
 
 def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_path: Path) -> None:

@@ -44,8 +44,6 @@ def _answer(report: Report, output: str, everything: bool) -> list[tuple[str, st
     lines = [("done", said) for said in changes]
     lines.append(("price", price_of(report, each_library=everything)))
     lines += [("limit", said) for said in summary.limits]
-    if report.within_budget is False:
-        lines.append(("limit", _what_binds(report)))
     if len(report.arena_by_kernels) > 1:
         heads = "; ".join(f"{name} {size:,}" for name, size in report.arena_by_kernels.items())
         lines.append(("kernels", f"bytes of the head by kernel library: {heads}"))
@@ -393,20 +391,6 @@ def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
         table.add_row(f"{step.index} {step.operator}", _text(short_name(step.output)), _n(step.macs), _n(step.bytes))
     return table
-
-
-def _what_binds(report: Report) -> str:
-    """What would have to get smaller for the model to need less."""
-    after, step = report.after, report.binding
-    structures = after.temporaries_for_target
-    if report.objective == "total" and structures > after.arena_bytes:
-        tensors = counted(after.tensors, "tensor")
-        return f"what binds are {_n(structures)} bytes of TFLM's planner, for {tensors}, not the head"
-    tail = "" if report.objective == "head" else f" (the tail takes {_n(after.tail_for_target)} more)"
-    if step is None:
-        return f"no step binds: the model has no operator{tail}"
-    name = f"operator {step.index} {step.operator} '{short_name(step.output)}'"
-    return f"the step that binds is {name} with {_n(step.bytes)} of the head's {_n(after.arena_bytes)} bytes{tail}"
 
 
 def _text(name: str, style: str = "") -> Text:
