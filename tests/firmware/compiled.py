@@ -36,8 +36,9 @@ def check_against_the_interface(folder: Path, *macros: str) -> str:
     if compiler is None:
         pytest.skip("no C++ compiler is installed")
     said = []
-    for main in ("main.cc", "main_two_arenas.cc", "model_data.cc"):
-        command = [compiler, *SMALL, *_WARNINGS, *macros, f"-I{INTERFACE}", "-fsyntax-only", str(folder / main)]
+    for main in ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino"):
+        include = [f"-I{INTERFACE}", f"-I{folder}", "-fsyntax-only", "-x", "c++"]
+        command = [compiler, *SMALL, *_WARNINGS, *macros, *include, str(folder / main)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         said.append(done.stderr)
     return "".join(said)
