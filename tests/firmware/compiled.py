@@ -14,10 +14,10 @@ from scripts.device_lab.firmware import SMALL, compiled_program
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
 
 INTERFACE = Path(__file__).parent / "interface"
-_WARNINGS = ("-Wall", "-Wextra", "-Werror")
+_WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
-def run_on(name: str, folder: Path, main: str) -> tuple[int, str]:
+def run_on(name: str, folder: Path, main: str, *flags: str) -> tuple[int, str]:
     """Exit code and output of a generated program, built for a runner's core and kernels; skipped without TFLM."""
     build, sources = BUILDS[name], sources_from_environment(default_cache())
     if sources is None:
@@ -25,7 +25,7 @@ def run_on(name: str, folder: Path, main: str) -> tuple[int, str]:
     lacks = missing_tools(build) or ", ".join(sources.missing(build.library))
     if lacks:
         pytest.skip(f"{name}: {lacks}")
-    start = compiled_program(name, build, sources, default_cache(), folder, main, _WARNINGS)
+    start = compiled_program(name, build, sources, default_cache(), folder, main, (*_WARNINGS, *flags))
     done = subprocess.run(start, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout + done.stderr
 

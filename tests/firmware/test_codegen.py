@@ -24,6 +24,7 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.generate import FILES, generate
+from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.firmware.resolver import BUILTIN, CUSTOM, registrations
 from tflite_memopt.io.offline_plan import decode
 from tflite_memopt.io.reader import read_model
@@ -48,10 +49,9 @@ def write(
     target: str | None = None,
     name: str = "model",
     planner: Planner = "metadata",
-    memories: dict[str, int] | None = None,
-    tail: str | None = None,
+    request: MemoryRequest = MemoryRequest(),
 ) -> Path:
-    for path, text in generate(data, target, name, None, False, planner, memories, tail).items():
+    for path, text in generate(data, target, name, None, False, planner, request).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)
     return folder
@@ -407,7 +407,7 @@ def outputs_with_reset(data: bytes) -> list[bool]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_size_is_that_of_the_report(target: str) -> None:
     report = tflite_memopt.optimize(write_model(mobile_chain()), Options(verify=False, cascade=False, target=target))
-    text = generate(report.model)["arena.h"].decode()
+    text = generate(report.model, planner="metadata")["arena.h"].decode()
     size = report.report.after.required_bytes["target"]
     sizes = re.search(r"kArenaBytes = ForThisCompiler\((\d+), (\d+), (\d+)\)", text)
     assert sizes is not None

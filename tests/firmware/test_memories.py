@@ -16,6 +16,7 @@ from tests.firmware.test_plan_table import MAIN, changed, outputs
 from tests.models import ALL
 from tflite_memopt import InfeasibleError, Options, UsageError
 from tflite_memopt.firmware.generate import PLANNER_FILE, generate
+from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.io.writer import write_model
 
 NAMES = ("mobile_chain", "concat_model", "split_model", "streaming_model", "if_model")
@@ -33,7 +34,7 @@ def sizes_in(folder: Path) -> list[int]:
 def test_the_outputs_are_those_of_one_memory(name: str, tail: str, tmp_path: Path) -> None:
     data = optimized(name, "host")
     memories = {"dtcm": 64 << 10 if tail == "dtcm" else 2048, "sram": 1 << 20}
-    code, said = run_on("host-reference", write(tmp_path, data, "host", memories=memories, tail=tail), MAIN)
+    code, said = run_on("host-reference", write(tmp_path, data, "host", request=MemoryRequest(memories, tail)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
     assert all(size <= most for size, most in zip(sizes_in(tmp_path), memories.values(), strict=True))
@@ -42,7 +43,7 @@ def test_the_outputs_are_those_of_one_memory(name: str, tail: str, tmp_path: Pat
 def test_a_loop_with_what_it_carries(tmp_path: Path) -> None:
     model = write_model(ALL["mobile_chain"]())
     data = tflite_memopt.optimize(model, Options(verify=False, target="host", max_extra_work=1.0)).model
-    code, said = run_on("host-reference", write(tmp_path, data, "host", memories=TWO), MAIN)
+    code, said = run_on("host-reference", write(tmp_path, data, "host", request=MemoryRequest(TWO)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
     assert min(sizes_in(tmp_path)) > 0
@@ -51,14 +52,14 @@ def test_a_loop_with_what_it_carries(tmp_path: Path) -> None:
 def test_three_memories_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
     data = optimized("mobile_chain", "cortex-m7")
     memories = {"dtcm": 1024, "itcm": 2048, "sram": 1 << 18}
-    code, said = run_on("cortex-m7-cmsis-nn", write(tmp_path, data, "cortex-m7", memories=memories), MAIN)
+    code, said = run_on("cortex-m7-cmsis-nn", write(tmp_path, data, "cortex-m7", request=MemoryRequest(memories)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
     assert all(sizes_in(tmp_path))
 
 
 def test_a_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, optimized("mobile_chain", "host"), "host", memories=TWO)
+    write(tmp_path, optimized("mobile_chain", "host"), "host", request=MemoryRequest(TWO))
     changed(tmp_path, MAIN, r"memories\[\] = \{dtcm,", "memories[] = {dtcm + 8,")
     code, said = run_on("host-reference", tmp_path, MAIN)
     assert code == 2, said
@@ -67,22 +68,24 @@ def test_a_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
-    assert check_against_the_interface(write(tmp_path, optimized(name, "host"), "host", memories=TWO)) == ""
+    assert (
+        check_against_the_interface(write(tmp_path, optimized(name, "host"), "host", request=MemoryRequest(TWO))) == ""
+    )
 
 
 def test_what_does_not_fit_is_refused_in_a_line() -> None:
     data = optimized("mobile_chain", "host")
     with pytest.raises(UsageError, match="--memory sram: TFLM's own structures need") as refused:
-        generate(data, memories={"dtcm": 64, "sram": 64})
+        generate(data, request=MemoryRequest({"dtcm": 64, "sram": 64}))
     found = re.search(r"need ([\d,]+) bytes", str(refused.value))
     assert found is not None
     structures = int(found[1].replace(",", ""))
     with pytest.raises(InfeasibleError, match=r"memory 1 of .* bytes: .* are needed for what is left"):
-        generate(data, memories={"dtcm": 64, "sram": structures + 256})
+        generate(data, request=MemoryRequest({"dtcm": 64, "sram": structures + 256}))
     with pytest.raises(UsageError, match="--tail psram: no --memory has this name; there are dtcm, sram"):
-        generate(data, memories=TWO, tail="psram")
+        generate(data, request=MemoryRequest(TWO, "psram"))
     with pytest.raises(UsageError, match="is no name for a C"):
-        generate(data, memories={"a-b": 64, "sram": 1 << 20})
+        generate(data, request=MemoryRequest({"a-b": 64, "sram": 1 << 20}))
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -27,24 +28,36 @@ from .types import Memory, ModelPath
 @click.option(
     "--planner",
     type=click.Choice(PLANNERS),
-    default=PLANNERS[0],
-    show_default=True,
     help="metadata: TFLM's planner reads the plan in the file. table: the plan is a C++ table that takes the planner's "
-    "place; AllocateTensors then needs no memory for planning, and refuses another model or other kernels.",
+    "place; AllocateTensors then needs no memory for planning, and refuses another model or other kernels. "
+    "[default: table where the target is known and its kernels were measured, else metadata]",
 )
 @click.option(
     "--memory",
     "memories",
     type=Memory(),
     multiple=True,
-    metavar="NAME=SIZE",
+    metavar="NAME=SIZE|CHIP",
     help="A memory of the chip, such as dtcm=64K, the fastest first. Repeat for more: a table then spreads the tensors "
-    "over them, so that all fits and few bytes move through the slower ones.",
+    "over them, so that all fits and few bytes move through the slower ones. Or a chip that `targets` lists: its own.",
 )
 @click.option(
     "--tail",
     metavar="NAME",
     help="The --memory in which TFLM's own structures lie, and so the arena. [default: the last one]",
+)
+@click.option(
+    "--external",
+    multiple=True,
+    metavar="input|output|NAME",
+    help="A tensor that lies in a buffer of the firmware's own, and not in the arena; nothing else uses that buffer.",
+)
+@click.option(
+    "--tie",
+    "ties",
+    multiple=True,
+    metavar="OUT:IN",
+    help="An output that is written in the place of an input: what one run gives, the next one takes, without a copy.",
 )
 @FORCE
 def codegen(
@@ -52,9 +65,11 @@ def codegen(
     output: Path,
     target: str | None,
     name: str,
-    planner: Planner,
-    memories: tuple[tuple[str, int], ...],
+    planner: Planner | None,
+    memories: tuple[tuple[tuple[str, int], ...], ...],
     tail: str | None,
+    external: tuple[str, ...],
+    ties: tuple[str, ...],
     force: bool,
 ) -> None:
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
@@ -63,10 +78,12 @@ def codegen(
     is refused without --force.
     """
     from ..firmware.generate import generate
+    from ..firmware.plan_table import MemoryRequest
     from ..io.files import read_file, write_folder
     from ..memory.reading import naming
 
+    request = MemoryRequest(dict(chain.from_iterable(memories)), tail, external, ties)
     with naming(source.name):
-        files = generate(read_file(source), target, name, source.name, force, planner, dict(memories), tail)
+        files = generate(read_file(source), target, name, source.name, force, planner, request)
     for path in write_folder(output, files, (source,), force):
         click.echo(path)

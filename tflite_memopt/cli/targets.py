@@ -10,10 +10,13 @@ from .shared import JSON, show
 @click.command(short_help="List the cores and chips that --target knows.")
 @JSON
 def targets(as_json: bool) -> None:
-    """List the cores and chips that --target knows: kernels, layout, what was measured and what is only read."""
-    from ..report.targets import render_targets, targets_json
+    """List the cores and chips that --target knows: kernels, layout, what was measured and what is only read.
+
+    Below them are the chips whose memories `codegen --memory CHIP` knows."""
+    from ..report.targets import render_memories, render_targets, targets_json
 
     if as_json:
         click.echo(targets_json(), nl=False)
         return
     show(render_targets())
+    show(render_memories())

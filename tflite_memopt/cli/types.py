@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..errors import UsageError
+from ..kernels.chip_memories import CHIP_MEMORIES, memories_of_chip
 from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
@@ -50,17 +51,25 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
 
 
 class Memory(click.ParamType):  # type: ignore[type-arg]
-    """A memory by name and size, such as ``dtcm=64K``."""
+    """A memory by name and size, such as ``dtcm=64K``, or all those of a chip, by its name."""
 
     name = "memory"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[str, int], ...]:
         if isinstance(value, tuple):
             return value
         name, sign, size = str(value).partition("=")
-        if not name or not sign:
-            self.fail(f"'{value}' is no memory; write a name and a size, for example dtcm=64K", param, ctx)
-        return name, ByteSize().convert(size, param, ctx)
+        if name and sign:
+            return ((name, ByteSize().convert(size, param, ctx)),)
+        found = memories_of_chip(name)
+        if found is None:
+            chips = ", ".join(CHIP_MEMORIES)
+            self.fail(
+                f"'{value}' is no memory; write a name and a size, for example dtcm=64K, or one of {chips}", param, ctx
+            )
+        return tuple(found.items())
 
 
 class Date(click.ParamType):  # type: ignore[type-arg]

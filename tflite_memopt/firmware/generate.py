@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -13,7 +12,7 @@ from ..analysis.placeholders import cleared_inputs
 from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
-from ..ir.model import Model, Tensor
+from ..ir.model import Model
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
@@ -22,7 +21,7 @@ from ..memory.reading import read_planned
 from ..version import __version__
 from . import Planner
 from .cpp_text import check_namespace, identifiers, literal
-from .plan_table import PlannedBuffer, buffers_in, planned_buffers
+from .plan_table import ARENA, MemoryRequest, PlannedBuffer, Table, table_for
 from .resolver import registrations
 from .sizes import ArenaSizes, LibraryBytes, arena_sizes, condition_of, larger_structures
 
@@ -50,29 +49,28 @@ def generate(
     name: str = "model",
     source: str | None = None,
     force: bool = False,
-    planner: Planner = "metadata",
-    memories: Mapping[str, int] | None = None,
-    tail: str | None = None,
+    planner: Planner | None = None,
+    request: MemoryRequest = MemoryRequest(),
 ) -> dict[str, bytes]:
     """Files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
     name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
-    whether the program's plan is that of the file's metadata, or a table in ``planner.h``. ``memories``: bytes of the
-    memories over which a table spreads the tensors, by name, the fastest first; ``tail``: the one in which TFLM's
-    structures lie, the last one by default. Raises UsageError for a wrong name, for a target whose kernels compute a
-    plan of others wrongly, or for a table without a known library; InfeasibleError for memories that are too small;
-    UnsupportedModelError for a model that TFLM cannot run.
+    whether the program's plan is that of the file's metadata, or a table in ``planner.h``; None: a table where the
+    target is known and its kernels were measured. ``request``: what a table makes of the firmware's memories. Raises
+    UsageError for a wrong name or request, for a target whose kernels compute a plan of others wrongly, or for a table
+    without a known library; InfeasibleError for memories that are too small; UnsupportedModelError for a model that
+    TFLM cannot run.
     """
     check_namespace(name)
     model = read_planned(data)
     label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
     label = label if planned else None
     profile = _profile(label, target)
-    has_table = planner == "table" or bool(memories)
+    has_table = planner == "table" or not request.is_empty or (planner is None and _table_is_safe(model, profile))
     if has_table and profile.libraries:
         raise UsageError("a table of places is for one kernel library: name your chip or core with --target")
-    table = _table(model, planned, profile, memories or {}, tail) if has_table else None
+    table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
     sizes = arena_sizes(model, planned, profile, head)
     words = _words(model, data, name) | _arena_words(sizes, label, profile)
@@ -100,6 +98,12 @@ def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
             f"({other.name}): optimize the model again with --target {target}"
         )
     return other
+
+
+def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
+    """Whether all that the kernels ask for is known: TFLM refuses a table that is wrong by a byte."""
+    is_measured = profile.target is not None and profile.measured_at is not None and not profile.libraries
+    return is_measured and arena_use(model, 0, profile.requests, profile.abi).exact
 
 
 def _fill(path: str, words: Mapping[str, str]) -> str:
@@ -149,41 +153,9 @@ _WITHOUT_TABLE = dict.fromkeys(
 )
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Rows, the names of the memories, the bytes that the rows take of each, and which of them is the arena."""
-
-    rows: tuple[PlannedBuffer, ...]
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    arena: int
-
-
-def _table(
-    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, memories: Mapping[str, int], tail: str | None
-) -> _Table:
-    if not memories:
-        rows = planned_buffers(model, planned, profile)
-        return _Table(rows, (_ARENA,), (max((row.offset + row.bytes for row in rows), default=0),), 0)
-    names = tuple(memories)
-    for name in names:
-        check_namespace(name)
-    arena = names.index(tail) if tail in memories else len(names) - 1
-    if tail is not None and tail not in memories:
-        raise UsageError(f"--tail {tail}: no --memory has this name; there are {', '.join(names)}")
-    beside = arena_use(model, 0, profile.requests, profile.abi, planner="table").required
-    capacities = [size - (beside if number == arena else 0) for number, size in enumerate(memories.values())]
-    if capacities[arena] < 0:
-        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {beside:,} bytes there")
-    rows, found = buffers_in(model, profile, capacities)
-    return _Table(rows, names, found.used, arena)
-
-
-_ARENA = "arena"
-
-
-def _table_words(table: _Table, data: bytes, name: str) -> dict[str, str]:
-    arrays = [_ARENA if number == table.arena else each for number, each in enumerate(table.names)]
+def _table_words(table: Table, data: bytes, name: str) -> dict[str, str]:
+    arrays = [ARENA if number == table.arena else each for number, each in enumerate(table.names)]
+    arrays += identifiers("external", table.external).values()
     others = [number for number in range(len(arrays)) if number != table.arena]
     pointers = ", ".join(arrays)
     planner = f"\n  static uint8_t* const memories[] = {{{pointers}}};"
@@ -191,16 +163,18 @@ def _table_words(table: _Table, data: bytes, name: str) -> dict[str, str]:
         "planner_header": f'\n#include "{PLANNER_FILE}"',
         "planner_object": f"{planner}\n  static tflite_memopt::TablePlanner planner({name}::kPlan, memories);",
         "planner_argument": ", &planner",
-        "memories": "".join(_array_in(table, number, name) for number in others),
-        "memory_macro": _macro(table.names[table.arena]) if others else "",
-        "in_arena": f" {_name_of_macro(table.names[table.arena])}" if others else "",
+        "memories": "".join(_array_in(table, arrays, number, name) for number in others),
+        "memory_macro": _macro(table.names[table.arena]) if len(table.names) > 1 else "",
+        "in_arena": f" {_name_of_macro(table.names[table.arena])}" if len(table.names) > 1 else "",
         "pointers": pointers,
         "places": "\n".join(
             f"    {_place(row)},  // {number}: {literal(row.name)}" for number, row in enumerate(table.rows)
         ),
         "count": str(len(table.rows)),
         "memory_bytes": ", ".join(map(str, table.sizes)),
-        "memory_names": ", ".join(table.names),
+        "memory_names": ", ".join((*table.names, *map(literal, table.external))),
+        "memory_count": str(len(table.sizes)),
+        "external_count": str(len(table.external)),
         "arena": str(table.arena),
         "checksum": str(adler32(data)),
     }
@@ -210,9 +184,13 @@ def _place(row: PlannedBuffer) -> str:
     return f"{{{row.bytes}, {row.first}, {row.last}, {row.memory}, {row.offset // 16}}}"
 
 
-def _array_in(table: _Table, number: int, name: str) -> str:
+def _array_in(table: Table, arrays: Sequence[str], number: int, name: str) -> str:
     """The array of a memory that is not the arena."""
-    memory, size = table.names[number], f"{name}::kMemoryBytes[{number}]"
+    memory, size = arrays[number], f"{name}::kMemoryBytes[{number}]"
+    if number >= len(table.names):
+        of = literal(table.external[number - len(table.names)])
+        fits = f'static_assert(sizeof({memory}) >= {size}, "too small for {memory}");'
+        return f"alignas(16) uint8_t {memory}[{size}];  // {of}: any buffer of yours, at a multiple of 16\n{fits}\n"
     of = size if table.sizes[number] else "16"  # an array has at least one byte
     return f"{_macro(memory)}alignas(16) uint8_t {memory}[{of}] {_name_of_macro(memory)};\n"
 

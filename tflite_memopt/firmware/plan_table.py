@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 
+from ..errors import UsageError
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
+from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..memory.in_force import offsets_in_force
 from ..memory.layout import MemoryLayout, memory_layout
 from ..memory.spread import spread_model
-from ..plan.memories import MemoriesPlan
+from ..memory.ties import ties_named
+from .cpp_text import check_namespace
+
+_UNLIMITED = 1 << 31
+ARENA = "arena"
+_MOST_MEMORIES = 16
+"""As many as a row of the table has bits for."""
+
+
+@dataclass(frozen=True)
+class MemoryRequest:
+    """What a firmware says of its memory.
+
+    ``sizes``: bytes by the name of the memory, the fastest first; empty: one of any size. ``tail``: the one in which
+    TFLM's own structures lie; None: the last one. ``external``: tensors in buffers of the firmware's own, by name, or
+    "input" and "output" for all of them. ``ties``: ``OUTPUT:INPUT`` at one place (``memory/ties.py``).
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    tail: str | None = None
+    external: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the plan in the file is as good as any."""
+        return not (self.sizes or self.tail or self.external or self.ties)
 
 
 @dataclass(frozen=True)
@@ -29,16 +58,75 @@ class PlannedBuffer:
     memory: int = 0
 
 
-def buffers_in(
-    model: Model, profile: KernelProfile, capacities: Sequence[int]
-) -> tuple[tuple[PlannedBuffer, ...], MemoriesPlan]:
-    """The rows of a model over several memories of so many bytes, the fastest first, and the plan.
+@dataclass(frozen=True)
+class Table:
+    """Rows, and by memory its name and the bytes that the rows take of it; ``arena``: which of them is TFLM's.
 
-    Raises InfeasibleError when it does not fit.
+    The last memories are buffers of the firmware's own, one for each name in ``external``.
     """
+
+    rows: tuple[PlannedBuffer, ...]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    arena: int
+    external: tuple[str, ...] = ()
+
+
+def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, request: MemoryRequest) -> Table:
+    """The table of a model, ``planned`` the offsets in its file, or none.
+
+    Raises UsageError for a wrong request, InfeasibleError when the model does not fit.
+    """
+    if request.is_empty:
+        rows = planned_buffers(model, planned, profile)
+        return Table(rows, (ARENA,), (max((row.offset + row.bytes for row in rows), default=0),), 0)
     layout = memory_layout(model, profile)
-    found = spread_model(model, layout, capacities, SearchLimit())
-    return tuple(_rows(layout, found.offsets, found.memories)), found
+    if any(tensor.fixed_offset is not None for tensor in layout.tensors):
+        raise UsageError("commands of an NPU have addresses in the arena: its tensors cannot lie elsewhere")
+    names, capacities, arena = _memories(model, profile, request)
+    external = _external(model, layout, request.external)
+    ties = ties_named(model, request.ties)
+    found = spread_model(model, layout, capacities, SearchLimit(), ties, external)
+    if len(found.used) > _MOST_MEMORIES:
+        raise UsageError(f"{len(found.used)} memories and buffers: a table has room for {_MOST_MEMORIES}")
+    rows = tuple(_rows(layout, found.offsets, found.memories))
+    outside = [next(row.name for row in rows if row.memory == at) for at in range(len(names), len(found.used))]
+    return Table(rows, names, found.used, arena, tuple(outside))
+
+
+def _memories(
+    model: Model, profile: KernelProfile, request: MemoryRequest
+) -> tuple[tuple[str, ...], tuple[int, ...], int]:
+    """Names, bytes for the plan, and the number of the one with TFLM's structures, whose bytes are taken off."""
+    names = tuple(request.sizes) or (ARENA,)
+    if request.tail is not None and request.tail not in request.sizes:
+        known = f"there are {', '.join(request.sizes)}" if request.sizes else "there is none"
+        raise UsageError(f"--tail {request.tail}: no --memory has this name; {known}")
+    if not request.sizes:
+        return names, (_UNLIMITED,), 0
+    for name in names:
+        check_namespace(name)
+    arena = len(names) - 1 if request.tail is None else names.index(request.tail)
+    beside = arena_use(model, 0, profile.requests, profile.abi, planner="table").required
+    capacities = [size - (beside if number == arena else 0) for number, size in enumerate(request.sizes.values())]
+    if capacities[arena] < 0:
+        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {beside:,} bytes there")
+    return names, tuple(capacities), arena
+
+
+def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple[Tensor, ...]:
+    """The tensors that the names mean. Raises UsageError for one that is not in the head."""
+    main = set(model.main.tensors)
+    by_name = {tensor.name: (tensor,) for tensor in layout.tensors if tensor in main}
+    meant = {**by_name, "input": tuple(model.main.inputs), "output": tuple(model.main.outputs)}
+    found: dict[Tensor, None] = {}
+    for name in names:
+        if name not in meant:
+            close = get_close_matches(name, meant, 1)
+            advice = f"did you mean '{close[0]}'?" if close else "write input, output or the name of a tensor"
+            raise UsageError(f"--external {name}: no tensor of the arena has this name; {advice}")
+        found |= dict.fromkeys(tensor for tensor in meant[name] if tensor in layout.tensors)
+    return tuple(found)
 
 
 def planned_buffers(model: Model, planned: Mapping[Tensor, int], profile: KernelProfile) -> tuple[PlannedBuffer, ...]:

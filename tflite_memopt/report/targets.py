@@ -6,6 +6,7 @@ import json
 
 from rich.table import Table
 
+from ..kernels.chip_memories import CHIP_MEMORIES
 from ..kernels.chips import CHIPS
 from ..kernels.profiles import PROFILES
 from ..kernels.targets import TARGETS
@@ -19,6 +20,14 @@ def render_targets() -> Table:
         known = ("; ".join(facts) or "nothing" for facts in (each.measured, each.read))
         chips = "; ".join((each.description, *filter(None, [", ".join(CHIPS.get(each.name, ()))])))
         table.add_row(each.name, chips, each.kernels, str(each.abi.word), enums, *known)
+    return table
+
+
+def render_memories() -> Table:
+    """One row per chip: what ``codegen --memory CHIP`` takes."""
+    table = Table("chip", "memories of its own, in KB, the fastest first")
+    for chip, memories in CHIP_MEMORIES.items():
+        table.add_row(chip, ", ".join(f"{name} {size >> 10:,}" for name, size in memories.items()))
     return table
 
 
