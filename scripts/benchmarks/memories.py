@@ -3,60 +3,68 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.exploring import explore
+from tflite_memopt.kernels.chip_memories import CHIP_MEMORIES
 from tflite_memopt.kernels.targets import profile_for
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.reading import read_planned
-from tflite_memopt.memory.spread import memories_problem, spread_model
+from tflite_memopt.memory.schedule_problem import schedule_problem
+from tflite_memopt.memory.spread import spread_use
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
-from tflite_memopt.plan.memories import MemoriesProblem, part_of
-from tflite_memopt.plan.methods import solve_within
+from tflite_memopt.published.sram_study import off_chip_traffic
 
 from .markdown_table import row, table
 
 _SLOW = 1 << 23
-_COLUMNS = "model | fast, bytes | all bytes moved | largest first | chosen | lower bound | fast used | slow used | s"
+_COLUMNS = "model | memories | in use | all bytes moved | largest first | chosen | lower bound | moving blocks | s"
 
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--target", default="cortex-m7", show_default=True)
-@click.option("--fast", multiple=True, type=int, default=(16, 32, 64), show_default=True, help="Sizes in KB.")
-def memories(sources: tuple[Path, ...], target: str, fast: tuple[int, ...]) -> None:
-    """SOURCES, optimized for a target: bytes that move through slow memory beside so much fast memory."""
+@click.option("--fast", multiple=True, type=int, help="Sizes in KB, each beside 8 MB of slow memory; repeatable.")
+@click.option("--chips", is_flag=True, help="The memories of every chip that codegen knows.")
+@click.option("--as-it-came", is_flag=True, help="The model itself, in the order of its file.")
+@click.option("--explored", is_flag=True, help="What explore picks for each set of memories.")
+def memories(
+    sources: tuple[Path, ...], target: str, fast: tuple[int, ...], chips: bool, as_it_came: bool, explored: bool
+) -> None:
+    """SOURCES for a target: bytes that move through slow memory, of the optimized model or of another form of it."""
+    sets = {f"{size} KB": {"fast": size << 10, "slow": _SLOW} for size in fast}
+    if chips:
+        sets |= {name: dict(found) for name, found in CHIP_MEMORIES.items()}
     for line in table(_COLUMNS):
         click.echo(line)
     for path in sources:
-        data = optimize(path, Options(target=target, verify=False)).model
-        for line in _rows(path.stem, data, target, fast):
-            click.echo(line)
+        options = Options(target=target, verify=False)
+        data = path.read_bytes() if as_it_came or explored else optimize(path, options).model
+        for name, sizes in sets.items():
+            for line in _rows(path, data, options, name, sizes, explored):
+                click.echo(line)
 
 
-def _rows(name: str, data: bytes, target: str, fast: tuple[int, ...]) -> Iterator[str]:
-    model, profile = read_planned(data), profile_for(target)
-    layout = memory_layout(model, profile)
-    for size in fast:
-        capacities = (size << 10, _SLOW)
-        problem = memories_problem(model, layout, capacities)
-        start = time.process_time()
-        found = spread_model(model, layout, capacities, SearchLimit())
-        seconds = time.process_time() - start
-        moved = (sum(problem.traffic), largest_first(problem), found.slow_bytes, found.bound)
-        yield row(name, size << 10, *moved, *found.used, f"{seconds:.1f}")
-
-
-def largest_first(problem: MemoriesProblem) -> int:
-    """Bytes through slow memory when the largest items that fit go into the fast one."""
-    items = problem.plan.items
-    chosen: list[int] = []
-    for number in sorted(range(len(items)), key=lambda each: -items[each].size):
-        part = part_of(problem.plan, sorted([*chosen, number]))
-        if solve_within(part, problem.capacities[0], SearchLimit(work=0.02)).offsets is not None:
-            chosen.append(number)
-    return sum(problem.traffic) - sum(problem.traffic[number] for number in chosen)
+def _rows(
+    path: Path, data: bytes, options: Options, name: str, sizes: Mapping[str, int], explored: bool
+) -> Iterator[str]:
+    start = time.process_time()
+    try:
+        if explored:
+            found = explore(path, options, memories=sizes)
+            data = optimize(path, found.options[found.exploration.choice.point]).model
+        model, profile = read_planned(data), profile_for(options.target)
+        use = spread_use(model, profile, sizes)
+    except InfeasibleError as error:
+        yield row(path.stem, name, str(error), *[""] * 6)
+        return
+    seconds = time.process_time() - start
+    problem = schedule_problem(model.main, memory_layout(model, profile))
+    belady = off_chip_traffic(problem, range(len(problem.steps)), next(iter(sizes.values()))).total
+    used = " + ".join(f"{each.used:,}" for each in use.memories)
+    yield row(path.stem, name, used, use.moved, use.largest_first, use.slow_bytes, use.bound, belady, f"{seconds:.1f}")

@@ -15,6 +15,7 @@ from tests.firmware.test_codegen import expected, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
 from tests.models import ALL
 from tflite_memopt import InfeasibleError, Options, UsageError
+from tflite_memopt.exploring import explore
 from tflite_memopt.firmware.generate import PLANNER_FILE, generate
 from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.io.writer import write_model
@@ -98,3 +99,56 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     wrong = subprocess.run([*command, "--memory", "dtcm"], capture_output=True, text=True)
     assert wrong.returncode == 2
     assert "write a name and a size, for example dtcm=64K" in wrong.stderr
+
+
+def test_analyze_says_what_the_table_does(tmp_path: Path) -> None:
+    data = optimized("mobile_chain", "host")
+    found = tflite_memopt.analyze(data, memories=TWO).spread
+    assert found is not None
+    structures = found.memories[1].used - found.maps["sram"].head
+    write(tmp_path, data, "host", request=MemoryRequest(TWO))
+    assert [each.head for each in found.maps.values()] == sizes_in(tmp_path)
+    assert sum(len(each.tensors) for each in found.maps.values()) == len(tflite_memopt.analyze(data).arena.tensors)
+    assert 0 < structures < 8192
+    assert found.bound <= found.slow_bytes <= found.largest_first <= found.moved
+    page = tmp_path / "page.html"
+    source = tmp_path / "m.tflite"
+    source.write_bytes(data)
+    command = [sys.executable, "-m", "tflite_memopt", "analyze", str(source), "--report", str(page)]
+    done = subprocess.run(
+        [*command, "--memory", "dtcm=2K", "--memory", "sram=1M"], capture_output=True, text=True, check=True
+    )
+    assert f"{found.slow_bytes:,} of {found.moved:,} bytes move through the slower memories" in done.stdout
+    assert "Memories of the chip" in page.read_text()
+
+
+def test_a_chip_stands_for_its_memories(tmp_path: Path) -> None:
+    source = tmp_path / "m.tflite"
+    source.write_bytes(optimized("mobile_chain", "host"))
+    command = [sys.executable, "-m", "tflite_memopt", "codegen", str(source), "-o", str(tmp_path / "fw")]
+    done = subprocess.run([*command, "--memory", "stm32h7"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "dtcm, axi_sram" in (tmp_path / "fw" / PLANNER_FILE).read_text()
+    wrong = subprocess.run([*command, "--memory", "z80"], capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert "one of RT1170, STM32H7," in wrong.stderr
+
+
+def test_explore_picks_what_moves_fewest_bytes() -> None:
+    data = write_model(ALL["mobile_chain"]())
+    options = Options(verify=False, target="host", effort="quick")
+    need = tflite_memopt.optimize(data, options).report.after.required_bytes["table"]
+    explored = explore(data, options, memories={"dtcm": 2048, "sram": need + 4096})
+    points = explored.exploration.points
+    assert explored.exploration.choice.objective == "slow"
+    least = points[explored.exploration.choice.point].slow_bytes
+    assert least is not None
+    assert least == min(each.slow_bytes for each in points if each.slow_bytes is not None)
+    best = tflite_memopt.optimize(data, explored.options[explored.exploration.choice.point]).model
+    spread = tflite_memopt.analyze(best, memories={"dtcm": 2048, "sram": need + 4096}).spread
+    assert spread is not None
+    assert spread.slow_bytes == least
+    with pytest.raises(InfeasibleError, match="no way to run the model fits dtcm, sram"):
+        explore(data, options, memories={"dtcm": 64, "sram": 4096})
+    with pytest.raises(UsageError, match="--memory and --budget exclude each other"):
+        explore(data, Options(verify=False, budget=1 << 16), memories=TWO)

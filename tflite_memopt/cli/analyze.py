@@ -14,9 +14,11 @@ from .shared import (
     FORCE,
     JSON,
     KERNELS,
+    MEMORY,
     QUIET,
     TARGET,
     check_files,
+    memories_of,
     show,
 )
 from .types import ByteSize, ModelPath
@@ -33,6 +35,7 @@ from .types import ByteSize, ModelPath
     help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
     "cross between them, and how many orders of the operators would fit.",
 )
+@MEMORY
 @report_option(".json", ".csv", ".html", ".svg", ".png")
 @JSON
 @click.option(
@@ -56,6 +59,7 @@ def analyze(
     target: str | None,
     kernels: str | None,
     sram: int | None,
+    memories: tuple[tuple[tuple[str, int], ...], ...],
     reports: tuple[Path, ...],
     as_json: bool,
     node_folder: Path | None,
@@ -80,7 +84,7 @@ def analyze(
     check_files(reports, (source,), force)
     before = None if baseline is None else read_file(baseline)
     named = click.get_current_context().get_parameter_source("kernels")
-    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
+    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram, memories_of(memories))
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".csv": lambda: operators_csv(analysis.arena).encode(),

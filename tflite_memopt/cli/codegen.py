@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 
 import click
 
 from ..firmware import PLANNERS, Planner
-from .shared import FORCE, TARGET
-from .types import Memory, ModelPath
+from .shared import FORCE, MEMORY, TARGET, memories_of
+from .types import ModelPath
 
 
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
@@ -32,15 +31,7 @@ from .types import Memory, ModelPath
     "place; AllocateTensors then needs no memory for planning, and refuses another model or other kernels. "
     "[default: table where the target is known and its kernels were measured, else metadata]",
 )
-@click.option(
-    "--memory",
-    "memories",
-    type=Memory(),
-    multiple=True,
-    metavar="NAME=SIZE|CHIP",
-    help="A memory of the chip, such as dtcm=64K, the fastest first. Repeat for more: a table then spreads the tensors "
-    "over them, so that all fits and few bytes move through the slower ones. Or a chip that `targets` lists: its own.",
-)
+@MEMORY
 @click.option(
     "--tail",
     metavar="NAME",
@@ -82,7 +73,7 @@ def codegen(
     from ..io.files import read_file, write_folder
     from ..memory.reading import naming
 
-    request = MemoryRequest(dict(chain.from_iterable(memories)), tail, external, ties)
+    request = MemoryRequest(memories_of(memories), tail, external, ties)
     with naming(source.name):
         files = generate(read_file(source), target, name, source.name, force, planner, request)
     for path in write_folder(output, files, (source,), force):

@@ -23,6 +23,7 @@ from .shared import (
     JOBS,
     JSON,
     KERNELS,
+    MEMORY,
     OBJECTIVE,
     QUIET,
     SAMPLES,
@@ -31,6 +32,7 @@ from .shared import (
     TFLM_SINCE,
     TIME_LIMIT,
     check_files,
+    memories_of,
     progress_line,
     show,
 )
@@ -48,7 +50,8 @@ if TYPE_CHECKING:
     "--output",
     type=ModelPath,
     metavar="OUT.tflite",
-    help="Write the point that --budget picks, verified; without a budget the one that needs least.",
+    help="Write the point that --budget picks, verified; without a budget the one that needs least, or, with "
+    "--memory, that moves fewest bytes through slow memory.",
 )
 @click.option(
     "--budget",
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     help="The RAM that you have, for example 64K, 64KiB or 0.5M. Picks the cheapest point that fits; when none fits, "
     "the nearest, and says what limits it and what would help. The exit code is then 3.",
 )
+@MEMORY
 @OBJECTIVE
 @TARGET
 @KERNELS
@@ -80,6 +84,7 @@ def explore(
     force: bool,
     quiet: bool | None,
     as_json: bool,
+    memories: tuple[tuple[tuple[str, int], ...], ...],
     **chosen: Any,
 ) -> None:
     """Show what RAM IN.tflite can need, and at which price in computation, operators and bytes of file.
@@ -96,10 +101,10 @@ def explore(
 
     check_files((output, *reports), (source,), force)
     options = Options(**chosen)
-    is_chosen = output is not None or options.budget is not None
+    is_chosen = output is not None or options.budget is not None or bool(memories)
     # It takes long enough that a pipe is told how far it is, too.
     with progress_line(bool(quiet)) as say:
-        explored = run(source, options, say)
+        explored = run(source, options, say, memories_of(memories))
         # What does not fit is made as well: its report says what limits it.
         is_made = output is not None or explored.exploration.choice.fits is False
         result = _made(source, explored, output is not None, say) if is_made else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +14,7 @@ import click
 from ..graph.side_by_side import usable_cores
 from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, IO, OBJECTIVES, Options
-from .types import Date, ModelPath, TargetName
+from .types import Date, Memory, ModelPath, TargetName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -178,3 +179,19 @@ def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: 
         raise click.UsageError("two outputs name the same file")
     for path in wanted:
         check_target(path, sources, force)
+
+
+MEMORY = click.option(
+    "--memory",
+    "memories",
+    type=Memory(),
+    multiple=True,
+    metavar="NAME=SIZE|CHIP",
+    help="A memory of the chip, such as dtcm=64K, the fastest first; repeat it for more. Or a chip that `targets` "
+    "lists. The tensors are spread so that all fit and few bytes move through the slower memories.",
+)
+
+
+def memories_of(given: tuple[tuple[tuple[str, int], ...], ...]) -> dict[str, int]:
+    """Bytes by name, from the values of ``--memory``."""
+    return dict(chain.from_iterable(given))

@@ -9,11 +9,10 @@ from difflib import get_close_matches
 from ..errors import UsageError
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
-from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..memory.in_force import offsets_in_force
 from ..memory.layout import MemoryLayout, memory_layout
-from ..memory.spread import spread_model
+from ..memory.spread import capacities_for, spread_model
 from ..memory.ties import ties_named
 from .cpp_text import check_namespace
 
@@ -98,20 +97,11 @@ def _memories(
     model: Model, profile: KernelProfile, request: MemoryRequest
 ) -> tuple[tuple[str, ...], tuple[int, ...], int]:
     """Names, bytes for the plan, and the number of the one with TFLM's structures, whose bytes are taken off."""
-    names = tuple(request.sizes) or (ARENA,)
-    if request.tail is not None and request.tail not in request.sizes:
-        known = f"there are {', '.join(request.sizes)}" if request.sizes else "there is none"
-        raise UsageError(f"--tail {request.tail}: no --memory has this name; {known}")
-    if not request.sizes:
-        return names, (_UNLIMITED,), 0
-    for name in names:
+    if not request.sizes and request.tail is None:
+        return (ARENA,), (_UNLIMITED,), 0
+    for name in request.sizes:
         check_namespace(name)
-    arena = len(names) - 1 if request.tail is None else names.index(request.tail)
-    beside = arena_use(model, 0, profile.requests, profile.abi, planner="table").required
-    capacities = [size - (beside if number == arena else 0) for number, size in enumerate(request.sizes.values())]
-    if capacities[arena] < 0:
-        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {beside:,} bytes there")
-    return names, tuple(capacities), arena
+    return tuple(request.sizes), *capacities_for(model, profile, request.sizes, request.tail)
 
 
 def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple[Tensor, ...]:

@@ -200,3 +200,29 @@ class LibraryNeed:
     head: int
     required: int
     measured: bool
+
+
+@dataclass(frozen=True)
+class MemoryShare:
+    """One memory of a chip: its bytes, and those in use; TFLM's own structures are in use where they lie."""
+
+    name: str
+    bytes: int
+    used: int
+
+
+@dataclass(frozen=True)
+class SpreadUse:
+    """Tensors over several memories, the fastest first. Bytes that move in one run, weights and scratch apart.
+
+    ``moved``: through all memories; ``slow_bytes``: through all but the first, ``largest_first`` where the largest
+    tensors that fit go there; no choice of tensors moves fewer than ``bound``. ``maps``: what lies where in each
+    memory, where that was asked for.
+    """
+
+    memories: tuple[MemoryShare, ...]
+    moved: int
+    slow_bytes: int
+    largest_first: int
+    bound: int
+    maps: dict[str, ArenaMap]

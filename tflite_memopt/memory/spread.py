@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..analysis.loops import loops_of
+from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Operator, Tensor
+from ..kernels.arena import arena_use
+from ..kernels.profile import KernelProfile
 from ..plan.check import check_plan
-from ..plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
-from .layout import MemoryLayout
+from ..plan.memories import MemoriesPlan, MemoriesProblem, largest_first, part_of, spread
+from .figures import ArenaMap, MemoryShare, SpreadUse
+from .layout import MemoryLayout, memory_layout
 from .run_through import run_through
 from .ties import groups_with
 from .together import Groups, join
@@ -72,6 +76,53 @@ def spread_model(
     check_plan(layout.problem, whole)
     run_through(model, layout, whole)
     return replace(found, memories=memories, offsets=offsets, used=used)
+
+
+def spread_use(
+    model: Model, profile: KernelProfile, sizes: Mapping[str, int], arena: ArenaMap | None = None
+) -> SpreadUse:
+    """What a model makes of memories of such ``sizes``, the fastest first, TFLM's structures in the last one.
+
+    ``arena``: the map of the model in one memory, for maps of each. Raises UsageError when the structures do not fit,
+    InfeasibleError when the tensors do not.
+    """
+    capacities, last = capacities_for(model, profile, sizes)
+    layout = memory_layout(model, profile)
+    found = spread_model(model, layout, capacities, SearchLimit())
+    problem = memories_problem(model, layout, capacities)
+    shares = tuple(
+        MemoryShare(name, size, used + (size - capacities[number] if number == last else 0))
+        for number, ((name, size), used) in enumerate(zip(sizes.items(), found.used, strict=True))
+    )
+    maps = {} if arena is None else {name: _map_of(arena, found, number) for number, name in enumerate(sizes)}
+    return SpreadUse(shares, sum(problem.traffic), found.slow_bytes, largest_first(problem), found.bound, maps)
+
+
+def _map_of(arena: ArenaMap, found: MemoriesPlan, memory: int) -> ArenaMap:
+    """What of the arena lies in this memory. Its tensors are in the order of the layout's items."""
+    placed = zip(arena.tensors, found.memories, found.offsets, strict=True)
+    tensors = tuple(replace(each, offset=at, sharing="none") for each, where, at in placed if where == memory)
+    used = found.used[memory]
+    return replace(arena, required=used, tail=(), head=used, tensors=tensors)
+
+
+def capacities_for(
+    model: Model, profile: KernelProfile, sizes: Mapping[str, int], tail: str | None = None
+) -> tuple[tuple[int, ...], int]:
+    """Bytes of each memory that are left for tensors, and the number of the one in which TFLM's structures lie.
+
+    ``tail``: its name; None: the last one. Raises UsageError for another name, and where the structures do not fit.
+    """
+    if tail is not None and tail not in sizes:
+        known = f"there are {', '.join(sizes)}" if sizes else "there is none"
+        raise UsageError(f"--tail {tail}: no --memory has this name; {known}")
+    names = tuple(sizes)
+    arena = len(names) - 1 if tail is None else names.index(tail)
+    beside = arena_use(model, 0, profile.requests, profile.abi, planner="table").required
+    capacities = [size - (beside if number == arena else 0) for number, size in enumerate(sizes.values())]
+    if capacities[arena] < 0:
+        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {beside:,} bytes there")
+    return tuple(capacities), arena
 
 
 def traffic_of(model: Model) -> Counter[Tensor]:

@@ -122,6 +122,17 @@ def least_slow_bytes(problem: MemoriesProblem) -> int:
     return max(0, ceil(total - best - 1e-6 * total))
 
 
+def largest_first(problem: MemoriesProblem) -> int:
+    """Bytes through slow memory when the largest items that fit go into the fast one: what to compare with."""
+    items = problem.plan.items
+    chosen: list[int] = []
+    for number in sorted(range(len(items)), key=lambda each: -items[each].size):
+        part = part_of(problem.plan, sorted([*chosen, number]))
+        if solve_within(part, problem.capacities[0], _QUICK).offsets is not None:
+            chosen.append(number)
+    return sum(problem.traffic) - sum(problem.traffic[number] for number in chosen)
+
+
 def _weights(plan: PlanProblem) -> list[dict[int, float]]:
     """By item, the bytes that it takes at least of each time between births at which it is alive."""
     births = sorted({item.start for item in plan.items if item.size})

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..equivalence.verdict import Verdict
 from ..io.plan_label import PlanLabel
-from ..memory.figures import LibraryNeed, MemoryUse, StepUse
+from ..memory.figures import LibraryNeed, MemoryUse, SpreadUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy
@@ -131,7 +131,26 @@ def render_analysis(analysis: Analysis) -> RenderableType:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
     if analysis.study is not None:
         parts += _study(analysis.study)
+    if analysis.spread is not None:
+        parts += _spread(analysis.spread)
     return Group(*parts)
+
+
+def _spread(found: SpreadUse) -> list[RenderableType]:
+    """Each memory, and the bytes that move through the slower ones."""
+    table = Table(title="tensors over memories, the fastest first (codegen --memory)", title_justify="left")
+    for column in ("memory", "bytes", "in use"):
+        table.add_column(column, justify="left" if column == "memory" else "right")
+    for each in found.memories:
+        table.add_row(each.name, _n(each.bytes), _n(each.used))
+    return [
+        table,
+        Text(
+            f"{_n(found.slow_bytes)} of {_n(found.moved)} bytes move through the slower memories in one run; "
+            f"{_n(found.largest_first)} with the largest tensors in the fast one; no choice moves fewer than "
+            f"{_n(found.bound)}"
+        ),
+    ]
 
 
 def _study(study: SramStudy) -> list[RenderableType]:

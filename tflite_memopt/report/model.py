@@ -17,6 +17,7 @@ from ..memory.figures import (
     LibraryNeed,
     MemoryUse,
     ReuseInForce,
+    SpreadUse,
     StepUse,
     WiderLimits,
 )
@@ -158,7 +159,8 @@ class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
     ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
-    the size that was asked for, or None. ``tflm``: whether TFLM can run the model.
+    the size that was asked for, or None. ``spread``: over the memories that were asked for, or None. ``tflm``: whether
+    TFLM can run the model.
     """
 
     model: str | None
@@ -176,6 +178,7 @@ class Analysis:
     study: SramStudy | None
     loops: tuple[LoopUse, ...] = ()
     tflm: TflmSupport = RUNS
+    spread: SpreadUse | None = None
 
 
 @dataclass(frozen=True)
@@ -269,12 +272,17 @@ class Verification:
     verdicts: dict[str, Verdict]
 
 
+Goal = Objective | Literal["slow"]
+"""What ``explore`` wants little of: the arena, its head, or bytes through slow memory."""
+
+
 @dataclass(frozen=True)
 class FrontPoint:
     """One way to run a model: the arena to reserve (``total``) and its head, and what they are paid with.
 
     ``slowdown``: the run time that is added, as a fraction, with the library that gets slowest (estimated).
     ``limits``: those under which it was found, as flags of ``optimize``. ``stripes``: of each region that has some.
+    ``slow_bytes``: that move through all memories but the first, where memories were asked for.
     """
 
     total: int
@@ -285,17 +293,19 @@ class FrontPoint:
     file_bytes: int
     limits: str
     stripes: tuple[str, ...]
+    slow_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Choice:
     """The point that ``budget`` picks, by its position in the front: the cheapest that ``fits``, or the nearest.
 
-    ``objective``: what the budget limits. Without a budget the smallest, and ``fits`` is None. ``limits`` and
+    ``objective``: what the budget limits, or "slow": bytes through slow memory. Without a budget the smallest, and
+    ``fits`` is None. ``limits`` and
     ``advice``: what limits that point and what would help, as in a report; empty where nobody asked.
     """
 
-    objective: Objective
+    objective: Goal
     budget: int | None
     point: int
     fits: bool | None
@@ -324,7 +334,7 @@ class Exploration:
 
 Record = Report | Analysis | Comparison | Verification | Exploration
 """What commands print as JSON."""
-SCHEMA_VERSION = "2.2"
+SCHEMA_VERSION = "2.3"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",
