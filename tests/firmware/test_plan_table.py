@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -90,25 +92,58 @@ def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
     assert outputs(said) == expected(data)
 
 
-ROW = r"    \{(\d+), (-?\d+), (\d+), (\d+), (\d+)\},(.*)\n"
+ROW = r"    \{(\d+), (-?\d+), (\d+), (\d+) \+ (\d+)\},(.*)\n"
+_CHANGED = "the table was changed; run codegen again"
 DAMAGE = {
-    "a size": (PLANNER_FILE, ROW, r"    {16\1, \2, \3, \4, \5},\6\n"),
-    "a first step": (PLANNER_FILE, ROW, r"    {\1, 7, \3, \4, \5},\6\n"),
-    "a last step": (PLANNER_FILE, ROW, r"    {\1, \2, 70, \4, \5},\6\n"),
-    "a row too few": (PLANNER_FILE, r"kPlaces, (\d+),", r"kPlaces, \1 - 1,"),
-    "a row too many": (PLANNER_FILE, r"kPlaces, (\d+),", r"kPlaces, \1 + 1,"),
-    "a checksum": (PLANNER_FILE, r"kModelBytes, (\d+)u", r"kModelBytes, \1u + 1"),
-    "a byte of the model": ("model_data.cc", r"(\n    \d+,\d+,\d+,\d+,\d+,\d+,\d+,\d+,)(\d+),", r"\g<1>255 - \2,"),
+    "a size": (PLANNER_FILE, ROW, r"    {16\1, \2, \3, \4 + \5},\6\n", _CHANGED),
+    "a first step": (PLANNER_FILE, ROW, r"    {\1, 7, \3, \4 + \5},\6\n", _CHANGED),
+    "a last step": (PLANNER_FILE, ROW, r"    {\1, \2, 70, \4 + \5},\6\n", _CHANGED),
+    "an offset": (PLANNER_FILE, ROW, r"    {\1, \2, \3, 16 + \4 + \5},\6\n", _CHANGED),
+    "a memory": (PLANNER_FILE, ROW, r"    {\1, \2, \3, \4 + 1 + \5},\6\n", _CHANGED),
+    "a row too few": (PLANNER_FILE, r"kPlaces, (\d+),", r"kPlaces, \1 - 1,", _CHANGED),
+    "two rows in each other's place": (PLANNER_FILE, f"({ROW})({ROW})", r"\8\1", _CHANGED),
+    "a checksum": (PLANNER_FILE, r"kModelBytes, (\d+)u", r"kModelBytes, \1u + 1", "the model was changed"),
+    "a byte of the model": (
+        "model_data.cc",
+        r"(\n    \d+,\d+,\d+,\d+,\d+,\d+,\d+,\d+,)(\d+),",
+        r"\g<1>255 - \2,",
+        "the model was changed; run codegen again",
+    ),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_refused_before_it_runs(damage: str, tmp_path: Path) -> None:
-    file, pattern, by = DAMAGE[damage]
+    file, pattern, by, why = DAMAGE[damage]
     changed(made(tmp_path, optimized("mobile_chain", "host")), file, pattern, by)
     code, said = run_on("host-reference", tmp_path, MAIN)
     assert code == 2, said
-    assert "plan of model: " in said
+    assert f"plan of model: {why}" in said
+    assert not outputs(said)
+
+
+SOUND = {
+    "a size": r"    {16\1, \2, \3, \4 + \5},\6\n",
+    "a first step": r"    {\1, 7, \3, \4 + \5},\6\n",
+    "a last step": r"    {\1, \2, 70, \4 + \5},\6\n",
+    "a row left out": "",
+    "a row too many": r"    {\1, \2, \3, \4 + \5},\6\n    {\1, \2, \3, \4 + \5},\6\n",
+}
+
+
+@pytest.mark.parametrize("wrong", SOUND)
+def test_a_sound_table_of_another_model_is_refused(wrong: str, tmp_path: Path) -> None:
+    """The checksum is right, as in a table that was made for other kernels or with other options."""
+    made(tmp_path, optimized("mobile_chain", "host"))
+    changed(tmp_path, PLANNER_FILE, ROW, SOUND[wrong])
+    rows = re.findall(ROW, (tmp_path / PLANNER_FILE).read_text())
+    packed = b"".join(struct.pack("<ihhI", int(a), int(b), int(c), int(d) + int(e)) for a, b, c, d, e, _ in rows)
+    if "row" in wrong:
+        changed(tmp_path, PLANNER_FILE, r"kPlaces, \d+,", f"kPlaces, {len(rows)},")
+    changed(tmp_path, PLANNER_FILE, r"\d+u\};", f"{zlib.adler32(packed)}u}};")
+    code, said = run_on("host-reference", tmp_path, MAIN)
+    assert code == 2, said
+    assert "another model, or other kernels" in said
     assert not outputs(said)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from string import Template
+from struct import pack
 from zlib import adler32
 
 from ..analysis.placeholders import cleared_inputs
@@ -177,11 +178,17 @@ def _table_words(table: Table, data: bytes, name: str) -> dict[str, str]:
         "external_count": str(len(table.external)),
         "arena": str(table.arena),
         "checksum": str(adler32(data)),
+        "places_checksum": str(adler32(b"".join(map(_packed, table.rows)))),
     }
 
 
 def _place(row: PlannedBuffer) -> str:
-    return f"{{{row.bytes}, {row.first}, {row.last}, {row.memory}, {row.offset // 16}}}"
+    return f"{{{row.bytes}, {row.first}, {row.last}, {row.offset} + {row.memory}}}"
+
+
+def _packed(row: PlannedBuffer) -> bytes:
+    """The row as it lies in flash: all of TFLM's targets are little-endian."""
+    return pack("<ihhI", row.bytes, row.first, row.last, row.offset + row.memory)
 
 
 def _array_in(table: Table, arrays: Sequence[str], number: int, name: str) -> str:
