@@ -6,6 +6,7 @@ a time must fit, as the planner places them. It is solved by insertion and excha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -13,11 +14,12 @@ from math import ceil
 from ..errors import InfeasibleError
 from ..graph.interval import intersect
 from ..graph.search_limit import SearchLimit
-from .bounds import section_bound
 from .check import check_plan
 from .methods import solve, solve_within
 from .problem import PlanProblem, Relation, arena_bytes
 
+_WORK = 200_000
+"""Items that the planner is asked about, for each order of insertion."""
 _EXCHANGES = 400
 """Exchanges that are tried in a memory."""
 _QUICK = SearchLimit(work=0.02)
@@ -125,15 +127,11 @@ def least_slow_bytes(problem: MemoriesProblem) -> int:
 def largest_first(problem: MemoriesProblem) -> int:
     """Bytes through slow memory when the largest items that fit go into the fast one: what to compare with."""
     items = problem.plan.items
-    chosen: list[int] = []
-    for number in sorted(range(len(items)), key=lambda each: -items[each].size):
-        part = part_of(problem.plan, sorted([*chosen, number]))
-        if solve_within(part, problem.capacities[0], _QUICK).offsets is not None:
-            chosen.append(number)
+    chosen = _Selection(problem, problem.capacities[0], range(len(items))).inserted(lambda each: items[each].size)
     return sum(problem.traffic) - sum(problem.traffic[number] for number in chosen)
 
 
-def _weights(plan: PlanProblem) -> list[dict[int, float]]:
+def _weights(plan: PlanProblem) -> list[dict[int, int]]:
     """By item, the bytes that it takes at least of each time between births at which it is alive."""
     births = sorted({item.start for item in plan.items if item.size})
     related: dict[int, set[int]] = {number: {number} for number in range(len(plan.items))}
@@ -147,7 +145,7 @@ def _weights(plan: PlanProblem) -> list[dict[int, float]]:
         for time in births:
             if item.start <= time < item.end and item.size:
                 mates = sum(plan.items[each].start <= time < plan.items[each].end for each in related[number])
-                spans[time] = item.size / mates
+                spans[time] = item.size // mates
         found.append(spans)
     return found
 
@@ -164,32 +162,63 @@ def part_of(plan: PlanProblem, items: Sequence[int]) -> PlanProblem:
 
 
 class _Selection:
-    """The items of most traffic that fit into one memory together."""
+    """The items of most traffic that fit into one memory together.
+
+    ``_left`` counts work: a question to the planner costs as many units as items are asked about.
+    """
 
     def __init__(self, problem: MemoriesProblem, capacity: int, items: Sequence[int]) -> None:
         self._plan, self._capacity, self._items, self._worth = problem.plan, capacity, items, problem.traffic
+        self._weights = _weights(problem.plan)
+        self._left = _WORK
 
     def best(self) -> list[int]:
         """By insertion in two orders, each improved by exchanges."""
-        found = [self._exchanged(self._inserted(key)) for key in (self._density, self._worth.__getitem__)]
+        found = []
+        for key in (self._density, self._worth.__getitem__):
+            self._left = _WORK
+            found.append(self._exchanged(self.inserted(key)))
         return max(found, key=lambda items: sum(self._worth[item] for item in items))
+
+    def inserted(self, key: Callable[[int], float]) -> list[int]:
+        """One after the other, the largest key first, as long as they fit; many at once where that goes."""
+        chosen: list[int] = []
+        waiting = sorted(self._items, key=key, reverse=True)
+        at_once = len(waiting)
+        while waiting:
+            load = self._load(chosen)
+            waiting = [item for item in waiting if self._may_fit(load, item)]
+            batch = self._batch(load, waiting[:at_once])
+            if not batch or self._left <= 0:
+                break
+            if self._fits([*chosen, *batch]):
+                chosen += batch
+                waiting = [item for item in waiting if item not in batch]
+                at_once = 2 * len(batch)
+            elif len(batch) == 1:
+                waiting.remove(batch[0])
+            else:
+                at_once = len(batch) // 2
+        return chosen
 
     def _density(self, number: int) -> float:
         """Traffic for each byte and time."""
         item = self._plan.items[number]
         return self._worth[number] / max(1, item.size * (item.end - item.start))
 
-    def _inserted(self, key: Callable[[int], float]) -> list[int]:
-        chosen: list[int] = []
-        for item in sorted(self._items, key=key, reverse=True):
-            if self._fits([*chosen, item]):
-                chosen.append(item)
-        return chosen
+    def _batch(self, load: Counter[int], items: Sequence[int]) -> list[int]:
+        """Those that the load leaves room for, together."""
+        load, batch = Counter(load), []
+        for item in items:
+            if self._may_fit(load, item):
+                load.update(self._weights[item])
+                batch.append(item)
+        return batch
 
     def _exchanged(self, chosen: list[int]) -> list[int]:
         """Items from outside in the place of some that are worth less together, as long as that helps."""
         tries, is_better = 0, True
-        while is_better and tries < _EXCHANGES:
+        while is_better and tries < _EXCHANGES and self._left > 0:
             is_better = False
             outside = [item for item in self._items if item not in chosen]
             for item in sorted(outside, key=self._worth.__getitem__, reverse=True)[: _EXCHANGES - tries]:
@@ -203,20 +232,32 @@ class _Selection:
     def _with(self, chosen: list[int], item: int) -> list[int] | None:
         """With this item, and without what has to go for it and is worth less."""
         kept, gone = [*chosen, item], 0
+        load = self._load(kept)
         for rival in sorted((each for each in chosen if self._meet(each, item)), key=self._density):
-            if self._fits(kept):
+            if self._left <= 0:
+                return None
+            if max(load.values()) <= self._capacity and self._fits(kept):
                 return kept
             gone += self._worth[rival]
             if gone >= self._worth[item]:
                 return None
             kept.remove(rival)
-        return kept if self._fits(kept) else None
+            load.subtract(self._weights[rival])
+        return kept if max(load.values()) <= self._capacity and self._fits(kept) else None
 
     def _meet(self, one: int, other: int) -> bool:
         return intersect(self._plan.items[one], self._plan.items[other])
 
-    def _fits(self, items: Iterable[int]) -> bool:
-        part = part_of(self._plan, sorted(items))
-        if not part.relations and section_bound(part).nbytes > self._capacity:
-            return False
-        return solve_within(part, self._capacity, _QUICK).offsets is not None
+    def _load(self, items: Iterable[int]) -> Counter[int]:
+        """Bytes that the items take at least, by time."""
+        load: Counter[int] = Counter()
+        for item in items:
+            load.update(self._weights[item])
+        return load
+
+    def _may_fit(self, load: Counter[int], item: int) -> bool:
+        return all(load[time] + weight <= self._capacity for time, weight in self._weights[item].items())
+
+    def _fits(self, items: Sequence[int]) -> bool:
+        self._left -= len(items)
+        return solve_within(part_of(self._plan, sorted(items)), self._capacity, _QUICK).offsets is not None
