@@ -8,6 +8,7 @@ scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewrit
 scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md]   the search under its limits
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench memories MODEL...                                tensors over a fast and a slow memory
+scripts/bench table MODEL...                                   the plan as a table against TFLM's planner, in QEMU
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
@@ -49,6 +50,7 @@ from .memories import memories
 from .modules import modules
 from .people import people
 from .plan import plan
+from .plan_table import plan_table
 from .random import random
 from .rewrite import rewrite
 from .schedule import schedule
@@ -175,6 +177,7 @@ cli.add_command(floor)
 cli.add_command(growth)
 cli.add_command(loops)
 cli.add_command(memories)
+cli.add_command(plan_table)
 cli.add_command(modules)
 cli.add_command(people)
 cli.add_command(plan)

@@ -45,11 +45,9 @@ def _combinations(models: Sequence[Path]) -> Iterator[tuple[str, Files, str]]:
         mixed["resolver.h"] = made[other]["resolver.h"]
         yield "the table of another model", mixed, "host-reference"
     for path, files in made.items():
-        yield (
-            "a plan of other options",
-            {**files, _MODEL: _files(path, "host", cascade=False)[_MODEL]},
-            "host-reference",
-        )
+        plain = _files(path, "host", cascade=False)[_MODEL]
+        if plain != files[_MODEL]:
+            yield "a plan of other options", {**files, _MODEL: plain}, "host-reference"
         for target in ("cortex-m7", "cortex-m55", "esp32"):
             yield f"a table for {target} with reference kernels", _files(path, target), "host-reference"
         text = files[PLANNER_FILE].decode()
