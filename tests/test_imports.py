@@ -20,7 +20,7 @@ LEVELS = (
     ("cascade", "firmware", "report", "rewrite"),
     ("batch", "oracle", "published", "transform"),
     ("measuring", "pipeline"),
-    ("exploring", "keras_model"),
+    ("exploring", "keras_model", "program"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -30,7 +30,6 @@ from .memory.arrange import Arrangement, ModelPlacement, arena_by_kernels, arran
 from .memory.cost import Cost, cost_in
 from .memory.figures import LibraryNeed
 from .memory.libraries import fitted, miscomputed, needs_by_library
-from .memory.reading import read_planned
 from .memory.run_through import check_loops
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, LEAST_WORK, Options
@@ -158,7 +157,7 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
     every, found = (*narrower(options), options), list[Candidate]()
     for number, each in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"limits {number} of {len(every)}")
-        found.append(_known_or_made(here, each))
+        found.append(known_or_made(here, each))
         if run.interruption.search or found[-1].meets_budget(options):
             break
     is_whole = len(found) == len(every) and not run.interruption.search
@@ -194,7 +193,8 @@ def _for_any_library(run: RunContext, options: Options) -> Candidate:
     return _placed(run, options, Striped(found.rewritten, copied, None), found.unplanned)
 
 
-def _known_or_made(run: RunContext, options: Options) -> Candidate:
+def known_or_made(run: RunContext, options: Options) -> Candidate:
+    """What these limits alone lead to, from the cache where it is there."""
     known = run.cache.get((run.data, options))
     if known is not None:
         return known
@@ -209,7 +209,7 @@ def _made(run: RunContext, options: Options) -> Candidate:
     clock, profile, during = run.clock, run.profile, run.interruption.during
     with clock.stage("rewrite"):
         rewritten = during(
-            "rewriting", options, lambda each: rewrite(read_planned(run.data), profile, each, run.progress)
+            "rewriting", options, lambda each: rewrite(copy_model(run.original), profile, each, run.progress)
         )
         offline_plan.detach(rewritten.model)
         plan_label.detach(rewritten.model)

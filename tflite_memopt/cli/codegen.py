@@ -66,7 +66,7 @@ def codegen(
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
 
     The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run
-    is refused without --force.
+    is refused without --force. OUT.tflite may be a folder that optimize --parts wrote: then the class Program runs it.
     """
     from ..firmware.generate import generate
     from ..firmware.plan_table import MemoryRequest
@@ -74,6 +74,19 @@ def codegen(
     from ..memory.reading import naming
 
     request = MemoryRequest(memories_of(memories), tail, external, ties)
+    if source.is_dir():
+        from ..program.files import read_program
+        from ..program.firmware import generate_program
+
+        if not request.is_empty:
+            raise click.UsageError("--memory, --tail, --external and --tie are for one model, not for a program")
+        program, parts = read_program(source)
+        sources = tuple(source / part.file for part in program.parts)
+        for path in write_folder(
+            output, generate_program(program, parts, target, name, planner, force), sources, force
+        ):
+            click.echo(path)
+        return
     with naming(source.name):
         files = generate(read_file(source), target, name, source.name, force, planner, request)
     for path in write_folder(output, files, (source,), force):

@@ -39,7 +39,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, ModelPath, Percent, Pin
+from .types import ByteSize, ModelPath, PartCount, Percent, Pin
 
 if TYPE_CHECKING:
     from ..report.model import Report
@@ -50,7 +50,12 @@ _AS_IS = "as_is"
 @click.command(cls=GroupedCommand, short_help="Make a model that needs less RAM, and verify it.")
 @click.argument("source", metavar="IN.tflite", type=ModelPath)
 @click.option(
-    "-o", "--output", required=True, type=ModelPath, metavar="OUT.tflite", help="Where to write the optimized model."
+    "-o",
+    "--output",
+    required=True,
+    type=ModelPath,
+    metavar="OUT.tflite",
+    help="Where to write the optimized model; with --parts, a folder.",
 )
 @TARGET
 @KERNELS
@@ -188,6 +193,13 @@ _AS_IS = "as_is"
     help="After the first Ctrl-C, verify and write the best that was found so far. [default: on a terminal]",
 )
 @click.option(
+    "--parts",
+    type=PartCount(),
+    metavar="N|auto",
+    help="Write the model as up to N models that run one after another in one arena, so that only the largest counts; "
+    "auto: as many as pay. OUT is then a folder, which codegen and verify take.",
+)
+@click.option(
     "--replay",
     metavar="TEXT|FILE",
     help="Do what another run decided, without a search: the decision in its report, or the .tflite that it wrote.",
@@ -211,6 +223,7 @@ def optimize(
     verbose: bool,
     as_json: bool,
     explain: bool,
+    parts: int | None,
     **chosen: Any,
 ) -> None:
     """Make a model that needs less RAM from IN.tflite, verify that it computes the same, and write it to OUT.tflite.
@@ -224,8 +237,13 @@ def optimize(
     from ..report.pictures.pages import report_page
     from ..report.pictures.plot import plot_of
 
-    check_files((output, *reports), (source,), force)
     options = options_from_flags(**chosen)
+    if parts is not None:
+        if reports:
+            raise UsageError("--report is for one model: with --parts, program.json in the folder is the report")
+        _in_parts(source, output, options, parts or None, force, quiet, as_json)
+        return
+    check_files((output, *reports), (source,), force)
     if explain:
         logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
     with progress_line(True if explain else quiet) as say:
@@ -241,6 +259,30 @@ def optimize(
     write_files({output: result.model, **reports_of(reports, makers)})
     _print(report, output, as_json, explain, verbose, quiet is True)
     if report.within_budget is False:
+        sys.exit(OVER_BUDGET)
+
+
+def _in_parts(
+    source: Path, output: Path, options: Options, parts: int | None, force: bool, quiet: bool | None, as_json: bool
+) -> None:
+    from ..program.console import render_program
+    from ..program.files import is_program, to_json
+    from ..program.run import optimize_in_parts
+
+    if output.is_file():
+        raise UsageError(f"output '{output}' is a file: with --parts, name a folder")
+    if is_program(output) and not force:
+        raise UsageError(f"output '{output}' holds a program; name another folder, or --force to replace it")
+    if not output.parent.is_dir():
+        raise UsageError(f"output '{output}': the folder '{output.parent}' does not exist; create it first")
+    with progress_line(quiet) as say:
+        result = optimize_in_parts(source, options, parts, say)
+    result.save(output, force)
+    if as_json:
+        click.echo(to_json(result.program), nl=False)
+    else:
+        show(render_program(result, output))
+    if options.budget is not None and result.program.arena > options.budget:
         sys.exit(OVER_BUDGET)
 
 

@@ -17,6 +17,7 @@ from ..kernels.chip_memories import CHIP_MEMORIES, memories_of_chip
 from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
+_MOST_PARTS = 30
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -48,6 +49,21 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]
         if size % 1:
             self.fail(f"'{value}' is not a size; write bytes, or for example 64K, 64KiB or 0.5M", param, ctx)
         return int(size)
+
+
+class PartCount(click.ParamType):  # type: ignore[type-arg]
+    """A number of parts from 1, or ``auto``, which is 0."""
+
+    name = "parts"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if str(value) == "auto":
+            return 0
+        if not str(value).isdigit() or not 1 <= int(value) <= _MOST_PARTS:
+            self.fail(f"'{value}' is no number of parts; write auto, or a number from 1 to {_MOST_PARTS}", param, ctx)
+        return int(value)
 
 
 class Memory(click.ParamType):  # type: ignore[type-arg]

@@ -42,7 +42,8 @@ def verify(
     tensor of the same name, and every tensor of B's plan.
 
     Exits with 0 when all runtimes that can run A find them equal, with 1 when there is a difference or when none
-    can run A, or when --runner has no verdict.
+    can run A, or when --runner has no verdict. B.tflite may be a folder that optimize --parts wrote: its parts are then
+    run one after another, and their outputs compared.
     """
     from ..measuring import verify as run
     from ..report.console import render_verdicts
@@ -50,6 +51,16 @@ def verify(
 
     runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
+    if second.is_dir():
+        from ..program.verifying import verify_folder
+
+        if runner is not None or as_json:
+            raise click.UsageError("--runner and --json are for one model, not for a program")
+        with progress_line(quiet) as say:
+            said = verify_folder(first, second, options, say)
+        if not quiet:
+            click.echo(f"equal: {said}")
+        return
     with progress_line(quiet) as say:
         verdicts = run(first, second, options, say)
     if as_json:

@@ -83,7 +83,18 @@ def generate(
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     files = (*FILES, PLANNER_FILE) if has_table else FILES
-    return {path: _fill(path, words).encode() for path in files}
+    return {path: filled(path, words).encode() for path in files}
+
+
+def profile_of(data: bytes, target: str | None) -> KernelProfile:
+    """The kernels for which the files of a model are made. Raises UsageError where its plan is for others."""
+    model = read_planned(data)
+    return _profile(plan_label.decode(model) if offline_plan.decode(model) else None, target)
+
+
+def resolver_file(model: Model, words: Mapping[str, str]) -> bytes:
+    """A resolver with the operators of a model; ``words``: of its namespace, and of the file that it comes from."""
+    return filled("resolver.h", {**_resolver_words(model), **words}).encode()
 
 
 def _profile(label: PlanLabel | None, target: str | None) -> KernelProfile:
@@ -107,12 +118,24 @@ def _table_is_safe(model: Model, profile: KernelProfile) -> bool:
     return is_measured and arena_use(model, 0, profile.requests, profile.abi).exact
 
 
-def _fill(path: str, words: Mapping[str, str]) -> str:
+def filled(path: str, words: Mapping[str, str]) -> str:
+    """A template with its words in place."""
     text = (_TEMPLATES / f"{path}.in").read_text(encoding="utf-8")
     return Template(text).substitute(words)
 
 
 def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
+    return _resolver_words(model) | {
+        "name": name,
+        "version": __version__,
+        "digest": sha256(data).hexdigest(),
+        "array": "\n".join(_array(data)),
+        "bytes": str(len(data)),
+        **{f"more_{layout}": str(size) for layout, size in larger_structures(model).items()},
+    }
+
+
+def _resolver_words(model: Model) -> dict[str, str]:
     found = registrations(model)
     own = identifiers("Register", found.custom)
     calls = [f"  if (resolver.{method}() != kTfLiteOk) return false;" for method in found.methods]
@@ -131,16 +154,10 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
         if operator.name == "VAR_HANDLE"
     }
     return {
-        "name": name,
-        "version": __version__,
-        "digest": sha256(data).hexdigest(),
-        "array": "\n".join(_array(data)),
-        "bytes": str(len(data)),
         "operators": str(max(1, found.count)),
         "calls": "\n".join(calls),
         "declared": "\n".join(declared),
         "variables": str(len(variables)),
-        **{f"more_{layout}": str(size) for layout, size in larger_structures(model).items()},
     }
 
 

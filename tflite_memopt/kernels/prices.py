@@ -32,6 +32,26 @@ class ConvolutionPrices:
 
 
 @dataclass(frozen=True)
+class MakingPrices:
+    """Instructions of making an interpreter: for itself, each operator, each tensor, and each channel's multiplier."""
+
+    interpreter: int
+    operator: int
+    tensor: int
+    channel: int
+
+    def of(self, operators: int, tensors: int, channels: int) -> int:
+        """Of one that is made of so many."""
+        return self.interpreter + self.operator * operators + self.tensor * tensors + self.channel * channels
+
+
+WITH_DOUBLES = MakingPrices(interpreter=1_300, operator=670, tensor=2_110, channel=160)
+"""On a core that computes in double precision, in which TFLM makes multipliers of scales: Cortex-M7."""
+WITHOUT_DOUBLES = MakingPrices(interpreter=1_300, operator=670, tensor=2_110, channel=1_050)
+"""Where the compiler's library computes doubles: Cortex-M3, and cores with single precision alone."""
+
+
+@dataclass(frozen=True)
 class Prices:
     """Hundredths of an instruction. ``call``: each run of an operator; ``element``: each output of an elementwise one.
 
@@ -57,6 +77,7 @@ class Prices:
     updated_run: int = 5_620
     joined: int = 53
     skips_padding: bool = False
+    making: MakingPrices = WITH_DOUBLES
 
 
 REFERENCE_PRICES = Prices(
@@ -81,6 +102,7 @@ SCALAR_PRICES = Prices(
     padded=74,
     block=2,
     call=80_000,
+    making=WITHOUT_DOUBLES,
 )
 """CMSIS-NN on cores without SIMD."""
 

@@ -15,6 +15,7 @@ from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
 from .chips import CHIPS, plain_name, target_of_chip
 from .portable import PORTABLE
+from .prices import WITH_DOUBLES, WITHOUT_DOUBLES
 from .profile import KernelProfile
 from .profiles import profile_named
 from .requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
@@ -26,6 +27,7 @@ class Target:
 
     ``kernels`` names a profile, ``abi`` is the layout of structures, ``alignment`` that of the arena in bytes.
     ``measured`` says what was run on it or on what stands for it, ``read`` what is only taken from source.
+    ``has_doubles``: whether the core computes in double precision by itself.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Target:
     measured: tuple[str, ...]
     read: tuple[str, ...]
     alignment: int = ARENA_ALIGNMENT
+    has_doubles: bool = False
 
     @property
     def enum_bytes(self) -> tuple[int, int]:
@@ -56,10 +59,10 @@ TARGETS: Mapping[str, Target] = {
         Target("cortex-m0", "Cortex-M0, M0+, M1", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M0, ()),
         Target("cortex-m3", "Cortex-M3", "cmsis-nn", ILP32_SHORT_ENUMS, _CORTEX_M3, ()),
         Target("cortex-m4", "Cortex-M4", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
-        Target("cortex-m7", "Cortex-M7", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
+        Target("cortex-m7", "Cortex-M7", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER, has_doubles=True),
         Target("cortex-m33", "Cortex-M33 with DSP", "cmsis-nn-dsp", ILP32_SHORT_ENUMS, _DSP, _ARM_COMPILER),
-        Target("cortex-m55", "Cortex-M55 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, ()),
-        Target("cortex-m85", "Cortex-M85 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, ()),
+        Target("cortex-m55", "Cortex-M55 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, (), has_doubles=True),
+        Target("cortex-m85", "Cortex-M85 with Helium", "cmsis-nn-mve", ILP32_SHORT_ENUMS, _MVE, (), has_doubles=True),
         Target("esp32", "ESP32: Xtensa LX6", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
         Target("esp32c3", "ESP32-C3: RISC-V", "esp-nn", ILP32, _GENERIC, (_LAYOUT,)),
         Target("esp32s3", "ESP32-S3: Xtensa LX7", "esp-nn-s3", ILP32, (), ("scratch", _LAYOUT)),
@@ -79,6 +82,7 @@ TARGETS: Mapping[str, Target] = {
             LP64,
             ("smallest arenas and overlap, GCC 12.2, x86-64",),
             (),
+            has_doubles=True,
         ),
     )
 }
@@ -105,4 +109,7 @@ def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile
     if target is None:
         return profile_named(kernels or PORTABLE.name)
     found = target_named(target)
-    return replace(profile_named(kernels or found.kernels), abi=found.abi, target=found.name)
+    profile = profile_named(kernels or found.kernels)
+    making = WITH_DOUBLES if found.has_doubles else WITHOUT_DOUBLES
+    prices = replace(profile.prices, making=making)
+    return replace(profile, abi=found.abi, target=found.name, prices=prices)

@@ -26,6 +26,8 @@ _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
 WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 """Convolutions, whose price depends on what their window meets."""
+WITH_SCALES = (*WINDOWS, "FULLY_CONNECTED", "TRANSPOSE_CONV")
+"""Operators whose filters have a scale for each channel, from which each channel's multiplier is made."""
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
@@ -35,6 +37,14 @@ def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
     The reference kernels stand for a library that was not.
     """
     return {prices.library: model_work(model, prices) // 100 for prices in profile.all_prices}
+
+
+def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
+    """The estimate of making an interpreter for the model and allocating its tensors, by the kernel library."""
+    made = constructed(model)
+    return {
+        prices.library: prices.making.of(made.operators, made.tensors, made.channels) for prices in profile.all_prices
+    }
 
 
 def slowdowns(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:
@@ -76,6 +86,23 @@ def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None
     for graph in model.graphs:
         total += times.get(id(graph), 1) * sum(operator_work(operator, prices) for operator in graph.operators)
     return total
+
+
+@dataclass(frozen=True)
+class Constructed:
+    """What an interpreter is made of, in numbers; ``channels``: those of whose scales kernels make multipliers."""
+
+    operators: int
+    tensors: int
+    channels: int
+
+
+def constructed(model: Model) -> Constructed:
+    """What TFLM goes through when it makes an interpreter for a model and allocates its tensors."""
+    operators = [operator for graph in model.graphs for operator in graph.operators]
+    filters = [each.inputs[1] for each in operators if each.name in WITH_SCALES and len(each.inputs) > 1]
+    scales = [each.quantization.scale.size for each in filters if each is not None and each.quantization is not None]
+    return Constructed(len(operators), sum(len(graph.tensors) for graph in model.graphs), sum(scales))
 
 
 def prices_of(tensor: Tensor, prices: Prices) -> Prices:

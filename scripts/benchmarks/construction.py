@@ -1,0 +1,120 @@
+"""What making an interpreter costs: instructions of its constructor and of AllocateTensors, in QEMU, and a fit to them.
+
+The prices of ``Construction`` in tflite_memopt/kernels/prices.py are what this command prints.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+
+from scripts.device_lab.build import NATIVE, default_cache
+from scripts.device_lab.builds import BUILDS
+from scripts.device_lab.firmware import compiled_program
+from scripts.device_lab.sources import sources_from_environment
+from tflite_memopt.firmware.generate import generate
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.memory.reading import read_planned
+from tflite_memopt.memory.work import constructed
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import optimize
+from tflite_memopt.program.cutting import cut
+
+from .markdown_table import row, table
+
+_MAIN = """
+#include <cstdint>
+#include <cstdio>
+#include <new>
+#include "arena.h"
+#include "counter.h"
+#include "model_data.h"
+#include "planner.h"
+#include "resolver.h"
+#include "tensorflow/lite/micro/micro_allocator.h"
+#include "tensorflow/lite/micro/micro_interpreter.h"
+alignas(16) uint8_t arena[model::kArenaBytes];
+alignas(16) unsigned char place[sizeof(tflite::MicroInterpreter)];
+int main() {
+  static model::Resolver resolver;
+  if (!model::RegisterOperators(resolver)) return 1;
+  static uint8_t* const memories[] = {arena};
+  StartCounter();
+  uint64_t start = Instructions();
+  while (start > 1000000) start = Instructions();  // the counter has not begun yet
+  tflite_memopt::TablePlanner planner(model::kPlan, memories);
+  auto* allocator = tflite::MicroAllocator::Create(arena, sizeof(arena), &planner);
+  auto* interpreter = new (place) tflite::MicroInterpreter(tflite::GetModel(model::kModelData), resolver, allocator);
+  if (interpreter->AllocateTensors() != kTfLiteOk) return 2;
+  const uint64_t ready = Instructions();
+  if (interpreter->Invoke() != kTfLiteOk) return 3;
+  const uint64_t done = Instructions();
+  interpreter->~MicroInterpreter();
+  const uint64_t end = Instructions();
+  printf("making %lu invoke %lu\\n", static_cast<unsigned long>(ready - start + end - done),
+         static_cast<unsigned long>(done - ready));
+}
+"""
+_FOUND = re.compile(r"making (\d+) invoke (\d+)")
+_COLUMNS = "model | part | operators | tensors | channels | bytes | making it | estimate | of Invoke"
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--target", default="cortex-m7", show_default=True)
+@click.option("--build", type=click.Choice(sorted(BUILDS)), default="cortex-m7-cmsis-nn", show_default=True)
+@click.option(
+    "--parts", default=4, show_default=True, help="Pieces of equal length that each model is cut into as well."
+)
+def construction(sources: tuple[Path, ...], target: str, build: str, parts: int) -> None:
+    """Instructions of making an interpreter of each of SOURCES and of its pieces, and the prices that fit them."""
+    found = []
+    for path in sources:
+        model = read_planned(path.read_bytes())
+        count = len(model.main.operators)
+        pieces = [model, *cut(model, [count * each // parts for each in range(1, parts)])]
+        for number, piece in enumerate(pieces):
+            data = optimize(write_model(piece), Options(target=target, verify=False, cascade=False)).model
+            made, invoke = _measured(data, target, build)
+            found.append((path.stem, number, constructed(read_planned(data)), len(data), made, invoke))
+    features = np.array([[1, each.operators, each.tensors, each.channels, size] for _, _, each, size, _, _ in found])
+    made = np.array([each[4] for each in found])
+    weights = 1 / made  # so that relative errors count
+    prices, *_ = np.linalg.lstsq(features * weights[:, None], made * weights, rcond=None)
+    for line in _lines(found, features @ prices):
+        click.echo(line)
+    names = ("interpreter", "operator", "tensor", "channel", "byte")
+    click.echo("\n" + ", ".join(f"{name} {price:.1f}" for name, price in zip(names, prices, strict=True)))
+
+
+def _lines(found: list[tuple[object, ...]], estimates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[str]:
+    yield from table(_COLUMNS)
+    for (name, number, each, size, made, invoke), estimate in zip(found, estimates, strict=True):
+        part = "whole" if number == 0 else number
+        share = f"{made / max(1, invoke):.1%}"  # type: ignore[operator]
+        counts = (each.operators, each.tensors, each.channels)  # type: ignore[attr-defined]
+        yield row(name, part, *counts, size, made, f"{estimate:,.0f}", share)
+
+
+def _measured(data: bytes, target: str, build: str) -> tuple[int, int]:
+    sources = sources_from_environment(default_cache())
+    if sources is None:
+        raise click.UsageError("TFLITE_MEMOPT_TFLM names no sources of TFLM")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path, text in generate(data, target, planner="table").items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(text)
+        (folder / "main.cc").write_text(_MAIN)
+        start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, "main.cc", (f"-I{NATIVE}",))
+        command = [*start, "-icount", "shift=0"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
+    numbers = _FOUND.search(said)
+    assert numbers is not None, said
+    return int(numbers[1]), int(numbers[2])

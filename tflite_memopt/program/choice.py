@@ -1,0 +1,196 @@
+"""Which cuts make the largest part smallest: a bottleneck path, whose edges are priced only where it leads over them.
+
+Steps 0 to n are cut at some of the positions between them. A stretch of steps has a price under each limit on work: the
+bytes that it needs, and the work that it adds. The answer is a path from 0 to n of few stretches, whose largest need is
+least, and whose work stays within a limit.
+
+    repeat   the best path, by estimates where a price is not known: a bound
+             the best path of known prices: the answer, if it is hardly above the bound
+             else find out the price of the bound's stretch with the largest estimate
+
+Where estimates are never above the prices, the bound is one (LazySP: Dellin and Srinivasa, "A Unifying Formalism for
+Shortest Path Problems with Expensive Edge Evaluations via Lazy Best-First Search over Paths with Edge Selectors", 2016,
+section III, with a path's largest edge as the selector).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+_GAP = 0.02
+"""Of the answer above its bound, as a share: less is not worth the time to find it."""
+Stretch = tuple[int, int]
+"""Steps ``[first, end)``."""
+
+
+@dataclass(frozen=True, order=True)
+class Price:
+    """What a stretch takes under one limit: ``need`` in bytes, ``work`` in the units of the limit on work."""
+
+    need: int
+    work: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``stretches`` in order, for each the number of its limit in ``limits``. ``need``: the largest, in bytes.
+
+    ``bound``: no path needs less, as far as estimates are right.
+    """
+
+    stretches: tuple[Stretch, ...]
+    limits: tuple[int, ...]
+    need: int
+    work: int
+    bound: int
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """The positions between the stretches."""
+        return tuple(first for first, _ in self.stretches[1:])
+
+
+@dataclass
+class Stretches:
+    """What is known of the stretches between ``positions``, which begin with 0 and end with the number of steps.
+
+    ``estimate``: bytes that a stretch needs at least, as far as can be told at once. ``measure``: its price under each
+    of ``limits`` limits on work, the widest first; None where it has none. ``least_work``: of a stretch, under any
+    limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones need not be measured.
+    ``most_measured``: how many stretches may be measured.
+    """
+
+    positions: Sequence[int]
+    limits: int
+    estimate: Callable[[Stretch], int]
+    least_work: Callable[[Stretch], int]
+    measure: Callable[[Stretch, int], Price | None]
+    most_measured: int
+    keeps_to: Callable[[Stretch, Price], bool] = lambda *_: False
+    known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
+    _least: dict[Stretch, int] = field(default_factory=dict)
+
+    def options(self, stretch: Stretch) -> list[tuple[Price, int]]:
+        """Prices, known or estimated, with the number of their limit."""
+        found = []
+        for limit in range(self.limits):
+            price = self.known.get((stretch, limit), self._estimated(stretch))
+            if price is not None:
+                found.append((price, limit))
+        return found
+
+    def known_options(self, stretch: Stretch) -> list[tuple[Price, int]]:
+        """Known prices, with the number of their limit."""
+        prices = ((self.known.get((stretch, limit)), limit) for limit in range(self.limits))
+        return [(price, limit) for price, limit in prices if price is not None]
+
+    def find_out(self, stretch: Stretch, limit: int) -> None:
+        """Measure a stretch under a limit. What it is a part of needs no less, and it no less with less work."""
+        price = self.measure(stretch, limit)
+        self.known[stretch, limit] = price
+        if price is not None and limit == 0 and self.keeps_to(stretch, price):
+            self.known |= {(stretch, each): price for each in range(1, self.limits)}
+        if price is not None and limit == 0:
+            first, end = stretch
+            for other in [each for each in self._least if each[0] <= first and end <= each[1]]:
+                self._least[other] = max(self._least[other], price.need)
+
+    @property
+    def may_measure(self) -> bool:
+        """Whether there is work left."""
+        return len(self.known) < self.most_measured
+
+    def _estimated(self, stretch: Stretch) -> Price:
+        if stretch not in self._least:
+            self._least[stretch] = self.estimate(stretch)
+        return Price(self._least[stretch], self.least_work(stretch))
+
+
+def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0) -> Choice | None:
+    """The path of at most ``most_parts`` stretches whose largest need is least, with the fewest parts and least work.
+
+    One is good enough if no path needs less by more than a fiftieth, or if it needs no more than ``enough`` bytes. None
+    where no path keeps to ``most_work``; with ``enough``, also where every path needs more than that.
+    """
+    while True:
+        bound = _best(stretches.options, stretches.positions, most_parts, most_work)
+        if bound is None or 0 < enough < bound.need:
+            return None
+        found = _best(stretches.known_options, stretches.positions, most_parts, most_work)
+        if found is not None and found.need <= max(enough, bound.need * (1 + _GAP)):
+            return replace(found, bound=bound.need)
+        if not stretches.may_measure:
+            return None if found is None or 0 < enough < found.need else replace(found, bound=bound.need)
+        pairs = zip(bound.stretches, bound.limits, strict=True)
+        unknown = [pair for pair in pairs if pair not in stretches.known]
+        stretches.find_out(*max(unknown, key=lambda pair: stretches.options(pair[0])[0][0].need))
+
+
+def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
+    """As few parts as need no more than a fiftieth above what ``most_parts`` need."""
+    best = choose(stretches, most_parts, most_work)
+    if best is None:
+        return None
+    enough = int(best.need * (1 + _GAP))
+    for count in range(len(best.stretches) - 1, 0, -1):
+        fewer = choose(stretches, count, most_work, enough)
+        if fewer is None:
+            break  # fewer parts still need no less
+        best = fewer
+    return best
+
+
+def _best(
+    options_of: Callable[[Stretch], list[tuple[Price, int]]], positions: Sequence[int], most_parts: int, most_work: int
+) -> Choice | None:
+    every = ((first, end) for at, first in enumerate(positions) for end in positions[at + 1 :])
+    options = {stretch: options_of(stretch) for stretch in every}
+    needs = sorted({price.need for found in options.values() for price, _ in found})
+
+    def path(need: int) -> _Path | None:
+        return _path(positions, options, need, most_parts, most_work)
+
+    at = bisect_left(range(len(needs)), True, key=lambda number: path(needs[number]) is not None)
+    found = path(needs[at]) if at < len(needs) else None
+    if found is None:
+        return None
+    need = max(price.need for _, price in found.chosen)
+    return Choice(tuple(pairwise(found.stops)), tuple(limit for limit, _ in found.chosen), need, found.work, need)
+
+
+@dataclass(frozen=True)
+class _Path:
+    work: int
+    stops: tuple[int, ...]
+    chosen: tuple[tuple[int, Price], ...]
+
+
+def _path(
+    positions: Sequence[int],
+    options: Mapping[Stretch, Sequence[tuple[Price, int]]],
+    need: int,
+    most_parts: int,
+    most_work: int,
+) -> _Path | None:
+    """The path of the fewest stretches, with the least work of these, of which none needs more; None without one."""
+    edges: dict[int, list[tuple[int, int, Price]]] = {}
+    for (first, end), found in options.items():
+        fitting = [(price.work, price.need, limit) for price, limit in found if price.need <= need]
+        if fitting:
+            work, least, limit = min(fitting)
+            edges.setdefault(first, []).append((end, limit, Price(least, work)))
+    reached = {positions[0]: _Path(0, (positions[0],), ())}
+    for _ in range(most_parts):
+        further: dict[int, _Path] = {}
+        for stop, path in reached.items():
+            for end, limit, price in edges.get(stop, ()):
+                work = path.work + price.work
+                if work <= most_work and (end not in further or work < further[end].work):
+                    further[end] = _Path(work, (*path.stops, end), (*path.chosen, (limit, price)))
+        if positions[-1] in further:
+            return further[positions[-1]]
+        reached = further
+    return None

@@ -1,0 +1,52 @@
+"""A program for people: the answer, the parts, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from ..report.words import counted, percent
+from .files import NOT_VERIFIED
+from .run import ProgramResult
+
+
+def render_program(result: ProgramResult, folder: Path) -> RenderableType:
+    """What ``optimize --parts`` shows."""
+    return Group(*_lines(result, folder), _table(result))
+
+
+def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
+    program, before = result.program, result.whole.report.before.required_for_target
+    change = percent(program.arena / before - 1) if before else ""
+    slowdown = max(program.slowdown.values(), default=0.0)
+    said = NOT_VERIFIED if program.verified == NOT_VERIFIED else f"verified bit-exact on {program.verified}"
+    count = "as one model" if result.why_whole else f"in {counted(len(result.parts), 'part')}"
+    yield (
+        f"RAM {before:,} -> {program.arena:,} bytes ({change}) {count} at {percent(slowdown)} run time, making every "
+        f"interpreter included; {said}"
+    )
+    if result.why_whole:
+        yield f"limit  one part was written: {result.why_whole}"
+        return
+    copy = program.copy_bytes
+    yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
+    if len(program.arena_bytes) > 1:
+        needs = ", ".join(f"{need:,} with {library}" for library, need in program.arena_bytes.items())
+        yield f"kernels {needs}: name a --target"
+    yield (
+        f"copies {copy['arena']:,} + {copy['handover']:,} bytes where TFLM's own planner is used (codegen --planner "
+        "metadata)"
+    )
+    yield f"next   tflite-memopt codegen {folder} -o firmware: the class Program, which runs the parts in one arena"
+
+
+def _table(result: ProgramResult) -> Table:
+    table = Table("file", "operators", "needs by itself, bytes", "takes", "gives")
+    for part in result.program.parts:
+        need = part.required_bytes.get("table", part.required_bytes.get("target", part.required_bytes["32"]))
+        takes, gives = (sum(each.bytes for each in side) for side in (part.inputs, part.outputs))
+        table.add_row(part.file, str(part.operators), f"{need:,}", f"{takes:,}", f"{gives:,}")
+    return table

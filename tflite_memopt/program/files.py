@@ -1,0 +1,120 @@
+"""A program: parts of a model as ordinary .tflite files, and program.json, which says what each hands to the next.
+
+schema/program.schema.json describes program.json. All sizes are bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..errors import ModelFormatError, UsageError
+from ..io.files import read_file
+
+MANIFEST = "program.json"
+VERSION = 1
+NOT_VERIFIED = "not verified"
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A tensor that a part takes or gives: its name in the original, its bytes, and its offset in the plan of the part.
+
+    ``offset`` is None where TFLM places it.
+    """
+
+    name: str
+    bytes: int
+    offset: int | None
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One part. ``operators``: of the original, which it computes. ``required_bytes``: as in a report, by itself."""
+
+    file: str
+    sha256: str
+    operators: int
+    required_bytes: dict[str, int]
+    inputs: tuple[Crossing, ...]
+    outputs: tuple[Crossing, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What program.json holds.
+
+    ``arena_bytes``: of the one arena, by kernel library, where what crosses a cut stays in it: with the planner that
+    ``codegen`` writes. ``copy_bytes``: with TFLM's own planner, the arena on the target, and the ``handover`` buffer
+    beside it. ``whole_bytes``: what the model needs as one. ``slowdown``: the estimated instructions that a run takes
+    more than the model as it came, making all interpreters included, as a fraction by kernel library. ``verified``: on
+    how many inputs and where.
+    """
+
+    version: int
+    made_by: str
+    source: str | None
+    source_bytes: int
+    source_sha256: str
+    target: str | None
+    kernels: str
+    arena_bytes: dict[str, int]
+    copy_bytes: dict[str, int]
+    whole_bytes: int
+    slowdown: dict[str, float]
+    verified: str
+    parts: tuple[PartFile, ...]
+
+    @property
+    def arena(self) -> int:
+        """The arena to reserve, the most of the libraries that firmware may link."""
+        return max(self.arena_bytes.values())
+
+
+def to_json(program: Program) -> str:
+    """The text of program.json."""
+    return json.dumps(asdict(program), indent=2) + "\n"
+
+
+def is_program(path: Path) -> bool:
+    """Whether the path is a folder that holds a program."""
+    return path.is_dir() and (path / MANIFEST).is_file()
+
+
+def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
+    """A program, and the bytes of its parts. Raises UsageError or ModelFormatError for a folder that is not whole."""
+    text = read_file(folder / MANIFEST)
+    try:
+        program = _program_in(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelFormatError(f"'{folder / MANIFEST}' is no program of this version: {error}") from error
+    parts = []
+    for part in program.parts:
+        path = folder / part.file
+        if not path.is_file():
+            raise UsageError(f"'{path}' is missing: run optimize --parts again")
+        data = read_file(path)
+        if sha256(data).hexdigest() != part.sha256:
+            raise UsageError(f"'{path}' is of another run than '{folder / MANIFEST}': run optimize --parts again")
+        parts.append(data)
+    return program, tuple(parts)
+
+
+def _program_in(fields: Any) -> Program:
+    if fields["version"] != VERSION:
+        raise ValueError(f"version {fields['version']}, not {VERSION}")
+    parts = tuple(
+        PartFile(**{**part, **{side: _crossings(part[side]) for side in ("inputs", "outputs")}})
+        for part in fields["parts"]
+    )
+    if not parts or any(Path(part.file).name != part.file for part in parts):
+        raise ValueError("its parts are no files beside it")
+    return Program(**{**fields, "parts": parts})
+
+
+def _crossings(fields: list[Mapping[str, Any]]) -> tuple[Crossing, ...]:
+    return tuple(Crossing(**each) for each in fields)

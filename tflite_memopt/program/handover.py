@@ -1,0 +1,161 @@
+"""What one part leaves in the arena, moved to where the next one takes it, past what TFLM writes in between.
+
+AllocateTensors of the next part writes its temporaries from the start of the arena, sets variables to zero at their
+places, and puts its structures at the end. What crosses the cut lies clear of all three while that happens:
+
+    part i has run         [ ......... | a | .............. | structures of i ]
+    first moves                  [ a ]
+    part i + 1 is made     [temp.] a    [variable]     | structures of i + 1  ]
+    second moves                 [ a ] --> its place
+    part i + 1 runs
+
+Most tensors are moved once or not at all: to their new place at once, where that is clear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..errors import InfeasibleError
+from ..graph.alignment import aligned
+
+Range = tuple[int, int]
+"""Bytes ``[start, end)`` of the arena."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """``nbytes`` from one offset of the arena to another; the ranges may overlap."""
+
+    source: int
+    target: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class PartSpace:
+    """What one part makes of the arena, in bytes.
+
+    ``required``: the arena that it needs by itself. ``tail``: at the end of the arena, from the first allocation on.
+    ``temporaries``: from its start, until the plan is in force. ``cleared``: what is set to zero then. ``inputs``,
+    ``outputs``: where they lie, each aligned.
+    """
+
+    required: int
+    tail: int
+    temporaries: int
+    cleared: tuple[Range, ...]
+    inputs: tuple[Range, ...]
+    outputs: tuple[Range, ...]
+
+
+@dataclass(frozen=True)
+class Handover:
+    """The moves ``before`` a part's interpreter is made, in order, and those ``after`` its tensors are allocated."""
+
+    before: tuple[Move, ...]
+    after: tuple[Move, ...]
+
+
+def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
+    """The arena in bytes for parts that run one after another, and what is moved before each but the first.
+
+    The inputs of a part are the outputs of the one before, in the same order.
+    """
+    arena = max(part.required for part in parts)
+    moves: list[Handover] = []
+    for before, after in pairwise(parts):
+        while True:
+            found = _between(before, after, arena)
+            if found is not None:
+                break
+            arena += 16  # the part's structures move up with the end
+        moves.append(found)
+    for (before, after), found in zip(pairwise(parts), moves, strict=True):
+        check_handover(before, after, arena, found)
+    return arena, tuple(moves)
+
+
+def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Handover) -> None:
+    """Carry the moves out on marks, one for each byte. Raises InfeasibleError where one is lost."""
+    bytes_ = [-1] * arena
+    for number, (start, end) in enumerate(before.outputs):
+        bytes_[start:end] = [(number << 32) + at for at in range(end - start)]
+    _carry_out(moves.before, bytes_)
+    for start, end in _written(after, arena):
+        bytes_[start:end] = [-1] * (end - start)
+    _carry_out(moves.after, bytes_)
+    for number, (start, end) in enumerate(after.inputs):
+        if bytes_[start:end] != [(number << 32) + at for at in range(end - start)]:
+            raise InfeasibleError(f"what crosses the cut is lost in bytes {start} to {end} of the arena")
+
+
+def _carry_out(moves: Sequence[Move], bytes_: list[int]) -> None:
+    for move in moves:
+        bytes_[move.target : move.target + move.nbytes] = bytes_[move.source : move.source + move.nbytes]
+
+
+def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
+    """What AllocateTensors of a part writes."""
+    return (0, aligned(part.temporaries)), (arena - aligned(part.tail), arena), *part.cleared
+
+
+def _between(before: PartSpace, after: PartSpace, arena: int) -> Handover | None:
+    """The moves with the fewest of them; None where the arena has no place for what crosses the cut."""
+    written, sources, targets = _written(after, arena), before.outputs, after.inputs
+    found = []
+    for shelter in _shelters(sources, targets, written):
+        is_clear = not any(_meet(one, other) for one in shelter for other in written)
+        if is_clear and all(start >= 0 and end <= arena for start, end in shelter):
+            first, second = _in_order(sources, shelter), _in_order(shelter, targets)
+            if first is not None and second is not None:
+                found.append(Handover(first, second))
+    return min(found, key=lambda each: len(each.before) + len(each.after), default=None)
+
+
+def _shelters(
+    sources: Sequence[Range], targets: Sequence[Range], written: Sequence[Range]
+) -> Iterator[tuple[Range, ...]]:
+    """Where to keep what crosses the cut meanwhile: at its new place, at its old one, or wherever there is room.
+
+    One tensor may overlap its own old and new place; among several, room that meets neither is tried, too.
+    """
+    yield tuple(targets)
+    yield tuple(sources)
+    yield _packed(targets, written)
+    yield _packed(targets, (*written, *sources, *targets))
+
+
+def _packed(tensors: Sequence[Range], taken: Sequence[Range]) -> tuple[Range, ...]:
+    """Room for tensors as low as it can be, clear of what is taken."""
+    found: list[Range] = []
+    for start, end in tensors:
+        at = 0
+        for low, high in sorted((*taken, *found)):
+            if at + end - start <= low:
+                break
+            at = max(at, aligned(high))
+        found.append((at, at + end - start))
+    return tuple(found)
+
+
+def _in_order(sources: Sequence[Range], targets: Sequence[Range]) -> tuple[Move, ...] | None:
+    """Moves in an order in which none overwrites what another one still has to move; None where there is none."""
+    left = [(source, target) for source, target in zip(sources, targets, strict=True)]
+    moves = []
+    while left:
+        free = next(
+            (each for each in left if not any(_meet(each[1], other[0]) for other in left if other is not each)), None
+        )
+        if free is None:
+            return None
+        left.remove(free)
+        if free[0] != free[1]:
+            moves.append(Move(free[0][0], free[1][0], free[0][1] - free[0][0]))
+    return tuple(moves)
+
+
+def _meet(one: Range, other: Range) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])

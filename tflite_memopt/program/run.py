@@ -1,0 +1,208 @@
+"""A model as a program of parts: optimized whole, cut where the largest part is least, each part verified, counted."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedModelError, UsageError
+from ..io import offline_plan, plan_label
+from ..io.files import Source, load, write_folder
+from ..ir.change import loosest
+from ..ir.model import Model
+from ..kernels.profile import KernelProfile
+from ..memory.arrange import arrange
+from ..memory.reading import read_planned
+from ..memory.work import construction, instructions, slowdowns
+from ..options import Options
+from ..pipeline import Result, optimize
+from ..transform import Progress
+from ..version import __version__
+from .choice import Choice, Stretches, choose, fewest
+from .cutting import cut, why_whole
+from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
+from .space import arena_of, part_space
+from .stretch import SHARE, StretchCosts
+from .verifying import Boundary, boundaries_of, verify_program
+
+MOST_PARTS = 8
+"""Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
+_LIMIT = 30
+"""As many as the class Program has bits for."""
+_MOST_MEASURED = 120
+"""Stretches that the search may transform: its limit on work."""
+_ORDER_WORK = 0.1
+_NO_GAIN = "no cut saves one percent of what the whole needs"
+_GAIN = 0.01
+"""What parts must save of the whole, as a share, to be written."""
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """``whole``: the model as one, verified. ``parts``: the parts' results, one for what is not worth a cut.
+
+    ``why_whole``: why there is one part only; None where there are several.
+    """
+
+    whole: Result
+    parts: tuple[Result, ...]
+    program: Program
+    why_whole: str | None = None
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the folder, by name."""
+        parts = {part.file: result.model for part, result in zip(self.program.parts, self.parts, strict=True)}
+        return {**parts, MANIFEST: to_json(self.program).encode()}
+
+    def save(self, folder: Path, force: bool = False) -> tuple[Path, ...]:
+        """Write the files, whole or not at all. Raises UsageError for one that is there already, unless ``force``."""
+        return write_folder(folder, self.files(), (), force)
+
+
+def optimize_in_parts(
+    source: Source, options: Options = Options(), most_parts: int | None = None, progress: Progress = lambda _: None
+) -> ProgramResult:
+    """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
+
+    No more run time is added than the options allow, making an interpreter for each part in each run included.
+    """
+    _check(options, most_parts)
+    options = options.started()
+    data, name = load(source)
+    whole = optimize(data, options, progress)
+    model = _to_cut(data, options, progress)
+    reason = why_whole(model)
+    if most_parts is not None and reason is not None and most_parts > 1:
+        raise UnsupportedModelError(f"a model in parts: {reason}")
+    costs = StretchCosts(model, options, progress)
+    choice = (
+        None if reason is not None else _chosen(costs, MOST_PARTS if most_parts is None else most_parts, most_parts)
+    )
+    whole_bytes = _whole_bytes(whole)
+    as_one = ProgramResult(whole, (whole,), _program(name, data, [whole], whole, options), reason or _NO_GAIN)
+    if choice is None or not choice.cuts or choice.need > whole_bytes * (1 - _GAIN):
+        return as_one
+    pieces = cut(model, choice.cuts)
+    boundaries = boundaries_of(model, pieces, options, progress)
+    parts = tuple(
+        _optimized(costs, choice, at, piece, boundary, options, progress)
+        for at, (piece, boundary) in enumerate(zip(pieces, boundaries, strict=True))
+    )
+    program = _program(name, data, parts, whole, options)
+    if program.arena > whole_bytes * (1 - _GAIN):
+        return as_one
+    if options.verify:
+        exactness = loosest(use.exactness for part in parts for use in part.report.rewrites)
+        said = verify_program(data, [part.model for part in parts], options, progress, exactness)
+        program = replace(program, verified=said)
+    return ProgramResult(whole, parts, program)
+
+
+def _check(options: Options, most_parts: int | None) -> None:
+    if most_parts is not None and not 1 <= most_parts <= _LIMIT:
+        raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
+    if options.pins:
+        raise UsageError("--pin has no meaning with --parts: each part has a plan of its own")
+    if options.decision is not None:
+        raise UsageError("--replay has no meaning with --parts: each part has a decision of its own")
+    if options.objective != "total":
+        raise UsageError("--parts makes the whole arena small: leave --objective head out")
+
+
+def _to_cut(data: bytes, options: Options, progress: Progress) -> Model:
+    """The model as it came, or with the interface that was asked for, in the order with the smallest peak."""
+    if options.io == "int8":
+        data = optimize(data, replace(options, cascade=False, rewrite=False, budget=None), progress).model
+    model = read_planned(data)
+    offline_plan.detach(model)
+    plan_label.detach(model)
+    model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)
+    return model
+
+
+def _chosen(costs: StretchCosts, most: int, asked: int | None) -> Choice | None:
+    stretches = Stretches(
+        costs.positions, costs.limits, costs.estimate, costs.least_work, costs.measure, _MOST_MEASURED, costs.keeps_to
+    )
+    return fewest(stretches, most, SHARE) if asked is None else choose(stretches, most, SHARE)
+
+
+def _optimized(
+    costs: StretchCosts, choice: Choice, at: int, piece: Model, boundary: Boundary, options: Options, progress: Progress
+) -> Result:
+    """A part as the search has found it, verified over the values that cross the cut."""
+    stretch, limit = choice.stretches[at], choice.limits[at]
+    found = costs.found[stretch, limit]
+    wanted = replace(costs.options_for(stretch, limit), io="keep", replay=str(found.decision), samples=options.samples)
+
+    def say(message: str) -> None:
+        progress(f"part {at}: {message}")
+
+    if boundary.samples is None or not options.verify:
+        return optimize(boundary.data, wanted, say)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "boundary.npz"
+        names, columns = [tensor.name for tensor in piece.main.inputs], zip(*boundary.samples, strict=True)
+        arrays: dict[str, Any] = {name: np.stack(column) for name, column in zip(names, columns, strict=True)}
+        np.savez(path, **arrays)
+        return optimize(boundary.data, replace(wanted, inputs=path), say)
+
+
+def _whole_bytes(whole: Result) -> int:
+    after = whole.report.after
+    return after.required_bytes.get("table", after.required_for_target)
+
+
+def _program(name: str | None, data: bytes, parts: Sequence[Result], whole: Result, options: Options) -> Program:
+    models = [read_planned(part.model) for part in parts]
+    profile = options.profile
+    libraries = {each.name: each for each in profile.libraries or (profile,)}
+    original = read_planned(data)
+    before, after = instructions(original, profile), dict.fromkeys(instructions(original, profile), 0)
+    for model in models:
+        made = construction(model, profile) if len(models) > 1 else {}
+        for library, count in instructions(model, profile).items():
+            after[library] += count + made.get(library, 0)
+    needs = [part.report.after.required_for_target for part in parts]
+    crossing = [sum(tensor.nbytes for tensor in model.main.inputs) for model in models[1:]]
+    return Program(
+        version=VERSION,
+        made_by=f"tflite_memopt {__version__}",
+        source=name,
+        source_bytes=len(data),
+        source_sha256=sha256(data).hexdigest(),
+        target=options.target,
+        kernels=profile.name,
+        arena_bytes={library: arena_of(models, each)[0] for library, each in libraries.items()},
+        copy_bytes={"arena": max(needs), "handover": max(crossing, default=0)},
+        whole_bytes=_whole_bytes(whole),
+        slowdown=slowdowns(before, after),
+        verified=NOT_VERIFIED,
+        parts=tuple(
+            _part_file(number, part, model, profile)
+            for number, (part, model) in enumerate(zip(parts, models, strict=True))
+        ),
+    )
+
+
+def _part_file(number: int, part: Result, model: Model, profile: KernelProfile) -> PartFile:
+    space = part_space(model, (profile.libraries or (profile,))[0])
+    sides = ((model.main.inputs, space.inputs), (model.main.outputs, space.outputs))
+    inputs, outputs = (
+        tuple(Crossing(tensor.name, tensor.nbytes, place[0]) for tensor, place in zip(*side, strict=True))
+        for side in sides
+    )
+    return PartFile(
+        f"part{number}.tflite",
+        sha256(part.model).hexdigest(),
+        part.report.before.operators,
+        dict(part.report.after.required_bytes),
+        inputs,
+        outputs,
+    )

@@ -1,0 +1,46 @@
+"""What each part of a program makes of the arena, counted for one kernel library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import UnsupportedModelError
+from ..graph.alignment import aligned
+from ..io import offline_plan
+from ..ir.model import Model, Tensor
+from ..kernels.arena import arena_beside_head
+from ..kernels.profile import KernelProfile
+from ..memory.in_force import head_of, offsets_in_force
+from ..memory.layout import memory_layout
+from .handover import Handover, PartSpace, Range, hand_over
+
+
+def arena_of(parts: Sequence[Model], profile: KernelProfile) -> tuple[int, tuple[Handover, ...]]:
+    """The arena of optimized parts under one kernel library, their plans in tables; what is moved before each part."""
+    return hand_over([part_space(part, profile) for part in parts])
+
+
+def part_space(part: Model, profile: KernelProfile) -> PartSpace:
+    """What a part, its plan in force, makes of the arena.
+
+    Raises UnsupportedModelError where what it takes or gives lies outside of it.
+    """
+    layout = memory_layout(part, profile)
+    offsets = offsets_in_force(layout, offline_plan.decode(part) or {})
+    places = dict(zip(layout.tensors, offsets, strict=False))
+    beside = arena_beside_head(part, profile.requests, profile.abi, planner="table")
+    variables = (tensor for tensor in layout.tensors if tensor.is_variable)
+    return PartSpace(
+        required=beside.with_head(head_of(layout, offsets)).required,
+        tail=beside.tail,
+        temporaries=beside.temporaries,
+        cleared=tuple((places[each], places[each] + aligned(each.nbytes)) for each in variables),
+        inputs=tuple(_range(each, places) for each in part.main.inputs),
+        outputs=tuple(_range(each, places) for each in part.main.outputs),
+    )
+
+
+def _range(tensor: Tensor, places: dict[Tensor, int]) -> Range:
+    if tensor not in places:
+        raise UnsupportedModelError(f"a model in parts: '{tensor.name}' crosses a cut and is a constant")
+    return places[tensor], places[tensor] + tensor.nbytes

@@ -1,0 +1,128 @@
+"""What stretches of a model's steps need as parts: estimated from their tensors, or transformed and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ..analysis.macs import model_macs
+from ..cascade.measure import Measured
+from ..graph.clock import StageClock
+from ..interruption import Interruption
+from ..io.writer import write_model
+from ..ir.model import Model, Tensor
+from ..kernels.arena import arena_beside_head
+from ..kernels.profile import KernelProfile
+from ..memory.libraries import needs_by_library
+from ..memory.work import construction, instructions
+from ..options import LEAST_WORK, Options
+from ..transform import Candidate, Progress, RunContext, known_or_made
+from .choice import Price, Stretch
+from .cutting import crossing, part_of
+
+SHARE = 1_000_000
+"""Of the limit on added run time: a work of so much uses all of it."""
+_MOST_CUTS = 40
+"""Positions that may be cut: those where fewest bytes cross."""
+
+
+@dataclass
+class StretchCosts:
+    """Prices of the stretches of ``model``, which runs in the order in which it stands and is not changed.
+
+    The work of a stretch is what it adds, making its interpreter included, as a share of what the options allow the
+    whole model; of several kernel libraries, that of the one which uses most of its own.
+    """
+
+    model: Model
+    options: Options
+    progress: Progress
+    found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
+    limits: int = 2
+    _measured: Measured = field(default_factory=Measured)
+
+    @cached_property
+    def positions(self) -> tuple[int, ...]:
+        """Both ends, and the positions between them that may be cut."""
+        sizes = [sum(tensor.nbytes for tensor in tensors) for tensors in self._across]
+        inner = sorted(range(1, len(sizes) - 1), key=lambda at: (sizes[at], at))[:_MOST_CUTS]
+        return (0, *sorted(inner), len(sizes) - 1)
+
+    def estimate(self, stretch: Stretch) -> int:
+        """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
+        part = part_of(self.model, *stretch)
+        beside = arena_beside_head(part, self._profile.requests, self._profile.abi, planner="table")
+        sides = (sum(tensor.nbytes for tensor in side) for side in (part.main.inputs, part.main.outputs))
+        return max(sides) + beside.tail
+
+    def least_work(self, stretch: Stretch) -> int:
+        """Making the interpreter of the part."""
+        made = self._construction(stretch, part_of(self.model, *stretch))
+        return max(self._share(name, each) for name, each in made.items())
+
+    def measure(self, stretch: Stretch, limit: int) -> Price:
+        """What is found for the part under a limit: 0 is all that the whole model may add, 1 the part's own share."""
+        part, options = part_of(self.model, *stretch), self.options_for(stretch, limit)
+        self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
+        interruption = Interruption(False, self.progress)
+        before = needs_by_library(part, {}, self._profile)
+        clock = StageClock()
+        data, known = write_model(part), self._measured
+        run = RunContext(data, part, self._profile, before, clock, lambda _: None, interruption, {}, known)
+        self.found[stretch, limit] = found = known_or_made(run, options)
+        memory, own = found.placement.memory, instructions(part, self._profile)
+        after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
+        added = max(self._share(name, after[name] - own[name] + made[name]) for name in own)
+        return Price(memory.required_bytes.get("table", memory.required_for_target), max(0, added))
+
+    def keeps_to(self, stretch: Stretch, price: Price) -> bool:
+        """Whether a part adds no more than its own share of what the whole model may add."""
+        own = instructions(part_of(self.model, *stretch), self._profile)
+        shares = (each * self.options.extra_work / self._allowed[name] for name, each in own.items() if each)
+        is_kept = price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
+        if is_kept and (stretch, 0) in self.found:
+            self.found[stretch, 1] = self.found[stretch, 0]
+        return is_kept
+
+    def options_for(self, stretch: Stretch, limit: int) -> Options:
+        """The options of a part under a limit."""
+        if limit:
+            return replace(self.options, budget=None)
+        part = part_of(self.model, *stretch)
+        own, macs = instructions(part, self._profile), model_macs(part)
+        work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
+        more_macs = self.options.max_extra_macs * self._macs / macs if macs else 1.0
+        return replace(
+            self.options,
+            budget=None,
+            max_extra_work=max(LEAST_WORK if self.options.max_extra_work is None else 0.0, min(1.0, work)),
+            max_extra_macs=min(1.0, more_macs),
+        )
+
+    @cached_property
+    def _profile(self) -> KernelProfile:
+        return self.options.profile
+
+    @cached_property
+    def _across(self) -> list[tuple[Tensor, ...]]:
+        return crossing(self.model)
+
+    @cached_property
+    def _macs(self) -> int:
+        return model_macs(self.model)
+
+    @cached_property
+    def _allowed(self) -> Mapping[str, float]:
+        """Instructions that may be added, by kernel library."""
+        before = instructions(self.model, self._profile)
+        return {name: each * self.options.extra_work for name, each in before.items()}
+
+    def _construction(self, stretch: Stretch, part: Model) -> Mapping[str, int]:
+        """Instructions of making the interpreter of a part in each run; that of the whole model is made once."""
+        made = construction(part, self._profile)
+        return dict.fromkeys(made, 0) if stretch == (0, len(self.model.main.operators)) else made
+
+    def _share(self, name: str, added: float) -> int:
+        allowed = self._allowed[name]
+        return int(SHARE * added / allowed) if allowed else (0 if added <= 0 else 2 * SHARE)

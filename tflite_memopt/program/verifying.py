@@ -1,0 +1,119 @@
+"""Parts against the whole: what crosses each cut, as the original computes it, and the parts one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..equivalence.adapter import Array, RunJob, Sample
+from ..equivalence.baseline import arena_for, measure_baseline
+from ..equivalence.compare import first_output_difference
+from ..equivalence.inputs import inputs_from_npz, seeded_inputs
+from ..equivalence.interface import interface_between
+from ..equivalence.judge import TOLERANCES
+from ..equivalence.pool import Interpreters
+from ..equivalence.verification import open_for
+from ..errors import EquivalenceError
+from ..io.files import Source, load
+from ..io.reader import read_model
+from ..io.writer import write_model
+from ..ir.change import Exactness
+from ..ir.model import Model
+from ..memory.reading import naming, read_planned
+from ..options import Options
+from ..transform import Progress
+from .files import read_program
+
+Values = list[Sample]
+"""For each input of the program, one array per tensor."""
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A part's file before it is optimized, and its inputs as the original computes them; None where nothing ran."""
+
+    data: bytes
+    samples: list[Sample] | None
+
+
+def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progress: Progress) -> list[Boundary]:
+    """What each part takes, when the original runs on LiteRT over the inputs that verification draws."""
+    files = [write_model(piece) for piece in pieces]
+    if not options.verify:
+        return [Boundary(data, None) for data in files]
+    progress("computing what crosses the cuts")
+    drawn = seeded_inputs(model, options.samples, options.seed)
+    samples = drawn if options.inputs is None or options.io != "keep" else inputs_from_npz(options.inputs, model)
+    places = {tensor.name: at for at, tensor in enumerate(model.main.tensors)}
+    wanted = sorted({places[tensor.name] for piece in pieces[1:] for tensor in piece.main.inputs})
+    with open_for(options, model) as interpreters:
+        run = interpreters["litert"].run(RunJob(write_model(model), samples, 0, tuple(wanted)))
+    if not run.ran:
+        return [Boundary(data, None) for data in files]
+    given = {tensor.name: [sample[at] for sample in samples] for at, tensor in enumerate(model.main.inputs)}
+    values = {**{model.main.tensors[at].name: column for at, column in run.tensors.items()}, **given}
+    return [
+        Boundary(data, [list(row) for row in zip(*(values[t.name] for t in piece.main.inputs), strict=True)])
+        for data, piece in zip(files, pieces, strict=True)
+    ]
+
+
+def verify_program(
+    original: bytes, parts: Sequence[bytes], options: Options, progress: Progress, exactness: Exactness = "exact"
+) -> str:
+    """Run the parts one after another on each runtime, and compare with the original there; on what, in words.
+
+    ``exactness``: how far the rewriting may have changed values. Raises EquivalenceError when outputs differ, or when
+    no runtime runs both.
+    """
+    model, last = read_model(original), read_model(parts[-1])
+    with open_for(options, model) as interpreters:
+        progress("verifying the parts one after another")
+        baseline = measure_baseline(original, model, options, interpreters)
+        interface = interface_between(model, _joined(read_model(parts[0]), last))
+        ran = {}
+        for name, each in baseline.runs.items():
+            if each.run is None:
+                continue
+            samples = [interface.quantized(sample) for sample in baseline.samples]
+            outputs = interface.restored_outputs(_chained(name, parts, samples, interpreters))
+            ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
+    for name, difference in ran.items():
+        if difference is not None:
+            raise EquivalenceError(
+                f"the parts one after another are not equal to the original on {name}: output {difference.output} of "
+                f"input {difference.sample} is off by up to {difference.max_abs_diff:g}"
+            )
+    if not ran:
+        raise EquivalenceError(
+            "nothing can be verified: no interpreter runs the original; --no-verify writes the parts"
+        )
+    return f"{len(baseline.samples)} inputs on {' and '.join(sorted(ran))}"
+
+
+def _joined(first: Model, last: Model) -> Model:
+    """The interface of the program as a model's."""
+    first.main.outputs = last.main.outputs
+    return first
+
+
+def _chained(name: str, parts: Sequence[bytes], samples: Values, interpreters: Interpreters) -> dict[int, list[Array]]:
+    """The outputs of the last part, each part run on what the one before gives."""
+    outputs: dict[int, list[Array]] = {}
+    for number, data in enumerate(parts):
+        run = interpreters[name].run(RunJob(data, samples, arena_for(read_model(data))))
+        if not run.ran:
+            raise EquivalenceError(f"part {number} does not run on {name}: {run.reason}")
+        outputs = {at: list(column) for at, column in run.outputs.items()}
+        samples = [list(row) for row in zip(*(outputs[at] for at in sorted(outputs)), strict=True)]
+    return outputs
+
+
+def verify_folder(original: Source, folder: Path, options: Options, progress: Progress) -> str:
+    """As ``verify_program``, of the program in a folder. Raises UsageError for one that is not whole."""
+    data, name = load(original)
+    with naming(name):
+        read_planned(data)
+    _, parts = read_program(folder)
+    return verify_program(data, parts, options, progress)
