@@ -52,14 +52,7 @@ def verify(
     runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
     if second.is_dir():
-        from ..program.verifying import verify_folder
-
-        if runner is not None or as_json:
-            raise click.UsageError("--runner and --json are for one model, not for a program")
-        with progress_line(quiet) as say:
-            said = verify_folder(first, second, options, say)
-        if not quiet:
-            click.echo(f"equal: {said}")
+        _verify_program(first, second, options, as_json, quiet)
         return
     with progress_line(quiet) as say:
         verdicts = run(first, second, options, say)
@@ -77,3 +70,14 @@ def verify(
         sys.exit(NOT_EQUAL)
     if not any(verdict.equal for verdict in verdicts.values() if verdict.samples):
         sys.exit(NOT_EQUAL)
+
+
+def _verify_program(first: Path, folder: Path, options: Options, as_json: bool, quiet: bool | None) -> None:
+    from ..program.verifying import verify_folder
+
+    if options.runner is not None or as_json:
+        raise click.UsageError("--runner and --json are for one model, not for a program")
+    with progress_line(quiet) as say:
+        said = verify_folder(first, folder, options, say)
+    if not quiet:
+        click.echo(f"equal on {said}")

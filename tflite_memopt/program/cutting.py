@@ -12,6 +12,7 @@ and gives it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..errors import UnsupportedModelError
 from ..ir.check import check_model, describe
@@ -84,7 +85,7 @@ def cut(model: Model, positions: Sequence[int]) -> list[Model]:
     if reason is not None and positions:
         raise UnsupportedModelError(f"a model in parts: {reason}")
     ends = [0, *positions, len(model.main.operators)]
-    return [part_of(model, first, end) for first, end in zip(ends, ends[1:], strict=False)]
+    return [part_of(model, first, end) for first, end in pairwise(ends)]
 
 
 def part_of(model: Model, first: int, end: int) -> Model:

@@ -1,4 +1,4 @@
-"""A program in, C++ files out: its parts as arrays with their plans, one arena, one resolver, and a class that runs it."""
+"""A program in, C++ files out: its parts as arrays with their plans, one arena, one resolver, a class that runs it."""
 
 from __future__ import annotations
 
@@ -88,13 +88,16 @@ def _in_place(models: Sequence[Model], arena: int, moves: Sequence[Handover], na
     tables = [
         _models(len(models), name),
         f"  static constexpr const tflite_memopt::Plan* kPlans[] = {{{_each(len(models), name, '&', 'kPlan')}}};",
-        "  struct Move {\n    size_t from, to, bytes;\n    int before_part;\n  };",
+        "  struct Move {\n    size_t from, to, bytes, turned;\n    int part;\n  };",
         "  // What crosses a cut, past what AllocateTensors writes: in order, before a part is made and after.",
         f"  static constexpr Move kBefore[] = {{{', '.join(_moves(each.before for each in every))}}};",
         f"  static constexpr Move kAfter[] = {{{', '.join(_moves(each.after for each in every))}}};",
         "  template <size_t kCount>\n  static void Carry(const Move (&moves)[kCount], int part) {",
         "    for (const Move& move : moves) {",
-        "      if (move.before_part == part) std::memmove(arena + move.to, arena + move.from, move.bytes);",
+        "      if (move.part != part) continue;",
+        "      uint8_t* const to = arena + move.to;",
+        "      if (move.turned > 0) std::rotate(to, to + move.turned, to + move.bytes);",
+        "      else std::memmove(to, arena + move.from, move.bytes);",
         "    }\n  }\n",
     ]
     create = (
@@ -178,8 +181,8 @@ def _each(count: int, name: str, before: str, what: str) -> str:
 
 def _moves(groups: Iterable[Sequence[Move]]) -> list[str]:
     found = [
-        f"{{{move.source}, {move.target}, {move.nbytes}, {part}}}"
+        f"{{{move.source}, {move.target}, {move.nbytes}, {move.turned}, {part}}}"
         for part, moves in enumerate(groups)
         for move in moves
     ]
-    return found or ["{0, 0, 0, -1}"]  # an array has at least one element
+    return found or ["{0, 0, 0, 0, -1}"]  # an array has at least one element

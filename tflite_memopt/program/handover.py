@@ -27,11 +27,15 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Move:
-    """``nbytes`` from one offset of the arena to another; the ranges may overlap."""
+    """``nbytes`` from one offset of the arena to another; the ranges may overlap.
+
+    With ``turned`` above 0 they stay at ``target``, and the first ``turned`` of them change places with the rest.
+    """
 
     source: int
     target: int
     nbytes: int
+    turned: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,8 @@ def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Hando
 
 def _carry_out(moves: Sequence[Move], bytes_: list[int]) -> None:
     for move in moves:
-        bytes_[move.target : move.target + move.nbytes] = bytes_[move.source : move.source + move.nbytes]
+        moved = bytes_[move.source : move.source + move.nbytes]
+        bytes_[move.target : move.target + move.nbytes] = moved[move.turned :] + moved[: move.turned]
 
 
 def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
@@ -105,14 +110,54 @@ def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
 def _between(before: PartSpace, after: PartSpace, arena: int) -> Handover | None:
     """The moves with the fewest of them; None where the arena has no place for what crosses the cut."""
     written, sources, targets = _written(after, arena), before.outputs, after.inputs
+
+    def is_clear(shelter: Sequence[Range]) -> bool:
+        fits = all(start >= 0 and end <= arena for start, end in shelter)
+        return fits and not any(_meet(one, other) for one in shelter for other in written)
+
     found = []
-    for shelter in _shelters(sources, targets, written):
-        is_clear = not any(_meet(one, other) for one in shelter for other in written)
-        if is_clear and all(start >= 0 and end <= arena for start, end in shelter):
-            first, second = _in_order(sources, shelter), _in_order(shelter, targets)
-            if first is not None and second is not None:
-                found.append(Handover(first, second))
-    return min(found, key=lambda each: len(each.before) + len(each.after), default=None)
+    for shelter in filter(is_clear, _shelters(sources, targets, written)):
+        first, second = _in_order(sources, shelter), _in_order(shelter, targets)
+        if first is not None and second is not None:
+            found.append(Handover(first, second))
+    if found:
+        return min(found, key=lambda each: len(each.before) + len(each.after))
+    block = _block(sources, written)
+    return _through_block(sources, targets, block) if is_clear(block) else None
+
+
+def _block(sources: Sequence[Range], written: Sequence[Range]) -> tuple[Range, ...]:
+    """Room for the sources side by side, in the order in which they lie."""
+    order = sorted(range(len(sources)), key=lambda at: sources[at])
+    ((start, _),) = _packed([(0, sum(aligned(end - start) for start, end in sources))], written)
+    found = dict[int, Range]()
+    for at in order:
+        found[at] = start, start + sources[at][1] - sources[at][0]
+        start = aligned(found[at][1])
+    return tuple(found[at] for at in range(len(sources)))
+
+
+def _through_block(sources: Sequence[Range], targets: Sequence[Range], block: tuple[Range, ...]) -> Handover:
+    """Pushed together, turned into the order of their new places, and pulled apart, none of which loses anything.
+
+    Sorted ranges that go to sorted ranges can always be moved one by one: those that go up from the top.
+    """
+    sizes = [aligned(end - start) for start, end in block]
+    order, wanted = (sorted(range(len(block)), key=lambda at: side[at]) for side in (block, targets))
+    base, turns = min(start for start, _ in block), []
+    for place, at in enumerate(wanted):  # bring each to its place, past those that come after it
+        now = order.index(at)
+        start = base + sum(sizes[each] for each in order[:place])
+        passed = sum(sizes[each] for each in order[place:now])
+        if passed:
+            turns.append(Move(start, start, passed + sizes[at], passed))
+        order.insert(place, order.pop(now))
+    starts = {at: base + sum(sizes[each] for each in order[:place]) for place, at in enumerate(order)}
+    turned = tuple((starts[at], starts[at] + end - start) for at, (start, end) in enumerate(block))
+    first, last = _in_order(sources, block), _in_order(turned, targets)
+    assert first is not None
+    assert last is not None
+    return Handover(first, (*turns, *last))
 
 
 def _shelters(

@@ -29,7 +29,7 @@ from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
 from .space import arena_of, part_space
 from .stretch import SHARE, StretchCosts
-from .verifying import Boundary, boundaries_of, verify_program
+from .verifying import Boundary, boundaries_of, said_of, verify_program
 
 MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
@@ -85,7 +85,8 @@ def optimize_in_parts(
         None if reason is not None else _chosen(costs, MOST_PARTS if most_parts is None else most_parts, most_parts)
     )
     whole_bytes = _whole_bytes(whole)
-    as_one = ProgramResult(whole, (whole,), _program(name, data, [whole], whole, options), reason or _NO_GAIN)
+    program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))
+    as_one = ProgramResult(whole, (whole,), program, reason or _NO_GAIN)
     if choice is None or not choice.cuts or choice.need > whole_bytes * (1 - _GAIN):
         return as_one
     pieces = cut(model, choice.cuts)
@@ -152,6 +153,12 @@ def _optimized(
         arrays: dict[str, Any] = {name: np.stack(column) for name, column in zip(names, columns, strict=True)}
         np.savez(path, **arrays)
         return optimize(boundary.data, replace(wanted, inputs=path), say)
+
+
+def _said(whole: Result) -> str:
+    """On what the model as one was verified."""
+    equal = {name: verdict.samples for name, verdict in whole.report.equivalence.items() if verdict.equal}
+    return said_of(min(equal.values()), equal) if equal else NOT_VERIFIED
 
 
 def _whole_bytes(whole: Result) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from ..options import Options
 from ..transform import Progress
 from .files import read_program
 
+_NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
 Values = list[Sample]
 """For each input of the program, one array per tensor."""
 
@@ -89,7 +90,12 @@ def verify_program(
         raise EquivalenceError(
             "nothing can be verified: no interpreter runs the original; --no-verify writes the parts"
         )
-    return f"{len(baseline.samples)} inputs on {' and '.join(sorted(ran))}"
+    return said_of(len(baseline.samples), ran)
+
+
+def said_of(inputs: int, runtimes: Iterable[str]) -> str:
+    """What a verification rests on."""
+    return f"{inputs} inputs ({' and '.join(_NAMES.get(each, each) for each in sorted(runtimes))})"
 
 
 def _joined(first: Model, last: Model) -> Model:
