@@ -79,7 +79,7 @@ class StretchCosts:
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Whether a part adds no more than its own share of what the whole model may add."""
         own = instructions(part_of(self.model, *stretch), self._profile)
-        shares = (each * self.options.extra_work / self._allowed[name] for name, each in own.items() if each)
+        shares = (each / self._before[name] for name, each in own.items() if each)
         is_kept = price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
         if is_kept and (stretch, 0) in self.found:
             self.found[stretch, 1] = self.found[stretch, 0]
@@ -115,8 +115,11 @@ class StretchCosts:
     @cached_property
     def _allowed(self) -> Mapping[str, float]:
         """Instructions that may be added, by kernel library."""
-        before = instructions(self.model, self._profile)
-        return {name: each * self.options.extra_work for name, each in before.items()}
+        return {name: each * self.options.extra_work for name, each in self._before.items()}
+
+    @cached_property
+    def _before(self) -> Mapping[str, int]:
+        return instructions(self.model, self._profile)
 
     def _construction(self, stretch: Stretch, part: Model) -> Mapping[str, int]:
         """Instructions of making the interpreter of a part in each run; that of the whole model is made once."""

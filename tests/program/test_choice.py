@@ -1,0 +1,86 @@
+"""Which cuts make the largest part smallest: against every path."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise, product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tflite_memopt.program.choice import Price, Stretch, Stretches, choose, fewest
+
+Prices = dict[Stretch, tuple[Price, Price]]
+
+
+@st.composite
+def prices(draw: st.DrawFn) -> tuple[int, Prices]:
+    """Of all stretches of a few steps under two limits: longer ones need no less, nor do narrower limits."""
+    steps = draw(st.integers(1, 5))
+    needs: dict[Stretch, int] = {}
+    for length in range(1, steps + 1):
+        for first in range(steps - length + 1):
+            inside = [need for (a, b), need in needs.items() if first <= a and b <= first + length]
+            needs[first, first + length] = max([draw(st.integers(1, 5000)), *inside])
+    found = {}
+    for stretch, need in needs.items():
+        work, less = sorted((draw(st.integers(0, 30)), draw(st.integers(0, 30))), reverse=True)
+        found[stretch] = Price(need, work), Price(need + draw(st.integers(0, 900)), less)
+    return steps, found
+
+
+def least(steps: int, found: Prices, parts: int, work: int) -> int | None:
+    """By looking at every path."""
+    needs = []
+    for count in range(parts):
+        for cuts in combinations(range(1, steps), count):
+            path = list(pairwise((0, *cuts, steps)))
+            for limits in product(range(2), repeat=len(path)):
+                chosen = [found[stretch][limit] for stretch, limit in zip(path, limits, strict=True)]
+                if sum(price.work for price in chosen) <= work:
+                    needs.append(max(price.need for price in chosen))
+    return min(needs, default=None)
+
+
+@given(prices(), st.integers(1, 5), st.integers(0, 60), st.data())
+def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, data: st.DataObject) -> None:
+    steps, found = given_
+    guesses = {stretch: data.draw(st.integers(0, price[0].need)) for stretch, price in found.items()}
+    measured: list[Stretch] = []
+
+    def measure(stretch: Stretch, limit: int) -> Price:
+        measured.append(stretch)
+        return found[stretch][limit]
+
+    stretches = Stretches(range(steps + 1), 2, guesses.__getitem__, lambda _: 0, measure, 1000)
+    choice, best = choose(stretches, parts, work), least(steps, found, parts, work)
+    assert (choice is None) == (best is None)
+    if choice is None or best is None:
+        return
+    chosen = [found[stretch][limit] for stretch, limit in zip(choice.stretches, choice.limits, strict=True)]
+    assert choice.need == max(price.need for price in chosen)
+    assert choice.work == sum(price.work for price in chosen) <= work
+    assert len(choice.stretches) <= parts
+    assert choice.bound <= best <= choice.need <= 1.02 * best
+    fewer = fewest(stretches, parts, work)
+    assert fewer is not None
+    assert fewer.need <= 1.02 * choice.need
+    assert len(fewer.stretches) <= len(choice.stretches)
+
+
+def test_what_is_not_on_a_good_path_is_not_measured() -> None:
+    measured = []
+
+    def measure(stretch: Stretch, _: int) -> Price:
+        measured.append(stretch)
+        return Price(100 * (stretch[1] - stretch[0]), 0)
+
+    positions = range(21)
+    choice = choose(Stretches(positions, 1, lambda s: 90 * (s[1] - s[0]), lambda _: 0, measure, 1000), 2, 0)
+    assert choice is not None
+    assert choice.need == 1000
+    assert len(set(measured)) < 20
+
+
+def test_the_search_ends_after_so_many_measures() -> None:
+    stretches = Stretches(range(9), 1, lambda _: 0, lambda _: 0, lambda s, _: Price(s[1] - s[0], 0), 3)
+    assert choose(stretches, 4, 0) is None or len(stretches.known) <= 3

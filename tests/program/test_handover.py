@@ -1,0 +1,72 @@
+"""What crosses a cut is moved past everything that TFLM writes, and not a byte of it is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tflite_memopt.errors import InfeasibleError
+from tflite_memopt.graph.alignment import aligned
+from tflite_memopt.program.handover import Handover, Move, PartSpace, Range, check_handover, hand_over
+
+SIZES = st.lists(st.integers(1, 80), min_size=1, max_size=4)
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, sizes: list[int]) -> tuple[tuple[Range, ...], int]:
+    """Each somewhere, in any order, and the end of all."""
+    at, found = 0, dict[int, Range]()
+    for number in draw(st.permutations(range(len(sizes)))):
+        at += 16 * draw(st.integers(0, 4))
+        found[number] = at, at + sizes[number]
+        at = aligned(at + sizes[number])
+    return tuple(found[number] for number in range(len(sizes))), at
+
+
+@st.composite
+def part(draw: st.DrawFn, inputs: tuple[Range, ...], outputs: tuple[Range, ...], head: int) -> PartSpace:
+    tail, temporaries = draw(st.integers(0, 200)), draw(st.integers(0, 200))
+    places = draw(st.lists(st.tuples(st.integers(0, 10), st.integers(1, 4)), max_size=2))
+    cleared = tuple((16 * at, 16 * (at + size)) for at, size in places)
+    need = max([head, aligned(temporaries), *(end for _, end in cleared)]) + aligned(tail)
+    return PartSpace(need, tail, temporaries, cleared, inputs, outputs)
+
+
+@given(st.data(), SIZES)
+def test_nothing_is_lost(data: st.DataObject, sizes: list[int]) -> None:
+    (left, end), (taken, other_end) = data.draw(laid_out(sizes)), data.draw(laid_out(sizes))
+    first, second = data.draw(part((), left, end)), data.draw(part(taken, (), other_end))
+    arena, (moves,) = hand_over((first, second))  # which checks what it returns
+    check_handover(first, second, arena, moves)
+    above = max([end, aligned(second.temporaries), *(end for _, end in second.cleared)])
+    enough = above + sum(map(aligned, sizes)) + aligned(second.tail)
+    assert max(first.required, second.required) <= arena <= max(first.required, second.required, enough)
+
+
+def space(inputs: tuple[Range, ...], outputs: tuple[Range, ...], temporaries: int = 0) -> PartSpace:
+    return PartSpace(512, 64, temporaries, (), inputs, outputs)
+
+
+def test_what_stays_in_its_place_is_not_moved() -> None:
+    _, (moves,) = hand_over((space((), ((64, 128),)), space(((64, 128),), (), 48)))
+    assert moves == Handover((), ())
+
+
+def test_what_temporaries_would_overwrite_moves_up_first() -> None:
+    _, (moves,) = hand_over((space((), ((0, 64),)), space(((16, 80),), (), 48)))
+    assert moves == Handover((Move(0, 48, 64),), (Move(48, 16, 64),))
+
+
+def test_two_that_change_places_where_there_is_no_room_for_a_third() -> None:
+    first = PartSpace(400, 64, 0, (), (), ((0, 160), (160, 320)))
+    second = PartSpace(400, 64, 16, (), ((160, 320), (0, 160)), ())
+    arena, (moves,) = hand_over((first, second))
+    assert arena == 400
+    assert any(move.turned for move in moves.after)
+
+
+def test_the_check_sees_what_is_overwritten() -> None:
+    first, second = space((), ((0, 64),)), space(((0, 64),), (), 48)
+    with pytest.raises(InfeasibleError, match="lost in bytes 0 to 64"):
+        check_handover(first, second, 512, Handover((), ()))

@@ -1,0 +1,160 @@
+"""A model in parts, from the command line and from Python; folders that are not whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.models import ALL
+from tests.program.test_program_firmware import in_parts, separable
+from tflite_memopt import Options, UnsupportedModelError, UsageError
+from tflite_memopt.cli import cli
+from tflite_memopt.errors import EquivalenceError, ModelFormatError
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.memory.work import construction, instructions
+from tflite_memopt.program.files import MANIFEST, read_program
+from tflite_memopt.program.run import optimize_in_parts
+from tflite_memopt.program.verifying import verify_program
+
+QUIET = Options(verify=False)
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    found = CliRunner().invoke(cli, [str(each) for each in arguments])
+    return found.exit_code, found.output + ("" if found.exception is None else str(found.exception))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(write_model(separable()))
+    return path
+
+
+def test_the_whole_way(model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    code, said = run("optimize", model, "-o", folder, "--parts", 3, "--max-extra-work", "100%", "--samples", 2)
+    assert code == 0, said
+    assert "in 3 parts" in said or "in 2 parts" in said
+    assert "verified bit-exact on " in said
+    program, parts = read_program(folder)
+    assert program.arena < program.whole_bytes
+    assert [part.file for part in program.parts] == [f"part{at}.tflite" for at in range(len(parts))]
+    for before, after in zip(program.parts, program.parts[1:], strict=False):
+        assert [(each.name, each.bytes) for each in before.outputs] == [
+            (each.name, each.bytes) for each in after.inputs
+        ]
+    code, said = run("verify", model, folder, "--samples", 2)
+    assert code == 0, said
+    assert said.startswith("equal on ")
+    code, said = run("codegen", folder, "-o", tmp_path / "firmware", "--target", "cortex-m7")
+    assert code == 0, said
+    assert (tmp_path / "firmware" / "program.h").is_file()
+
+
+def test_each_part_was_verified_on_what_crosses_the_cut() -> None:
+    result = optimize_in_parts(write_model(separable()), Options(samples=2, max_extra_work=1.0), 3)
+    assert len(result.parts) > 1
+    for part in result.parts:
+        assert all(verdict.equal and verdict.inner_tensors for verdict in part.report.equivalence.values())
+
+
+def test_parts_of_another_model_are_not_equal() -> None:
+    _, result = in_parts("separable")
+    other = write_model(ALL["mobile_chain"]())
+    with pytest.raises(EquivalenceError):
+        verify_program(other, [part.model for part in result.parts], Options(samples=1), lambda _: None)
+
+
+def test_run_time_stays_within_the_limit_with_the_making_of_interpreters() -> None:
+    data = write_model(separable())
+    options = Options(verify=False, target="cortex-m7", max_extra_work=0.6)
+    result = optimize_in_parts(data, options)
+    before = instructions(read_model(data), options.profile)
+    parts = [read_model(part.model) for part in result.parts]
+    for library, count in before.items():
+        made = sum(construction(part, options.profile)[library] for part in parts) if len(parts) > 1 else 0
+        after = sum(instructions(part, options.profile)[library] for part in parts) + made
+        assert after <= 1.6 * count
+        assert result.program.slowdown[library] == pytest.approx(after / count - 1)
+
+
+def test_without_gain_there_is_one_part() -> None:
+    result = optimize_in_parts(write_model(ALL["mobile_chain"]()), Options(verify=False, max_extra_work=0.0))
+    assert result.why_whole == "no cut saves one percent of what the whole needs"
+    assert len(result.program.parts) == 1
+    assert result.parts[0].model == result.whole.model
+
+
+def test_state_leaves_a_model_whole() -> None:
+    data = write_model(ALL["streaming_model"]())
+    assert "keeps state" in (optimize_in_parts(data, QUIET).why_whole or "")
+    with pytest.raises(UnsupportedModelError, match="keeps state"):
+        optimize_in_parts(data, QUIET, 2)
+
+
+def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    _, result = in_parts("separable")
+    result.save(tmp_path)
+    part = (tmp_path / "part1.tflite").read_bytes()
+    (tmp_path / "part1.tflite").write_bytes(part[:-1] + bytes([part[-1] ^ 1]))
+    with pytest.raises(UsageError, match=r"part1.tflite' is of another run than .*program.json"):
+        read_program(tmp_path)
+    (tmp_path / "part1.tflite").unlink()
+    with pytest.raises(UsageError, match=r"part1.tflite' is missing"):
+        read_program(tmp_path)
+    (tmp_path / MANIFEST).write_text("{}")
+    with pytest.raises(ModelFormatError, match="is no program of this version"):
+        read_program(tmp_path)
+    code, _ = run("codegen", tmp_path, "-o", tmp_path / "fw")
+    assert code != 0
+    assert not (tmp_path / "fw").exists()
+
+
+@pytest.mark.parametrize("path", ["../part0.tflite", "/etc/passwd"])
+def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None:
+    _, result = in_parts("separable")
+    result.save(tmp_path)
+    fields = json.loads((tmp_path / MANIFEST).read_text())
+    fields["parts"][0]["file"] = path
+    (tmp_path / MANIFEST).write_text(json.dumps(fields))
+    with pytest.raises(ModelFormatError, match="its parts are no files beside it"):
+        read_program(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--parts", "many"), "'many' is no number of parts; write auto, or a number from 1 to 30"),
+        (("--parts", "0"), "'0' is no number of parts"),
+        (("--parts", "2", "--pin", "x=0"), "--pin has no meaning with --parts"),
+        (("--parts", "2", "--report", "r.json"), "--report is for one model"),
+        (("--parts", "2", "--objective", "head"), "leave --objective head out"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_line(
+    arguments: tuple[str, ...], said: str, model: Path, tmp_path: Path
+) -> None:
+    code, output = run("optimize", model, "-o", tmp_path / "out", "--no-verify", *arguments)
+    assert code != 0
+    assert said in output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_program_is_not_overwritten(model: Path, tmp_path: Path) -> None:
+    _, result = in_parts("separable")
+    result.save(tmp_path / "out")
+    code, said = run("optimize", model, "-o", tmp_path / "out", "--parts", 2, "--no-verify")
+    assert code != 0
+    assert "holds a program; name another folder, or --force" in said
+
+
+def test_the_same_bytes_each_time() -> None:
+    data = write_model(separable())
+    options = Options(verify=False, max_extra_work=1.0)
+    first, second = (optimize_in_parts(data, options, 3) for _ in range(2))
+    assert first.files() == second.files()

@@ -1,0 +1,125 @@
+"""The class that runs a program, compiled with the real TFLM: in exactly its arena, between guard bytes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.firmware.compiled import run_on
+from tests.firmware.test_own_buffers import wanted
+from tests.firmware.test_plan_table import changed, outputs
+from tests.models import ALL
+from tests.program.test_cutting import branches
+from tflite_memopt import Options, UsageError
+from tflite_memopt.firmware import Planner
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.model import Model
+from tflite_memopt.program.firmware import generate_program
+from tflite_memopt.program.run import ProgramResult, optimize_in_parts
+
+MAIN = Path(__file__).parent / "guarded_program.cc"
+RUNS = 4
+
+
+def separable() -> Model:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 24, 24, 4)), 8, stride=2)
+    for number in range(3):
+        y = b.conv(b.depthwise(y, seed=number), 16, kernel=1, seed=number)
+    return b.finish(b.dense(b.reshape(y, (1, 2304)), 5))
+
+
+MODELS = {"separable": separable, "branches": branches, "mobile_chain": ALL["mobile_chain"]}
+
+
+@cache
+def in_parts(name: str, target: str = "host") -> tuple[bytes, ProgramResult]:
+    data = write_model(MODELS[name]())
+    return data, optimize_in_parts(data, Options(target=target, verify=False, max_extra_work=1.0), 4)
+
+
+def written(
+    folder: Path, result: ProgramResult, planner: Planner = "table", runs: int = RUNS, left_out: int = -1
+) -> Path:
+    for path, text in generate_program(result.program, [part.model for part in result.parts], planner=planner).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text)
+    (folder / "runs.h").write_text(f"constexpr int kRuns = {RUNS}, kLeftOut = {left_out};\n")
+    shutil.copy(MAIN, folder)
+    arena = r"alignas\(16\) inline uint8_t arena\[kArenaBytes\] TFLITE_MEMOPT_IN_ARENA;"
+    guarded = "alignas(16) inline uint8_t guarded[kArenaBytes + 64];\ninline uint8_t* const arena = guarded + 32;"
+    changed(folder, "program.h", arena, guarded)
+    return folder
+
+
+@pytest.mark.parametrize("planner", ["table", "metadata"])
+@pytest.mark.parametrize("name", MODELS)
+def test_parts_compute_what_the_model_does(name: str, planner: Planner, tmp_path: Path) -> None:
+    data, result = in_parts(name)
+    assert len(result.parts) > 1, result.why_whole
+    code, said = run_on("host-reference", written(tmp_path, result, planner), MAIN.name)
+    assert code == 0, said
+    assert outputs(said) == wanted(data, RUNS, {})
+
+
+def test_an_input_that_is_given_up_leaves_no_trace(tmp_path: Path) -> None:
+    data, result = in_parts("separable")
+    code, said = run_on("host-reference", written(tmp_path, result, left_out=2), MAIN.name)
+    assert code == 0, said
+    assert outputs(said) == wanted(data, RUNS, {})
+
+
+def test_its_arena_is_the_smallest(tmp_path: Path) -> None:
+    _, result = in_parts("separable")
+    written(tmp_path, result)
+    changed(tmp_path, "program.h", r"(kArenaBytes = \d+)", r"\1 - 16")
+    code, said = run_on("host-reference", tmp_path, MAIN.name)
+    assert code != 0, said
+
+
+def test_what_crosses_a_cut_would_be_lost_without_its_moves(tmp_path: Path) -> None:
+    """The negative control."""
+    data, result = in_parts("separable")
+    text = (written(tmp_path, result) / "program.h").read_text()
+    assert re.search(r"kBefore\[\] = \{\{\d+, \d+, [1-9]", text)
+    changed(tmp_path, "program.h", r"Carry\(kBefore, part\);", "")
+    _, said = run_on("host-reference", tmp_path, MAIN.name)
+    assert outputs(said) != wanted(data, RUNS, {})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_on_a_microcontroller_in_qemu(name: str, tmp_path: Path) -> None:
+    data, result = in_parts(name, "cortex-m7")
+    code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result), MAIN.name)
+    assert code == 0, said
+    assert outputs(said) == wanted(data, RUNS, {})
+
+
+def test_a_part_of_another_run_does_not_start(tmp_path: Path) -> None:
+    _, result = in_parts("separable")
+    written(tmp_path, result)
+    data.write_text(
+        re.sub(r"(\n    \d+,\d+,\d+,\d+,\d+,\d+,\d+,\d+,)(\d+),", r"\g<1>255 - \2,", data.read_text(), count=1)
+    )
+    code, said = run_on("host-reference", tmp_path, MAIN.name)
+    assert code == 3, said
+    assert "plan of model_part1: the model was changed; run codegen again" in said
+    assert not outputs(said)
+
+
+def test_other_kernels_do_not_compile(tmp_path: Path) -> None:
+    _, result = in_parts("separable", "cortex-m7")
+    with pytest.raises(UsageError, match=r"sizes are for another compiler|this program is for cmsis-nn-dsp kernels"):
+        run_on("host-reference", written(tmp_path, result), MAIN.name)
+
+
+def test_a_program_for_any_kernels_needs_a_target() -> None:
+    _, result = in_parts("separable")
+    with pytest.raises(UsageError, match="name your chip or core with --target"):
+        generate_program(replace(result.program, target=None), [part.model for part in result.parts])
