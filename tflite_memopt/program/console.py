@@ -33,9 +33,11 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
         return
     copy = program.copy_bytes
     yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
-    if len(program.arena_bytes) > 1:
-        needs = ", ".join(f"{need:,} with {library}" for library, need in program.arena_bytes.items())
-        yield f"kernels {needs}: name a --target"
+    if max(program.arena_bytes.values()) > program.arena:
+        needs = ", ".join(
+            f"{need:,} with {library}" for library, need in program.arena_bytes.items() if need > program.arena
+        )
+        yield f"kernels it needs {needs}: name a --target"
     yield (
         f"copies {copy['arena']:,} + {copy['handover']:,} bytes where TFLM's own planner is used (codegen --planner "
         "metadata)"

@@ -71,8 +71,8 @@ class Program:
 
     @property
     def arena(self) -> int:
-        """The arena to reserve, the most of the libraries that firmware may link."""
-        return max(self.arena_bytes.values())
+        """The arena to reserve: with the target's kernels, with TFLM's own where firmware may link any."""
+        return self.arena_bytes.get(self.kernels) or self.arena_bytes["reference"]
 
 
 def to_json(program: Program) -> str:
