@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    code, said = run("optimize", model, "-o", folder, "--parts", 3, "--target", "cortex-m7", "--samples", 2)
+    code, said = run("optimize", model, "-o", folder, "--parts", 3, "--target", "cortex-m7", "--max-extra-work", "100%", "--samples", 2)
     assert code == 0, said
     assert "in 3 parts" in said or "in 2 parts" in said
     assert "verified bit-exact on " in said

@@ -14,7 +14,6 @@ from tests.firmware.compiled import run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.models import ALL
-from tests.program.test_cutting import branches
 from tflite_memopt import Options, UsageError
 from tflite_memopt.firmware import Planner
 from tflite_memopt.io.writer import write_model
@@ -35,7 +34,18 @@ def separable() -> Model:
     return b.finish(b.dense(b.reshape(y, (1, 2304)), 5))
 
 
-MODELS = {"separable": separable, "branches": branches, "mobile_chain": ALL["mobile_chain"]}
+def residual() -> Model:
+    """Two tensors cross most cuts, and one output comes from the middle."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 12, 12, 3)), 24)
+    middle = y
+    for number in range(3):
+        y = b.add(b.conv(b.depthwise(b.conv(y, 24, kernel=1, seed=number)), 24, kernel=1, seed=number), y)
+        middle = y if number == 0 else middle
+    return b.finish(b.average_pool(y, 12), b.dense(b.reshape(middle, (1, 3456)), 3))
+
+
+MODELS = {"separable": separable, "residual": residual, "mobile_chain": ALL["mobile_chain"]}
 
 
 @cache
