@@ -41,6 +41,7 @@ from tflite_memopt.pipeline import Result, optimize
 from .arena import arena
 from .batch import batch
 from .cascade import cascade
+from .construction import construction
 from .devices import devices
 from .floor import floor
 from .growth import growth
@@ -48,6 +49,7 @@ from .loops import loops
 from .markdown_table import row, table
 from .memories import memories
 from .modules import modules
+from .parts import parts
 from .people import people
 from .plan import plan
 from .plan_table import plan_table
@@ -171,6 +173,7 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
 cli.add_command(arena)
 cli.add_command(batch)
 cli.add_command(cascade)
+cli.add_command(construction)
 cli.add_command(devices)
 cli.add_command(schedule)
 cli.add_command(floor)
@@ -179,6 +182,7 @@ cli.add_command(loops)
 cli.add_command(memories)
 cli.add_command(plan_table)
 cli.add_command(modules)
+cli.add_command(parts)
 cli.add_command(people)
 cli.add_command(plan)
 cli.add_command(random)

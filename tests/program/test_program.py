@@ -20,6 +20,7 @@ from tflite_memopt.program.files import MANIFEST, read_program
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.verifying import verify_program
 
+pytestmark = pytest.mark.xdist_group("programs")
 QUIET = Options(verify=False)
 
 
@@ -37,7 +38,8 @@ def model(tmp_path: Path) -> Path:
 
 def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    code, said = run("optimize", model, "-o", folder, "--parts", 3, "--target", "cortex-m7", "--max-extra-work", "100%", "--samples", 2)
+    how = ("--parts", 3, "--target", "cortex-m7", "--max-extra-work", "50%", "--effort", "quick", "--samples", 2)
+    code, said = run("optimize", model, "-o", folder, *how)
     assert code == 0, said
     assert "in 3 parts" in said or "in 2 parts" in said
     assert "verified bit-exact on " in said
@@ -57,7 +59,9 @@ def test_the_whole_way(model: Path, tmp_path: Path) -> None:
 
 
 def test_each_part_was_verified_on_what_crosses_the_cut() -> None:
-    result = optimize_in_parts(write_model(separable()), Options(samples=2, target="cortex-m7", max_extra_work=1.0), 3)
+    result = optimize_in_parts(
+        write_model(separable()), Options(samples=2, target="cortex-m7", max_extra_work=0.5, effort="quick"), 3
+    )
     assert len(result.parts) > 1
     for part in result.parts:
         assert all(verdict.equal and verdict.inner_tensors for verdict in part.report.equivalence.values())
@@ -155,6 +159,6 @@ def test_a_program_is_not_overwritten(model: Path, tmp_path: Path) -> None:
 
 def test_the_same_bytes_each_time() -> None:
     data = write_model(separable())
-    options = Options(verify=False, max_extra_work=1.0)
+    options = Options(verify=False, target="cortex-m7", max_extra_work=0.5, effort="quick")
     first, second = (optimize_in_parts(data, options, 3) for _ in range(2))
     assert first.files() == second.files()

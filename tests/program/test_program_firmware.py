@@ -13,7 +13,6 @@ import pytest
 from tests.firmware.compiled import run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
-from tests.models import ALL
 from tflite_memopt import Options, UsageError
 from tflite_memopt.firmware import Planner
 from tflite_memopt.io.writer import write_model
@@ -22,6 +21,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
+pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_program.cc"
 RUNS = 4
 
@@ -45,13 +45,14 @@ def residual() -> Model:
     return b.finish(b.average_pool(y, 12), b.dense(b.reshape(middle, (1, 3456)), 3))
 
 
-MODELS = {"separable": separable, "residual": residual, "mobile_chain": ALL["mobile_chain"]}
+MODELS = {"separable": separable, "residual": residual}
 
 
 @cache
 def in_parts(name: str, target: str = "host") -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
-    return data, optimize_in_parts(data, Options(target=target, verify=False, max_extra_work=1.0), 4)
+    options = Options(target=target, verify=False, max_extra_work=0.5, effort="quick")
+    return data, optimize_in_parts(data, options, 3)
 
 
 def written(
@@ -86,11 +87,11 @@ def test_an_input_that_is_given_up_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def test_its_arena_is_the_smallest(tmp_path: Path) -> None:
-    _, result = in_parts("separable")
+    data, result = in_parts("separable")
     written(tmp_path, result)
     changed(tmp_path, "program.h", r"(kArenaBytes = \d+)", r"\1 - 16")
     code, said = run_on("host-reference", tmp_path, MAIN.name)
-    assert code != 0, said
+    assert code != 0 or outputs(said) != wanted(data, RUNS, {})
 
 
 def test_what_crosses_a_cut_would_be_lost_without_its_moves(tmp_path: Path) -> None:

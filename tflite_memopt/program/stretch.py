@@ -8,11 +8,12 @@ from functools import cached_property
 
 from ..analysis.macs import model_macs
 from ..cascade.measure import Measured
+from ..graph.alignment import aligned
 from ..graph.clock import StageClock
 from ..interruption import Interruption
 from ..io.writer import write_model
 from ..ir.model import Model, Tensor
-from ..kernels.arena import arena_beside_head
+from ..kernels.arena import ArenaBesideHead, arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..memory.libraries import needs_by_library
 from ..memory.work import construction, instructions
@@ -52,9 +53,8 @@ class StretchCosts:
     def estimate(self, stretch: Stretch) -> int:
         """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
         part = part_of(self.model, *stretch)
-        beside = arena_beside_head(part, self._profile.requests, self._profile.abi, planner="table")
         sides = (sum(tensor.nbytes for tensor in side) for side in (part.main.inputs, part.main.outputs))
-        return max(sides) + beside.tail
+        return max(self._while_made(stretch, part), max(sides) + self._beside(part).tail)
 
     def least_work(self, stretch: Stretch) -> int:
         """Making the interpreter of the part."""
@@ -74,7 +74,8 @@ class StretchCosts:
         memory, own = found.placement.memory, instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
         added = max(self._share(name, after[name] - own[name] + made[name]) for name in own)
-        return Price(memory.required_bytes.get("table", memory.required_for_target), max(0, added))
+        need = memory.required_bytes.get("table", memory.required_for_target)
+        return Price(max(need, self._while_made(stretch, found.model)), max(0, added))
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Whether a part adds no more than its own share of what the whole model may add."""
@@ -120,6 +121,15 @@ class StretchCosts:
     @cached_property
     def _before(self) -> Mapping[str, int]:
         return instructions(self.model, self._profile)
+
+    def _beside(self, part: Model) -> ArenaBesideHead:
+        return arena_beside_head(part, self._profile.requests, self._profile.abi, planner="table")
+
+    def _while_made(self, stretch: Stretch, part: Model) -> int:
+        """Bytes while the interpreter of a part is made: its inputs, TFLM's structures, and its temporaries."""
+        crossing_it = sum(aligned(tensor.nbytes) for tensor in part.main.inputs) if stretch[0] else 0
+        beside = self._beside(part)
+        return aligned(beside.temporaries) + crossing_it + aligned(beside.tail)
 
     def _construction(self, stretch: Stretch, part: Model) -> Mapping[str, int]:
         """Instructions of making the interpreter of a part in each run; that of the whole model is made once."""
