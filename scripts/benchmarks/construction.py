@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import numpy as np
+import numpy.typing as npt
 
 from scripts.device_lab.build import NATIVE, default_cache
 from scripts.device_lab.builds import BUILDS
@@ -21,7 +23,7 @@ from scripts.device_lab.sources import sources_from_environment
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.memory.reading import read_planned
-from tflite_memopt.memory.work import constructed
+from tflite_memopt.memory.work import Constructed, constructed
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.program.cutting import cut
@@ -61,6 +63,19 @@ int main() {
          static_cast<unsigned long>(done - ready));
 }
 """
+
+
+class Made(NamedTuple):
+    """Instructions of making an interpreter of a model, or of a part of it by number, and of one run."""
+
+    name: str
+    part: int
+    of: Constructed
+    nbytes: int
+    making: int
+    invoke: int
+
+
 _FOUND = re.compile(r"making (\d+) invoke (\d+)")
 _COLUMNS = "model | part | operators | tensors | channels | bytes | making it | estimate | of Invoke"
 
@@ -74,17 +89,17 @@ _COLUMNS = "model | part | operators | tensors | channels | bytes | making it | 
 )
 def construction(sources: tuple[Path, ...], target: str, build: str, parts: int) -> None:
     """Instructions of making an interpreter of each of SOURCES and of its pieces, and the prices that fit them."""
-    found = []
+    found: list[Made] = []
     for path in sources:
         model = read_planned(path.read_bytes())
         count = len(model.main.operators)
         pieces = [model, *cut(model, [count * each // parts for each in range(1, parts)])]
         for number, piece in enumerate(pieces):
             data = optimize(write_model(piece), Options(target=target, verify=False, cascade=False)).model
-            made, invoke = _measured(data, target, build)
-            found.append((path.stem, number, constructed(read_planned(data)), len(data), made, invoke))
-    features = np.array([[1, each.operators, each.tensors, each.channels, size] for _, _, each, size, _, _ in found])
-    made = np.array([each[4] for each in found])
+            made_of = constructed(read_planned(data))
+            found.append(Made(path.stem, number, made_of, len(data), *_measured(data, target, build)))
+    features = np.array([[1, each.of.operators, each.of.tensors, each.of.channels, each.nbytes] for each in found])
+    made = np.array([each.making for each in found], np.float64)
     weights = 1 / made  # so that relative errors count
     prices, *_ = np.linalg.lstsq(features * weights[:, None], made * weights, rcond=None)
     for line in _lines(found, features @ prices):
@@ -93,13 +108,12 @@ def construction(sources: tuple[Path, ...], target: str, build: str, parts: int)
     click.echo("\n" + ", ".join(f"{name} {price:.1f}" for name, price in zip(names, prices, strict=True)))
 
 
-def _lines(found: list[tuple[object, ...]], estimates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[str]:
+def _lines(found: Sequence[Made], estimates: npt.NDArray[np.float64]) -> Iterator[str]:
     yield from table(_COLUMNS)
-    for (name, number, each, size, made, invoke), estimate in zip(found, estimates, strict=True):
-        part = "whole" if number == 0 else number
-        share = f"{made / max(1, invoke):.1%}"  # type: ignore[operator]
-        counts = (each.operators, each.tensors, each.channels)  # type: ignore[attr-defined]
-        yield row(name, part, *counts, size, made, f"{estimate:,.0f}", share)
+    for each, estimate in zip(found, estimates, strict=True):
+        counts = (each.of.operators, each.of.tensors, each.of.channels, each.nbytes)
+        share = f"{each.making / max(1, each.invoke):.1%}"
+        yield row(each.name, each.part or "whole", *counts, each.making, f"{estimate:,.0f}", share)
 
 
 def _measured(data: bytes, target: str, build: str) -> tuple[int, int]:
