@@ -38,6 +38,7 @@ USER = (
     "report",
     "targets",
     "device_firmware",
+    "parts",
     "batch",
     "ci",
     "tools",
@@ -82,7 +83,7 @@ def test_the_pages_are_short() -> None:
     reference = [docs / f"{name}.md" for name in REFERENCE]
     figures = [*(docs / f"{name}.md" for name in FIGURES), *docs.glob("benchmarks/*.md"), *docs.glob("evidence/*.md")]
     assert {*user, *reference, *figures} == {*PAGES} - {ROOT / "CONTRIBUTING.md"}
-    assert words_of(user) <= 9_000
+    assert words_of(user) <= 9_600
     assert words_of(reference) <= 9_000
     assert words_of((*user, *reference, *figures)) <= 30_000
     assert (ROOT / "CHANGELOG.md").read_text().count("\n") <= 40

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -16,7 +17,7 @@ from tflite_memopt.errors import EquivalenceError, ModelFormatError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.memory.work import construction, instructions
-from tflite_memopt.program.files import MANIFEST, read_program
+from tflite_memopt.program.files import MANIFEST, read_program, schema_text, to_json
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.verifying import verify_program
 
@@ -147,6 +148,13 @@ def test_wrong_options_are_refused_in_a_line(
     assert code != 0
     assert said in output
     assert not (tmp_path / "out").exists()
+
+
+def test_the_schema_is_that_of_the_dataclasses() -> None:
+    text = (Path(__file__).parents[2] / "schema" / "program.schema.json").read_text()
+    assert text == schema_text(), "run python -m scripts.makers.schemas"
+    _, result = in_parts("separable")
+    jsonschema.validate(json.loads(to_json(result.program)), json.loads(text))
 
 
 def test_a_program_is_not_overwritten(model: Path, tmp_path: Path) -> None:
