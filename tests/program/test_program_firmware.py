@@ -122,6 +122,26 @@ def test_a_part_of_another_run_does_not_start(tmp_path: Path) -> None:
     assert not outputs(said)
 
 
+@pytest.mark.parametrize(("build", "target"), [("host-reference", "host"), ("cortex-m7-cmsis-nn", "cortex-m7")])
+def test_two_programs_share_an_arena_one_at_a_time(build: str, target: str, tmp_path: Path) -> None:
+    digests = {}
+    for space, name in (("one", "separable"), ("other", "residual")):
+        data, result = in_parts(name, target)
+        models = [part.model for part in result.parts]
+        for path, text in generate_program(result.program, models, name=space).items():
+            (tmp_path / space / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / space / path).write_bytes(text)
+        digests[space] = wanted(data, 1, {})[0].split()[-1]
+    shutil.copy(MAIN.parent / "two_programs.cc", tmp_path)
+    included = "".join(f'#include "{space}/model_data.cc"\n' for space in digests)
+    (tmp_path / "model_data.cc").write_text(included)
+    code, said = run_on(build, tmp_path, "two_programs.cc")
+    assert code == 0, said
+    lines = [line.split() for line in said.splitlines()]
+    assert {name for name, _ in lines} == set(digests)
+    assert all(digest == digests[name] for name, digest in lines), said
+
+
 def test_other_kernels_do_not_compile(tmp_path: Path) -> None:
     _, result = in_parts("separable", "cortex-m7")
     with pytest.raises(UsageError, match=r"sizes are for another compiler|this program is for cmsis-nn-dsp kernels"):

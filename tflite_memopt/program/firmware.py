@@ -92,22 +92,22 @@ def _in_place(models: Sequence[Model], arena: int, moves: Sequence[Handover], na
         "  // What crosses a cut, past what AllocateTensors writes: in order, before a part is made and after.",
         f"  static constexpr Move kBefore[] = {{{', '.join(_moves(each.before for each in every))}}};",
         f"  static constexpr Move kAfter[] = {{{', '.join(_moves(each.after for each in every))}}};",
-        "  template <size_t kCount>\n  static void Carry(const Move (&moves)[kCount], int part) {",
+        "  template <size_t kCount>\n  void Carry(const Move (&moves)[kCount], int part) {",
         "    for (const Move& move : moves) {",
         "      if (move.part != part) continue;",
-        "      uint8_t* const to = arena + move.to;",
+        "      uint8_t* const to = arena_ + move.to;",
         "      if (move.turned > 0) std::rotate(to, to + move.turned, to + move.bytes);",
-        "      else std::memmove(to, arena + move.from, move.bytes);",
+        "      else std::memmove(to, arena_ + move.from, move.bytes);",
         "    }\n  }\n",
     ]
     create = (
         "    Carry(kBefore, part);\n"
         "    auto* const planner = new (planner_place_)\n"
         "        tflite_memopt::TablePlanner(*kPlans[part], memories_, (checked_ >> part & 1u) != 0);\n"
-        "    tflite::MicroAllocator* const allocator = tflite::MicroAllocator::Create(arena, kArenaBytes, planner);\n"
+        "    tflite::MicroAllocator* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes, planner);\n"
     )
     members = (
-        "  uint8_t* const memories_[1] = {arena};\n"
+        "  uint8_t* const memories_[1] = {arena_};\n"
         "  unsigned checked_ = 0;  // parts whose model and table were compared\n"
         "  alignas(tflite_memopt::TablePlanner) unsigned char planner_place_[sizeof(tflite_memopt::TablePlanner)];\n"
     )
@@ -154,7 +154,7 @@ def _copied(models: Sequence[Model], profile: KernelProfile, name: str) -> dict[
         "buffer": "// What crosses a cut, while TFLM's planner overwrites the arena.\n"
         f"alignas(16) inline uint8_t crossing[{max((16, *crossing))}];\n",
         "tables": _models(len(models), name),
-        "create": "    tflite::MicroAllocator* const allocator = tflite::MicroAllocator::Create(arena, kArenaBytes);\n",
+        "create": "    tflite::MicroAllocator* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes);\n",
         "opened": "",
         "members": "",
         "save": save,
