@@ -104,7 +104,7 @@ def _in_place(models: Sequence[Model], arena: int, moves: Sequence[Handover], na
         "    Carry(kBefore, part);\n"
         "    auto* const planner = new (planner_place_)\n"
         "        tflite_memopt::TablePlanner(*kPlans[part], memories_, (checked_ >> part & 1u) != 0);\n"
-        "    tflite::MicroAllocator* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes, planner);\n"
+        "    auto* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes, planner);\n"
     )
     members = (
         "  uint8_t* const memories_[1] = {arena_};\n"
@@ -154,7 +154,7 @@ def _copied(models: Sequence[Model], profile: KernelProfile, name: str) -> dict[
         "buffer": "// What crosses a cut, while TFLM's planner overwrites the arena.\n"
         f"alignas(16) inline uint8_t crossing[{max((16, *crossing))}];\n",
         "tables": _models(len(models), name),
-        "create": "    tflite::MicroAllocator* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes);\n",
+        "create": "    auto* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes);\n",
         "opened": "",
         "members": "",
         "save": save,

@@ -82,6 +82,13 @@ def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
     return arena, tuple(moves)
 
 
+def least_arena(part: PartSpace) -> int:
+    """The arena in bytes that a part needs behind another one: its inputs have to lie somewhere while it is made."""
+    written = ((0, aligned(part.temporaries)), *part.cleared)
+    ends = (end for _, end in _packed(part.inputs, written))
+    return max(part.required, aligned(max(ends, default=0)) + aligned(part.tail))
+
+
 def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Handover) -> None:
     """Carry the moves out on marks, one for each byte. Raises InfeasibleError where one is lost."""
     bytes_ = [-1] * arena

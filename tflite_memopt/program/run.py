@@ -27,7 +27,7 @@ from ..version import __version__
 from .choice import Choice, Stretches, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
-from .space import arena_of, part_space
+from .space import arena_of, counted_library, part_space
 from .stretch import SHARE, StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
 
@@ -199,7 +199,7 @@ def _program(name: str | None, data: bytes, parts: Sequence[Result], whole: Resu
 
 
 def _part_file(number: int, part: Result, model: Model, profile: KernelProfile) -> PartFile:
-    space = part_space(model, (profile.libraries or (profile,))[0])
+    space = part_space(model, counted_library(profile), offline_plan.decode(model) or {})
     sides = ((model.main.inputs, space.inputs), (model.main.outputs, space.outputs))
     inputs, outputs = (
         tuple(Crossing(tensor.name, tensor.nbytes, place[0]) for tensor, place in zip(*side, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..errors import UnsupportedModelError
 from ..graph.alignment import aligned
@@ -17,16 +17,16 @@ from .handover import Handover, PartSpace, Range, hand_over
 
 def arena_of(parts: Sequence[Model], profile: KernelProfile) -> tuple[int, tuple[Handover, ...]]:
     """The arena of optimized parts under one kernel library, their plans in tables; what is moved before each part."""
-    return hand_over([part_space(part, profile) for part in parts])
+    return hand_over([part_space(part, profile, offline_plan.decode(part) or {}) for part in parts])
 
 
-def part_space(part: Model, profile: KernelProfile) -> PartSpace:
-    """What a part, its plan in force, makes of the arena.
+def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int]) -> PartSpace:
+    """What a part makes of the arena, ``planned`` the offsets of its tensors as far as its file has them.
 
     Raises UnsupportedModelError where what it takes or gives lies outside of it.
     """
     layout = memory_layout(part, profile)
-    offsets = offsets_in_force(layout, offline_plan.decode(part) or {})
+    offsets = offsets_in_force(layout, planned)
     places = dict(zip(layout.tensors, offsets, strict=False))
     beside = arena_beside_head(part, profile.requests, profile.abi, planner="table")
     variables = (tensor for tensor in layout.tensors if tensor.is_variable)
@@ -40,7 +40,12 @@ def part_space(part: Model, profile: KernelProfile) -> PartSpace:
     )
 
 
-def _range(tensor: Tensor, places: dict[Tensor, int]) -> Range:
+def counted_library(profile: KernelProfile) -> KernelProfile:
+    """The library for which arenas are counted: the profile's own, TFLM's where firmware may link any."""
+    return next((each for each in profile.libraries if each.name == "reference"), profile)
+
+
+def _range(tensor: Tensor, places: Mapping[Tensor, int]) -> Range:
     if tensor not in places:
         raise UnsupportedModelError(f"a model in parts: '{tensor.name}' crosses a cut and is a constant")
     return places[tensor], places[tensor] + tensor.nbytes

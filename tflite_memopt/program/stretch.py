@@ -8,12 +8,11 @@ from functools import cached_property
 
 from ..analysis.macs import model_macs
 from ..cascade.measure import Measured
-from ..graph.alignment import aligned
 from ..graph.clock import StageClock
 from ..interruption import Interruption
 from ..io.writer import write_model
 from ..ir.model import Model, Tensor
-from ..kernels.arena import ArenaBesideHead, arena_beside_head
+from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..memory.libraries import needs_by_library
 from ..memory.work import construction, instructions
@@ -21,6 +20,8 @@ from ..options import LEAST_WORK, Options
 from ..transform import Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
+from .handover import least_arena
+from .space import counted_library, part_space
 
 SHARE = 1_000_000
 """Of the limit on added run time: a work of so much uses all of it."""
@@ -54,7 +55,8 @@ class StretchCosts:
         """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
         part = part_of(self.model, *stretch)
         sides = (sum(tensor.nbytes for tensor in side) for side in (part.main.inputs, part.main.outputs))
-        return max(self._while_made(stretch, part), max(sides) + self._beside(part).tail)
+        profile = counted_library(self._profile)
+        return max(sides) + arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
 
     def least_work(self, stretch: Stretch) -> int:
         """Making the interpreter of the part."""
@@ -71,11 +73,11 @@ class StretchCosts:
         data, known = write_model(part), self._measured
         run = RunContext(data, part, self._profile, before, clock, lambda _: None, interruption, {}, known)
         self.found[stretch, limit] = found = known_or_made(run, options)
-        memory, own = found.placement.memory, instructions(part, self._profile)
+        own = instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
         added = max(self._share(name, after[name] - own[name] + made[name]) for name in own)
-        need = memory.required_bytes.get("table", memory.required_for_target)
-        return Price(max(need, self._while_made(stretch, found.model)), max(0, added))
+        space = part_space(found.model, counted_library(self._profile), found.placement.offsets)
+        return Price(least_arena(space) if stretch[0] else space.required, max(0, added))
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Whether a part adds no more than its own share of what the whole model may add."""
@@ -121,15 +123,6 @@ class StretchCosts:
     @cached_property
     def _before(self) -> Mapping[str, int]:
         return instructions(self.model, self._profile)
-
-    def _beside(self, part: Model) -> ArenaBesideHead:
-        return arena_beside_head(part, self._profile.requests, self._profile.abi, planner="table")
-
-    def _while_made(self, stretch: Stretch, part: Model) -> int:
-        """Bytes while the interpreter of a part is made: its inputs, TFLM's structures, and its temporaries."""
-        crossing_it = sum(aligned(tensor.nbytes) for tensor in part.main.inputs) if stretch[0] else 0
-        beside = self._beside(part)
-        return aligned(beside.temporaries) + crossing_it + aligned(beside.tail)
 
     def _construction(self, stretch: Stretch, part: Model) -> Mapping[str, int]:
         """Instructions of making the interpreter of a part in each run; that of the whole model is made once."""

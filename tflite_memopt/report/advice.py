@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..analysis.side_effects import is_stateful
 from ..ir.dtype import DType
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -17,6 +18,8 @@ from .words import percent
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """What the converter makes int8 of."""
 _MOSTLY = 0.5
+_WEIGHTY = 0.25
+"""The share of TFLM's structures in the arena from which parts are named: with less, hardly anything is saved."""
 _CLEARLY = 0.02
 """What a plan in the firmware has to save before it is named, as a share."""
 
@@ -30,6 +33,7 @@ def advice_for(report: Report, model: Model, profile: KernelProfile, options: Op
         *interface,
         *_of_planner(report.after),
         *_of_kernels(report, profile),
+        *_of_parts(report, model, options),
         *_of_stages(report, options),
         *_of_search(report, options),
     )
@@ -75,6 +79,18 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
             "--target",
             f"name your chip or core: its kernels may write outputs over inputs. The head, now {now:,} bytes, "
             f"would be {heads} kernels",
+        )
+
+
+def _of_parts(report: Report, model: Model, options: Options) -> Iterator[Advice]:
+    """Where TFLM's structures weigh as much as the tensors: several models in one arena need those of one at a time."""
+    tail, need = report.after.tail_for_target, report.after.required_for_target
+    counts = options.objective == "total" and options.cascade and not options.pins and _head_counts(report)
+    if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not is_stateful(model.main):
+        yield Advice(
+            "--parts auto",
+            f"{tail:,} bytes are structures of all operators; written as several models in one arena, only those of "
+            "the largest count (docs/parts.md)",
         )
 
 
