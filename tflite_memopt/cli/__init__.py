@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import signal
 import sys
 import traceback
@@ -17,22 +18,27 @@ import click
 
 from ..errors import EquivalenceError, MemoptError
 from ..version import __version__
-from .analyze import analyze
-from .batch import batch
-from .codegen import codegen
-from .compare import compare
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
-from .explore import explore
-from .optimize import optimize
-from .report import report
-from .targets import targets
-from .verify import verify
 
-COMMANDS = (optimize, explore, analyze, verify, compare, codegen, batch, report, targets)
+COMMANDS = ("optimize", "explore", "analyze", "verify", "compare", "codegen", "batch", "report", "targets")
+"""Each has a file of its name. This is the order of the help."""
+
+
+class _Commands(click.Group):
+    """Commands that are loaded when they are called: the version, and a mistake, are told at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f".{cmd_name}", __name__), cmd_name)
+        return command
 
 
 @click.group(
-    commands=COMMANDS,
+    cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=f"\b\nExit codes:\n{exit_code_table()}",
