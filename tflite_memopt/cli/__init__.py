@@ -28,9 +28,11 @@ class _Commands(click.Group):
     """Commands that are loaded when they are called: the version, and a mistake, are told at once."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx  # click passes it
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(f".{cmd_name}", __name__), cmd_name)
