@@ -11,6 +11,7 @@ import importlib
 import signal
 import sys
 import traceback
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -61,6 +62,8 @@ def cli(context: click.Context) -> None:
 def main() -> NoReturn:
     """Entry point: turns errors into one line on stderr and an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if isinstance(sys.stdout, TextIOWrapper):  # a console may lack a letter of a name: it is told by its number
+        sys.stdout.reconfigure(errors="backslashreplace")
     # A search leaves very many objects, and Python would look at all of them once more before it ends.
     atexit.register(gc.freeze)
     try:

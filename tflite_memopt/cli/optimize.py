@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -289,7 +290,7 @@ def options_from_flags(
 
 def _label_in(given: str) -> PlanLabel | None:
     """What a file that ``optimize`` wrote says of itself; None where it is no file but the text of a decision."""
-    if not Path(given).is_file():
+    if not os.path.isfile(given):  # of a long text Path.is_file raises an error
         return None
     from ..io import plan_label
     from ..io.files import load
