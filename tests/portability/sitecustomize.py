@@ -52,7 +52,7 @@ def install(platform: str) -> None:
                 return hidden[name]
         return original(name, names, own_names, fromlist, level)
 
-    builtins.__import__ = importing
+    builtins.__import__ = importing  # type: ignore[assignment]
 
 
 class _Sys(types.ModuleType):
