@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def action() -> Any:
 class Job:
     """A job of GitHub's that calls the action in a pull request: its steps, one after the other, with stand-ins."""
 
-    def __init__(self, repository: Path, folder: Path, inputs: Mapping[str, str]) -> None:
+    def __init__(self, repository: Path, folder: Path, inputs: dict[str, str]) -> None:
         self.folder, self.repository = folder, repository
         given = {name: each.get("default", "") for name, each in action()["inputs"].items()} | inputs
         self.values = {

@@ -121,7 +121,7 @@ def use_one(wheel: Path, python: str, folder: Path, has_tests: bool) -> None:
     more = {"HOME": str(folder), "USERPROFILE": str(folder), "PATH": str(own.parent), "PYTHONPATH": ""}
     empty = size_of(environment)
     started = time.monotonic()
-    call([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", wheel], more)
+    call([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel], more)
     seconds, megabytes = time.monotonic() - started, (size_of(environment) - empty) / 1e6
     say(f"installed in {seconds:.0f} s: {megabytes:.0f} MB with all it needs")
     for file in ("scripts/packaging/main_job.py", "scripts/models/demo_int8.tflite"):

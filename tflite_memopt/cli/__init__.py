@@ -46,6 +46,14 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=f"\b\nExit codes:\n{exit_code_table()}",
 )
+@click.option(
+    "--cmake-dir",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, is_asked: _tell_cmake_folder(context) if is_asked else None,
+    help="Print the folder of the files for CMake and ESP-IDF, and exit.",
+)
 @click.version_option(__version__, prog_name="tflite-memopt")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -57,6 +65,11 @@ def cli(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+def _tell_cmake_folder(context: click.Context) -> None:
+    click.echo((Path(__file__).parents[1] / "firmware" / "build_systems").as_posix())
+    context.exit()
 
 
 def main() -> NoReturn:
