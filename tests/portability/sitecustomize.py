@@ -1,12 +1,15 @@
-"""Hides from the package what another system lacks: Python loads this at its start where PYTHONPATH names this folder.
+"""Hides what another machine lacks: Python loads this at its start where PYTHONPATH names this folder.
 
-TFLITE_MEMOPT_PRETEND is ``sys.platform`` of that system. What other packages and the standard library import stays.
+TFLITE_MEMOPT_PRETEND is ``sys.platform`` of another system, of which the package sees no more than there is; what other
+packages and the standard library import stays. TFLITE_MEMOPT_NO_NETWORK names a file: whatever asks for the network,
+in any package, is refused and noted there.
 """
 
 from __future__ import annotations
 
 import builtins
 import os
+import sys
 import types
 from typing import Any
 
@@ -63,15 +66,30 @@ class _Sys(types.ModuleType):
         self.__dict__["platform"] = platform
 
     def __getattr__(self, name: str) -> Any:
-        import sys
-
         return getattr(sys, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        import sys
-
         setattr(sys, name, value)
 
 
+_NETWORK = (
+    "socket.connect",
+    "socket.bind",
+    "socket.sendto",
+    "socket.sendmsg",
+    "socket.getaddrinfo",
+    "socket.gethostby",
+)
+
+
+def _refuse_network(event: str, arguments: tuple[object, ...]) -> None:
+    if event.startswith(_NETWORK):
+        with open(os.environ["TFLITE_MEMOPT_NO_NETWORK"], "a", encoding="utf-8") as log:
+            log.write(f"{event} {arguments}\n")
+        raise PermissionError("the test allows no network")
+
+
+if os.environ.get("TFLITE_MEMOPT_NO_NETWORK"):
+    sys.addaudithook(_refuse_network)
 if os.environ.get("TFLITE_MEMOPT_PRETEND"):
     install(os.environ["TFLITE_MEMOPT_PRETEND"])
