@@ -110,3 +110,17 @@ def test_the_page_on_ci_calls_the_action_and_the_hook_by_their_names() -> None:
     assert set(yaml.safe_load(called[1])) <= set(yaml.safe_load((ROOT / "action.yml").read_text())["inputs"])
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert f"- id: {hook['id']}" in page
+
+
+def test_every_file_of_the_package_is_in_its_wheel() -> None:
+    settings = ConfigParser()
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    patterns = [each.strip() for each in settings["options.package_data"]["tflite_memopt"].split(",")]
+    made = {".py", ".pyc", ".so", ".pyd"}
+    home = ROOT / "tflite_memopt"
+    files = [path for path in home.rglob("*") if path.is_file() and path.suffix not in made]
+    assert files
+    missed = {path.relative_to(home).as_posix() for path in files} - {
+        found.relative_to(home).as_posix() for pattern in patterns for found in home.glob(pattern)
+    }
+    assert missed == set()

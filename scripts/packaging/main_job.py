@@ -42,6 +42,7 @@ def main() -> None:
         f"modules: {', '.join(modules) or 'none'}; compilers on the path: {', '.join(compilers) or 'none'}\n"
     )
     assert tflite_memopt.__version__ in said_by("--version")
+    assert (Path(said_by("--cmake-dir").strip()) / "tflite_memopt-config.cmake").is_file()
     said_by("analyze", model)
     small = "small.tflite"
     required = ("--require", "tflm") if modules else ()
