@@ -336,6 +336,7 @@ def test_an_interrupted_start_says_so_and_nothing_else() -> None:
         "    def find_spec(self, name, *_):\n"
         "        if name == 'tflite_memopt.cli.analyze': os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupting())\n"
+        "sys.argv = ['tflite-memopt', 'analyze', 'model.tflite']\n"
         "entry.main()"
     )
     done = subprocess.run(

@@ -11,6 +11,7 @@ import importlib
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +26,11 @@ COMMANDS = ("optimize", "explore", "analyze", "verify", "compare", "codegen", "c
 """Each has a file of its name. This is the order of the help."""
 
 
+def load(names: Sequence[str]) -> list[click.Command]:
+    """The commands of these names, as far as there are any."""
+    return [getattr(importlib.import_module(f".{name}", __name__), name) for name in names if name in COMMANDS]
+
+
 class _Commands(click.Group):
     """Commands that are loaded when they are called: the version, and a mistake, are told at once."""
 
@@ -34,10 +40,7 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(importlib.import_module(f".{cmd_name}", __name__), cmd_name)
-        return command
+        return next(iter(load([cmd_name])), None)
 
 
 @click.group(
