@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -115,3 +116,44 @@ def test_the_command_replays_a_file_and_logs_its_search(tmp_path: Path) -> None:
     )
     assert wrong.returncode == 2
     assert "holds no decision" in wrong.stderr
+
+
+def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) -> None:
+    """Whatever options made it, with none of them on the command line."""
+    source, first = tmp_path / "in.tflite", tmp_path / "a b.tflite"
+    source.write_bytes(write_model(wide_inside()))
+    asked = ["--target", "cortex-m4", "--kernels", "cmsis-nn", "--effort", "quick", "--objective", "head"]
+    asked += ["--max-extra-macs", "100%", "--tflm-since", "2024-01-31", "--pin", "x=0", "--no-loops", "--seed", "7"]
+    _optimize(source, first, *asked)
+    assert _optimize(source, tmp_path / "b.tflite", "--replay", first) == ""
+    assert first.read_bytes() == (tmp_path / "b.tflite").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"version": "0.0.9"}, "made by version 0.0.9, and this is "),
+        ({"options": {"invented": 1}}, "with what this one does not know: invented"),
+        ({"options": {"tflm_since": 3}}, "no date"),
+        ({"options": {"effort": "none"}}, "choose one of"),
+    ],
+)
+def test_what_another_version_made_is_told(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
+    source, made = tmp_path / "in.tflite", tmp_path / "made.tflite"
+    source.write_bytes(write_model(wide_inside()))
+    _optimize(source, made)
+    model = read_model(made.read_bytes())
+    label = plan_label.decode(model)
+    assert label is not None
+    plan_label.attach(model, replace(label, **changed))
+    made.write_bytes(write_model(model))
+    line = _optimize(source, tmp_path / "again.tflite", "--replay", made)
+    assert said in line
+    assert line.count("\n") == 1
+    assert (tmp_path / "again.tflite").exists() == ("version" in changed)
+
+
+def _optimize(source: Path, output: Path, *more: str | Path) -> str:
+    """What it says on stderr."""
+    command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", output, "--no-verify", *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr

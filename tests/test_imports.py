@@ -10,6 +10,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
     ("errors", "field_types", "graph", "version"),
@@ -122,3 +124,20 @@ heavy = {"tensorflow", "tflite_micro", "ai_edge_litert.interpreter", "rich.table
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("optimise",)])
+def test_the_version_and_a_mistake_are_told_at_once(arguments: tuple[str, ...]) -> None:
+    """In a quarter of a second, most of which is Python's own start: neither loads a command, numpy or rich."""
+    code = f"""
+import sys
+from tflite_memopt import cli
+sys.argv = ["tflite-memopt", *{arguments}]
+try:
+    cli.main()
+except SystemExit:
+    pass
+heavy = {{"numpy", "flatbuffers", "rich", "tflite_memopt.options"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

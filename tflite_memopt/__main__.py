@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from typing import Any, NoReturn
 
 _INTERRUPTED = 130
@@ -18,8 +19,10 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     gc.set_threshold(_OBJECTS)  # this process is the command's own, and a search makes many objects that live long
+    from .cli import load
     from .cli import main as run
 
+    load(sys.argv[1:2])
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     run()

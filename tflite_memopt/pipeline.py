@@ -25,6 +25,7 @@ from .memory.reading import read_planned
 from .options import LAST_STEP, Options, fallbacks
 from .report.build import RunOutcome, build_report, facts_of
 from .report.model import Report
+from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
 from .transform import Cache, Candidate, Progress, RunContext, best_candidate, subject_of
 
@@ -90,7 +91,12 @@ def optimize(
                 continue
             with clock.stage("write"):
                 metadata_left_out = attach_plan(
-                    candidate.model, run.profile, candidate.placement, model, candidate.decision
+                    candidate.model,
+                    run.profile,
+                    candidate.placement,
+                    model,
+                    candidate.decision,
+                    shaping_options(attempt),
                 )
                 written = write_model(candidate.model)
             try:

@@ -19,8 +19,8 @@ _CPUS = {
     "m7": ("-mcpu=cortex-m7", "-mfloat-abi=hard"),
     "m55": ("-mcpu=cortex-m55", "-mfloat-abi=hard"),
 }
-_INCLUDES = ("tflite-micro", "flatbuffers/include", "gemmlowp", "ruy")
-_DEBUG_LOG = """// Where messages go is the platform's: here to standard output.
+INCLUDES = ("tflite-micro", "flatbuffers/include", "gemmlowp", "ruy")
+DEBUG_LOG = """// Where messages go is the platform's: here to standard output.
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
@@ -36,9 +36,9 @@ def compiled_program(
 ) -> list[str]:
     """The command that starts a program of generated files, compiled beside them. Raises UsageError when that fails."""
     library = built_library(name, build, sources, cache)
-    (folder / "debug_log.cc").write_text(_DEBUG_LOG)
+    (folder / "debug_log.cc").write_text(DEBUG_LOG)
     program = folder / f"{main}.elf"
-    includes = [f"-isystem{sources.folder / each}" for each in _INCLUDES]
+    includes = [f"-isystem{sources.folder / each}" for each in INCLUDES]
     common = [*SMALL, *_TFLM, *_MACROS[build.kernels], *flags, *includes]
     files = [str(folder / each) for each in (main, "model_data.cc", "debug_log.cc")]
     if build.machine is None:

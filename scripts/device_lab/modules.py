@@ -9,12 +9,20 @@ from pathlib import Path
 
 import click
 
-from scripts.device_lab.build import build_runner, default_cache
+from scripts.device_lab.build import build_runner, default_cache, zig
 from scripts.device_lab.builds import MODULES
 from scripts.device_lab.fetch import fetched_sources
 from scripts.device_lab.sources import VARIABLE, find_sources, sources_from_environment
 from tflite_memopt.equivalence.module import MODULE_FOLDER
 from tflite_memopt.errors import UsageError
+
+_OF_THE_COMPILER = {
+    "wasi-libc": "libc/wasi/LICENSE",
+    "musl": "libc/wasi/libc-top-half/musl/COPYRIGHT",
+    "cloudlibc": "libc/wasi/libc-bottom-half/cloudlibc/LICENSE",
+    "libcxx": "libcxx/LICENSE.TXT",
+}
+"""Licenses of the libraries that Zig links, below its folder of them."""
 
 
 @click.command()
@@ -38,6 +46,19 @@ def main(sources: Path | None, into: Path, cache: Path, jobs: int) -> None:
         new.replace(place)
         click.echo(f"{name}: {time.monotonic() - started:.0f} s", err=True)
         click.echo(f"{name} {place}")
+    _keep_licenses(found.folder, into / "licenses")
+
+
+def _keep_licenses(sources: Path, into: Path) -> None:
+    """The licenses of all that is compiled into the modules, which whoever passes them on passes on with them."""
+    compiler = zig()
+    assert compiler is not None
+    libraries = compiler.parent / "lib"
+    found = {path.parent.name: path for path in sorted(sources.glob("*/LICENSE"))}
+    found |= {name: libraries / path for name, path in _OF_THE_COMPILER.items()}
+    into.mkdir(exist_ok=True)
+    for name, path in found.items():
+        (into / f"{name}.txt").write_bytes(path.read_bytes())
 
 
 if __name__ == "__main__":

@@ -32,9 +32,8 @@ def _write(name: str, title: str, directives: str) -> None:
     (_MADE / f"{name}.md").write_text(_PAGE.format(title=title, directives=directives))
 
 
-for _command in COMMANDS:
-    _name = _command.name or ""
-    _write(_name, _name, f".. click:: tflite_memopt.cli:{_name}\n   :prog: tflite-memopt {_name}")
+for _name in COMMANDS:
+    _write(_name, _name, f".. click:: tflite_memopt.cli.{_name}:{_name}\n   :prog: tflite-memopt {_name}")
 _functions = [each for each in public if each[0].islower()]
 _classes = [each for each in public if each[0].isupper()]
 _directives = [f".. autofunction:: tflite_memopt.{each}" for each in _functions]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tests.memory.loops import looped, placement_of
 from tests.models import concat_model
@@ -20,6 +24,8 @@ from tflite_memopt.ir.model import Buffer
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import reuse_in_force
 from tflite_memopt.memory.label import attach_plan
+from tflite_memopt.report.console import render_analysis
+from tflite_memopt.version import __version__
 
 
 def overlapping() -> bytes:
@@ -28,8 +34,13 @@ def overlapping() -> bytes:
     return write_model(b.finish(b.depthwise(b.depthwise(x, seed=1), seed=2)))
 
 
+def _made(kernels: str, target: str | None, overlaps: bool) -> PlanLabel:
+    """By this version, without stripes, where nothing was decided."""
+    return PlanLabel(kernels, target, overlaps, "as it is", __version__, {"cascade": False})
+
+
 def test_a_label_survives_the_file() -> None:
-    model, label = concat_model(), PlanLabel("cmsis-nn-dsp", "cortex-m7", True)
+    model, label = concat_model(), replace(_made("cmsis-nn-dsp", "cortex-m7", True), version="9.9")
     plan_label.attach(model, PlanLabel("portable", None, False))
     plan_label.attach(model, label)
     found = read_model(write_model(model))
@@ -43,10 +54,10 @@ def test_a_label_survives_the_file() -> None:
 @pytest.mark.parametrize(
     ("target", "kernels", "expected"),
     [
-        (None, None, PlanLabel("portable", None, False, "as it is")),
-        (None, "portable", PlanLabel("portable", None, False, "as it is")),
-        ("cortex-m7", None, PlanLabel("cmsis-nn-dsp", "cortex-m7", True, "as it is")),
-        ("cortex-m7", "portable", PlanLabel("portable", "cortex-m7", False, "as it is")),
+        (None, None, _made("portable", None, False)),
+        (None, "portable", _made("portable", None, False)),
+        ("cortex-m7", None, _made("cmsis-nn-dsp", "cortex-m7", True)),
+        ("cortex-m7", "portable", _made("portable", "cortex-m7", False)),
     ],
 )
 def test_a_plan_says_what_it_is_for(target: str | None, kernels: str | None, expected: PlanLabel) -> None:
@@ -59,9 +70,9 @@ def test_what_shared_code_writes_over_its_input_is_right_with_any_kernels() -> N
     model = looped("peeled")
     placement = placement_of(model)
     assert any(use.kind != "view" for use in reuse_in_force(placement))
-    attach_plan(model, profile_named("portable"), placement, model, NOTHING_DECIDED)
+    attach_plan(model, profile_named("portable"), placement, model, NOTHING_DECIDED, {})
     data = write_model(model)
-    assert analyze(data).planned_for == PlanLabel("portable", None, False, "as it is")
+    assert analyze(data).planned_for == PlanLabel("portable", None, False, "as it is", __version__)
     assert b"Right with any kernels." in generate(data, "cortex-m7")["arena.h"]
 
 
@@ -69,9 +80,28 @@ def test_a_model_without_a_plan_has_no_label() -> None:
     assert analyze(overlapping()).planned_for is None
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b'{"kernels": "x"}', b"[]"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b"\xff", b'{"kernels": "x"}', b"[]", b'{"kernels": "x", "target": null, "overlaps": 0, "options": 1}'],
+)
 def test_a_damaged_label_is_refused(data: bytes) -> None:
     model = concat_model()
     model.metadata.append((LABEL_NAME, Buffer(np.frombuffer(data, np.uint8))))
     with pytest.raises(ModelFormatError, match="is damaged"):
         plan_label.decode(model)
+
+
+def test_what_the_original_says_of_itself_stays_where_nothing_is_decided() -> None:
+    """Else a file that is optimized once more could not be made again of what it came from."""
+    first = optimize(overlapping(), Options(verify=False, cascade=False, planner="hill_climb"))
+    again = optimize(first.model, Options(verify=False, loops=False))
+    assert analyze(again.model).planned_for == PlanLabel(
+        "portable", None, False, "as it is", __version__, {"cascade": False, "planner": "hill_climb", "loops": False}
+    )
+
+
+def test_analyze_says_what_made_the_file() -> None:
+    made = optimize(overlapping(), Options(verify=False, cascade=False)).model
+    console = Console(width=400, record=True, file=StringIO())
+    console.print(render_analysis(analyze(made)))
+    assert f"made by tflite-memopt {__version__} with cascade=false" in console.export_text()

@@ -21,7 +21,7 @@ from tflite_memopt.equivalence.verdict import Verdict
 from tflite_memopt.exploring import explore
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.descriptions import FIELDS
-from tflite_memopt.report.model import Record, Verification, to_json
+from tflite_memopt.report.model import SCHEMA_VERSION, Record, Verification, to_json
 from tflite_memopt.report.options_used import changed_options, options_used
 from tflite_memopt.report.schema import KINDS, from_json, schema_text
 
@@ -64,6 +64,29 @@ def test_a_new_field_is_no_breaking_change(kind: str, records: dict[str, Record]
     fields = json.loads(to_json(records[kind])) | {"invented": 1, "schema_version": "2.99"}
     jsonschema.validate(fields, schema(kind))
     assert from_json(json.dumps(fields)) == records[kind]
+
+
+OLD = Path(__file__).parent / "written_by_2.3"
+"""Reports of version 2.3, and its schemas without their descriptions: the promise of the number before the dot."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_old_report_is_read_and_is_valid(kind: str) -> None:
+    """So a new field has a default. Where that cannot be, the number before the dot grows, and so do these files."""
+    text = (OLD / f"{kind}.json").read_text()
+    assert SCHEMA_VERSION.startswith(f"{json.loads(text)['schema_version'].partition('.')[0]}.")
+    jsonschema.validate(json.loads(text), schema(kind))
+    assert type(from_json(text)) is KINDS[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_reads_old_reports_reads_new_ones(kind: str, records: dict[str, Record]) -> None:
+    old = json.loads((OLD / "schemas.json").read_text())[kind]
+    written = json.loads(to_json(records[kind]))
+    jsonschema.validate(written, old)
+    written.pop(old["required"][-1])
+    with pytest.raises(jsonschema.ValidationError, match="required"):
+        jsonschema.validate(written, old)
 
 
 def properties(schema: Any) -> Iterator[tuple[str, Any]]:

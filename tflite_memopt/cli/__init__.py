@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,25 +20,42 @@ import click
 
 from ..errors import EquivalenceError, MemoptError
 from ..version import __version__
-from .analyze import analyze
-from .batch import batch
-from .codegen import codegen
-from .compare import compare
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
-from .explore import explore
-from .optimize import optimize
-from .report import report
-from .targets import targets
-from .verify import verify
 
-COMMANDS = (optimize, explore, analyze, verify, compare, codegen, batch, report, targets)
+COMMANDS = ("optimize", "explore", "analyze", "verify", "compare", "codegen", "check", "batch", "report", "targets")
+"""Each has a file of its name. This is the order of the help."""
+
+
+def load(names: Sequence[str]) -> list[click.Command]:
+    """The commands of these names, as far as there are any."""
+    return [getattr(importlib.import_module(f".{name}", __name__), name) for name in names if name in COMMANDS]
+
+
+class _Commands(click.Group):
+    """Commands that are loaded when they are called: the version, and a mistake, are told at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx  # click passes it
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        return next(iter(load([cmd_name])), None)
 
 
 @click.group(
-    commands=COMMANDS,
+    cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=f"\b\nExit codes:\n{exit_code_table()}",
+)
+@click.option(
+    "--cmake-dir",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, is_asked: _tell_cmake_folder(context) if is_asked else None,
+    help="Print the folder of the files for CMake and ESP-IDF, and exit.",
 )
 @click.version_option(__version__, prog_name="tflite-memopt")
 @click.pass_context
@@ -50,9 +70,16 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
+def _tell_cmake_folder(context: click.Context) -> None:
+    click.echo((Path(__file__).parents[1] / "firmware" / "build_systems").as_posix())
+    context.exit()
+
+
 def main() -> NoReturn:
     """Entry point: turns errors into one line on stderr and an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if isinstance(sys.stdout, TextIOWrapper):  # a console may lack a letter of a name: it is told by its number
+        sys.stdout.reconfigure(errors="backslashreplace")
     # A search leaves very many objects, and Python would look at all of them once more before it ends.
     atexit.register(gc.freeze)
     try:

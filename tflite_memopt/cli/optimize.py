@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ..options import HALOS, REQUIRABLE, Options
 from ..plan.methods import NAMES as PLANNERS
 from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
 from ..schedule.methods import METHODS as SCHEDULERS
+from ..version import __version__
 from .exit_codes import OVER_BUDGET
 from .grouped import GroupedCommand
 from .reports import Makers, report_option, reports_of
@@ -42,6 +44,7 @@ from .shared import (
 from .types import ByteSize, ModelPath, PartCount, Percent, Pin
 
 if TYPE_CHECKING:
+    from ..io.plan_label import PlanLabel
     from ..report.model import Report
 
 _AS_IS = "as_is"
@@ -202,7 +205,8 @@ _AS_IS = "as_is"
 @click.option(
     "--replay",
     metavar="TEXT|FILE",
-    help="Do what another run decided, without a search: the decision in its report, or the .tflite that it wrote.",
+    help="Do what another run decided, without a search: the decision in its report, or the .tflite that it wrote, "
+    "whose target, kernels and options then hold where this command line gives none.",
 )
 @click.option(
     "--explain",
@@ -315,19 +319,21 @@ def options_from_flags(
     if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
         raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
     order = _AS_IS if no_reorder else scheduler
-    if chosen.get("replay") is not None:
-        chosen["replay"] = _decision_of(chosen["replay"])
+    label = None if chosen.get("replay") is None else _label_in(chosen["replay"])
+    if label is not None:
+        chosen["replay"] = label.decision
     if chosen["keep_best"] is None:
         chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
     stages["loops"] = not no_loops
-    return Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)
+    options = Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)
+    return options if label is None else _made_again(options, label)
 
 
-def _decision_of(given: str) -> str:
-    """The decision itself, or the one in a file that ``optimize`` wrote."""
-    if not Path(given).is_file():
-        return given
+def _label_in(given: str) -> PlanLabel | None:
+    """What a file that ``optimize`` wrote says of itself; None where it is no file but the text of a decision."""
+    if not os.path.isfile(given):  # of a long text Path.is_file raises an error
+        return None
     from ..io import plan_label
     from ..io.files import load
     from ..io.reader import read_model
@@ -335,4 +341,14 @@ def _decision_of(given: str) -> str:
     label = plan_label.decode(read_model(load(given)[0]))
     if label is None or not label.decision:
         raise UsageError(f"{given}: it holds no decision; give the text of one, or a file that optimize wrote")
-    return label.decision
+    return label
+
+
+def _made_again(options: Options, label: PlanLabel) -> Options:
+    """The options under which a file was made, as far as the command line leaves them open."""
+    from ..report.options_used import as_labeled
+
+    if label.version not in ("", __version__):
+        said = f"warning: made by version {label.version}, and this is {__version__}: other bytes may come of it"
+        click.echo(said, err=True)
+    return as_labeled(options, label)

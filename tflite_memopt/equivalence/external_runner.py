@@ -9,10 +9,12 @@ and answers each on its standard output by lines ``key value``, from ``model MOD
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -39,11 +41,18 @@ def command_of(text: str | os.PathLike[str]) -> list[str]:
 
     Raises UsageError when there is no such executable file.
     """
-    words = [str(text)] if Path(text).exists() else shlex.split(os.fspath(text))
+    words = [str(text)] if os.path.exists(text) else _words(os.fspath(text))
     if not words or not os.access(words[0], os.X_OK) or Path(words[0]).is_dir():
         raise UsageError(f"the runner '{text}' is not an executable file; see docs/device_runner.md")
     # Not resolved: a link to Python in a virtual environment is that environment.
     return [str(Path(words[0]).absolute()), *words[1:]]
+
+
+def _words(text: str) -> list[str]:
+    """As a shell reads it. On Windows a backslash is a part of a path, and escapes nothing."""
+    if sys.platform != "win32":
+        return shlex.split(text)
+    return [word.strip("\"'") for word in shlex.split(text, posix=False)]
 
 
 class ExternalRunner:
@@ -90,7 +99,7 @@ def run_external_jobs(
         folder = Path(name)
         inputs = _write_inputs(folder, jobs.values())
         lines = [_write_request(folder, n, job, inputs, search) for n, job in enumerate(jobs.values())]
-        (folder / _REQUESTS).write_text("".join(lines))
+        (folder / _REQUESTS).write_bytes("".join(lines).encode())
         said, ended = _call(command, folder, timeout)
         blocks = _blocks(said)
         runs = {}
@@ -137,10 +146,20 @@ def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, st
         out, err = process.communicate(timeout=timeout)
         ended = _ended(process.returncode, err)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # the runner may have started an emulator
+        _end(process)
         out, _ = process.communicate()
         ended = f"the runner did not finish within {timeout:g} s"
     return out.decode("utf-8", "replace"), ended
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a runner with all that it has started, which may be an emulator."""
+    if sys.platform != "win32":
+        os.killpg(process.pid, signal.SIGKILL)
+        return
+    with contextlib.suppress(OSError):
+        subprocess.run(["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False)
+    process.kill()
 
 
 def _ended(code: int, err: bytes) -> str:

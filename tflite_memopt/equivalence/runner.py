@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Protocol
 
@@ -25,6 +25,8 @@ _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
 _PIPE_BYTES = 1 << 20
 """Linux gives so much to anybody who asks; elsewhere it is not asked for."""
+_ALARM, _KILLED = (None, None) if sys.platform == "win32" else (-signal.SIGALRM, -signal.SIGKILL)
+"""Codes of a process that a signal ended; on Windows there are no such signals."""
 _DYING_SECONDS = 5.0
 """From the end of its answers to the end of the process, where a core is written."""
 
@@ -65,6 +67,7 @@ class Interpreter:
 
     def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
         self.runtime, self._limits, self._is_closed = runtime, limits, False
+        self._is_overdue = False
         self._in_use = threading.Lock()
         """Held by a run: nobody closes the files that another thread reads or writes."""
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
@@ -105,10 +108,29 @@ class Interpreter:
         try:
             pickle.dump(job, self._process.stdin, pickle.HIGHEST_PROTOCOL)
             self._process.stdin.flush()
-            answer: Run = pickle.load(self._process.stdout)
+            with self._time_limit():
+                answer: Run = pickle.load(self._process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
         return answer
+
+    @contextlib.contextmanager
+    def _time_limit(self) -> Iterator[None]:
+        """Inside, the process is ended when its time is up: where the system has no alarm that would do so."""
+        self._is_overdue = False
+        if sys.platform != "win32":
+            yield
+            return
+        timer = threading.Timer(self._limits.seconds, self._end_overdue)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _end_overdue(self) -> None:
+        self._is_overdue = True
+        self._process.kill()
 
     def _end(self) -> None:
         self._process.kill()
@@ -123,9 +145,9 @@ class Interpreter:
             self._process.wait(_DYING_SECONDS)
         self._end()
         code = self._process.returncode
-        if code == -signal.SIGALRM:
+        if self._is_overdue or code == _ALARM:
             return f"it did not finish within {self._limits.seconds:g} s"
-        if code < 0 and code != -signal.SIGKILL:
+        if code < 0 and code != _KILLED:
             return f"the interpreter crashed ({signal.Signals(-code).name})"
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
         last = self._log.read().decode("utf-8", "replace").strip().splitlines()[-1:]

@@ -5,6 +5,7 @@ It takes pickled jobs from standard input and answers each on standard output, u
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -43,7 +44,8 @@ def limit_memory(memory_bytes: int) -> None:
         # A shell may have set a lower limit, which nobody but root may raise.
         allowed = resource.getrlimit(resource.RLIMIT_AS)[1]
         least = memory_bytes if allowed == resource.RLIM_INFINITY else min(memory_bytes, allowed)
-        resource.setrlimit(resource.RLIMIT_AS, (least, least))
+        with contextlib.suppress(ValueError):  # macOS has this limit by name only
+            resource.setrlimit(resource.RLIMIT_AS, (least, least))
 
 
 def answer_next(runtime: str, adapter: Adapter, jobs: IO[bytes], answers: IO[bytes], seconds: float) -> bool:

@@ -2,14 +2,17 @@
 
 TFLM does not look at it. The buffer is a JSON object in UTF-8, padded with spaces to a multiple of 16 bytes:
 ``kernels`` (profile), ``target`` (or null), ``overlaps``: whether some output lies on an input that its kernel still
-reads, so that the plan is right with these kernels only, and ``decision``: what ``--replay`` takes.
+reads, so that the plan is right with these kernels only, ``decision``: what ``--replay`` takes, and ``version`` and
+``options``: of the tool that wrote it, and what was asked of it.
 schema/offline_plan.md has an example.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ..errors import ModelFormatError
 from ..ir.model import Model
@@ -21,12 +24,16 @@ _MULTIPLE = 16
 
 @dataclass(frozen=True)
 class PlanLabel:
-    """What a plan was made for, and the decision (``ir/decision.py``) that led to it; "" in files that do not say."""
+    """What a plan was made for, and what led to it: the decision (``ir/decision.py``), the version of the tool, and
+    the options that are not the default ones and shape the file. Empty in files that do not say.
+    """
 
     kernels: str
     target: str | None
     overlaps: bool
     decision: str = ""
+    version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def is_wrong_with(self, kernels: str) -> bool:
         """Whether a kernel library may compute wrongly under the plan."""
@@ -40,9 +47,9 @@ def decode(model: Model) -> PlanLabel | None:
         return None
     try:
         fields = json.loads(buffers[-1].data.tobytes().decode())
-        return PlanLabel(
-            str(fields["kernels"]), fields["target"], bool(fields["overlaps"]), str(fields.get("decision", ""))
-        )
+        made_for = str(fields["kernels"]), fields["target"], bool(fields["overlaps"])
+        told = (str(fields.get("decision", "")), str(fields.get("version", "")), dict(fields.get("options", {})))
+        return PlanLabel(*made_for, *told)
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFormatError(f"the metadata entry '{LABEL_NAME}' is damaged: optimize the model again") from error
 

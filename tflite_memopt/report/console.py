@@ -14,6 +14,7 @@ from ..memory.figures import LibraryNeed, MemoryUse, SpreadUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy
+from .options_used import options_text
 from .summary import done_of, price_of, registered_by
 from .words import counted, in_words, percent, short_name
 
@@ -365,7 +366,8 @@ def _planned_for(label: PlanLabel, analysis: Analysis) -> Text:
     counted_for = (
         "" if same else f"; counted here for {analysis.target or 'any target'} with {analysis.kernels} kernels"
     )
-    return _text(f"{said}, {'as counted here, ' if same else ''}{others}{counted_for}")
+    made = f"; made by tflite-memopt {label.version} with {options_text(label.options)}" if label.version else ""
+    return _text(f"{said}, {'as counted here, ' if same else ''}{others}{counted_for}{made}")
 
 
 def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:

@@ -264,6 +264,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "kernels": "Kernel profile that the plan was made for.",
         "target": "Target that it was made for; null for any.",
         "decision": "With which optimize --replay makes the same file of the original; empty in files that do not say.",
+        "version": "Of the tool that wrote the file; empty in files that do not say.",
+        "options": "Option by name: those that are not the default ones and shape the file.",
         "overlaps": "Whether some output overwrites what its kernel still reads: right with these kernels only.",
     },
     "Summary": {

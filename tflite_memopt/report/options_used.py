@@ -1,19 +1,30 @@
-"""The options of a run as plain data, for its report."""
+"""The options of a run as plain data: for its report, and for the label of the file that it makes."""
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from ..errors import UsageError
+from ..io.plan_label import PlanLabel
 from ..options import Options
 
 _LEFT_OUT = frozenset({"until", "jobs", "keep_best", "keep_failures"})
 """They change nothing of the result, and differ between machines."""
 _FILES = frozenset({"inputs"})
 """Named without their folder: a report says nothing of the machine that it was made on."""
+
+_CHECKS = frozenset(
+    {"samples", "inputs", "verify", "runtimes", "runner", "require", "interpreter_seconds", "interpreter_memory"}
+)
+"""They say how a file is verified, not what is in it."""
+_SAID_APART = frozenset({"target", "kernels", "replay", "all_kernels", "time_limit"})
+"""The first two stand in the label by themselves; the others say how to come by the same file, or show more of it."""
 
 
 def options_used(options: Options) -> dict[str, Any]:
@@ -26,6 +37,47 @@ def changed_options(used: dict[str, Any]) -> dict[str, Any]:
     """Those that are not the default ones."""
     default = options_used(Options())
     return {name: value for name, value in used.items() if name in default and value != default[name]}
+
+
+def shaping_options(options: Options) -> dict[str, Any]:
+    """Those that are not the default ones and decide what is in the file."""
+    changed = changed_options(options_used(options))
+    return {name: value for name, value in changed.items() if name not in _CHECKS | _SAID_APART}
+
+
+def as_labeled(options: Options, label: PlanLabel) -> Options:
+    """The options with which a file was made, where these leave the default; those of its verification stay.
+
+    Raises UsageError for an option that this version does not know.
+    """
+    known, recorded = shaping_names(), label.options
+    if not set(recorded) <= known:
+        strange = ", ".join(sorted(set(recorded) - known))
+        raise UsageError(f"the file was made by version {label.version} with what this one does not know: {strange}")
+    default = Options()
+    own = {name: value for name, value in recorded.items() if getattr(options, name) == getattr(default, name)}
+    if "tflm_since" in own:
+        own["tflm_since"] = _date(own["tflm_since"])
+    if options.target is None and options.kernels is None:
+        own |= {"target": label.target, "kernels": label.kernels}
+    return replace(options, **own)
+
+
+def shaping_names() -> frozenset[str]:
+    """The options that a label may have."""
+    return frozenset(field.name for field in fields(Options)) - _LEFT_OUT - _CHECKS - _SAID_APART
+
+
+def options_text(changed: Mapping[str, Any]) -> str:
+    """In words, such as ``effort=high, cascade=false``; "the default options" where there are none."""
+    return ", ".join(f"{name}={json.dumps(value)}" for name, value in changed.items()) or "the default options"
+
+
+def _date(value: Any) -> date:
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"the file's label has no date but {value!r}: optimize the model again") from None
 
 
 def _plain(value: Any, is_file: bool) -> Any:

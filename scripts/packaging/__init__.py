@@ -1,0 +1,1 @@
+"""A release, as far as one machine goes: scripts/release."""

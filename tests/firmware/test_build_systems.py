@@ -1,0 +1,364 @@
+"""Models that are optimized when a firmware is built: CMake with the host's compiler, and with Arm's in QEMU.
+
+The examples for Zephyr, the Pico and ESP-IDF are configured and built as they stand, with stand-ins for those systems'
+own CMake files: the names and commands that they use are those systems', the compiler and TFLM are this machine's.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.device_lab.build import NATIVE, built_library, default_cache, missing_tools
+from scripts.device_lab.builds import BUILDS, Build
+from scripts.device_lab.firmware import DEBUG_LOG, INCLUDES
+from scripts.device_lab.sources import VARIABLE, Sources, sources_from_environment
+from tests.models import mobile_chain
+from tflite_memopt import analyze, optimize
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.options import Options
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+_QUICK = "OPTIONS --effort quick --samples 2"
+
+
+def skip_without_cmake() -> None:
+    if shutil.which("cmake") is None or shutil.which("ninja") is None:
+        pytest.skip("not installed: cmake, ninja (Debian: apt-get install cmake ninja-build)")
+
+
+def lab(name: str) -> tuple[Build, Sources]:
+    """The build of the device lab and its sources; skipped where something is missing."""
+    skip_without_cmake()
+    build, sources = BUILDS[name], sources_from_environment(default_cache())
+    if sources is None:
+        pytest.skip(f"no sources of TFLM: {VARIABLE} is not set")
+    lacks = missing_tools(build) or ", ".join(sources.missing(build.library))
+    if lacks:
+        pytest.skip(f"{name}: {lacks}")
+    return build, sources
+
+
+TFLM = """
+add_library({name} INTERFACE)
+target_include_directories({name} SYSTEM INTERFACE {includes})
+target_compile_definitions({name} INTERFACE TF_LITE_STATIC_MEMORY NDEBUG {macros})
+set(flags -std=c++17 -fno-rtti -fno-exceptions -fno-threadsafe-statics)
+target_compile_options({name} INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${{flags}}>")
+target_link_libraries({name} INTERFACE "{library}")
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.18)
+project(firmware C CXX)
+find_package(tflite_memopt CONFIG REQUIRED)
+{tflm}
+add_executable(app debug_log.cc {own})
+target_link_libraries(app tflm)
+{body}
+"""
+ARM = """
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR arm)
+set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(flags "-mcpu=cortex-m7 -mfloat-abi=hard -mthumb -funsigned-char -ffunction-sections -fdata-sections -O1")
+set(CMAKE_C_FLAGS_INIT "${flags}")
+set(CMAKE_CXX_FLAGS_INIT "${flags}")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "my firmware ü"
+    made.mkdir()
+    return made
+
+
+def tflm_of(name: str, macros: str = "", target: str = "tflm") -> str:
+    build, sources = lab(name)
+    library = built_library(name, build, sources, default_cache())
+    includes = " ".join(f'"{sources.folder / each}"' for each in INCLUDES)
+    return TFLM.format(name=target, includes=includes, macros=macros, library=library)
+
+
+def command(folder: Path) -> Path:
+    """``tflite-memopt`` of this environment, whether it is installed or not."""
+    tool = folder.parent / "tflite-memopt"
+    tool.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m tflite_memopt "$@"\n')
+    tool.chmod(0o755)
+    return tool
+
+
+def cmake(folder: Path, *more: str, source: Path | None = None) -> str:
+    """Configure and build it; what both said, with the last line ``failed`` where one fails."""
+    told = subprocess.run([command(folder), "--cmake-dir"], capture_output=True, text=True, check=True).stdout.strip()
+    settings = (f"-DTFLITE_MEMOPT_EXECUTABLE={command(folder)}", f"-Dtflite_memopt_DIR={told}", *more)
+    build = ["cmake", "-G", "Ninja", "-S", str(source or folder), "-B", str(folder / "build"), *settings]
+    said = ""
+    for step in (build, ["cmake", "--build", str(folder / "build")]):
+        done = subprocess.run(step, capture_output=True, text=True, check=False)
+        said += done.stdout + done.stderr
+        if done.returncode:
+            return said + "\nfailed"
+    return said
+
+
+def write_project(folder: Path, tflm: str, body: str, own: str = "") -> None:
+    (folder / "debug_log.cc").write_text(DEBUG_LOG)
+    (folder / "CMakeLists.txt").write_text(PROJECT.format(tflm=tflm, body=body, own=own))
+
+
+def outputs(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line.startswith("output ")]
+
+
+def run(*words: str | Path) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_on_this_machine_the_build_optimizes_and_links_it(folder: Path) -> None:
+    model = folder / "my model.tflite"
+    model.write_bytes(write_model(mobile_chain()))
+    body = f'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN TARGET_CPU host {_QUICK})'
+    write_project(folder, tflm_of("host-reference"), body)
+    said = cmake(folder)
+    assert not said.endswith("failed"), said
+    optimized = run(folder / "build" / "app")
+    assert "verified bit-exact" in said
+    assert (folder / "build/tflite_memopt/my_model/arena.h").is_file()
+    assert "no work to do" in cmake(folder)
+
+    write_project(
+        folder, tflm_of("host-reference"), 'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN AS_IS)'
+    )
+    assert not cmake(folder).endswith("failed")
+    original = run(folder / "build" / "app")
+    assert outputs(original) == outputs(optimized)
+    assert _reserved(original) > _reserved(optimized)
+
+    model.write_bytes(write_model(mobile_chain(12)))  # another model: all is made anew
+    assert not cmake(folder).endswith("failed")
+    assert _reserved(run(folder / "build" / "app")) < _reserved(original)
+
+
+def _reserved(said: str) -> int:
+    found = re.search(r"arena_used_bytes \d+ of (\d+)", said)
+    assert found is not None, said
+    return int(found[1])
+
+
+def test_two_models_go_into_one_program(folder: Path) -> None:
+    for name, size in (("one", 12), ("two", 16)):
+        (folder / f"{name}.tflite").write_bytes(write_model(mobile_chain(size)))
+    (folder / "own.cc").write_text(
+        '#include "one/arena.h"\n#include "two/arena.h"\n#include "one/model_data.h"\n#include "two/model_data.h"\n'
+        "int main() { return sizeof(one::kArenaBytes) + two::kModelData[0] + one::kModelData[0] > 0 ? 0 : 1; }\n"
+    )
+    add = "\n".join(f"tflite_memopt_add_model(TARGET app MODEL {name}.tflite {_QUICK})" for name in ("one", "two"))
+    write_project(folder, tflm_of("host-reference"), add, "own.cc")
+    said = cmake(folder)
+    assert not said.endswith("failed"), said
+    run(folder / "build" / "app")
+
+
+def test_a_model_over_its_budget_stops_the_build(folder: Path) -> None:
+    (folder / "m.tflite").write_bytes(write_model(mobile_chain(12)))
+    write_project(
+        folder, tflm_of("host-reference"), f"tflite_memopt_add_model(TARGET app MODEL m.tflite BUDGET 1K MAIN {_QUICK})"
+    )
+    for _ in range(2):  # and once more: what is over is not taken for made
+        said = cmake(folder)
+        assert said.endswith("failed")
+        assert "does not fit 1 KB" in said or "over" in said
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("TARGET app", "MODEL is missing"),
+        ("TARGET app MODEL m.tflite BUDGIT 3K", "wrong: BUDGIT;3K"),
+        ("TARGET app MODEL m.tflite AS_IS BUDGET 3K", "BUDGET and OPTIONS say"),
+        ("TARGET app MODEL m.tflite BUDGET", "wrong:  BUDGET"),
+    ],
+)
+def test_a_wrong_call_is_refused_when_it_is_configured(call: str, said: str, folder: Path) -> None:
+    skip_without_cmake()
+    write_project(folder, "add_library(tflm INTERFACE)", f"tflite_memopt_add_model({call})")
+    assert said in re.sub(r"\s+", " ", cmake(folder)).replace("wrong: BUDGET", "wrong:  BUDGET")
+
+
+def test_on_a_microcontroller_in_qemu_it_fits_only_when_it_is_optimized(folder: Path) -> None:
+    """The memory of the linker script is between what the model needs as it is and what it needs optimized."""
+    tflm = tflm_of("cortex-m7-cmsis-nn", "CMSIS_NN")
+    data = write_model(mobile_chain(48))
+    (folder / "m.tflite").write_bytes(data)
+    quick = Options(target="cortex-m7", effort="quick", verify=False)
+    before = analyze(data, target="cortex-m7").memory.required_for_target
+    after = analyze(optimize(data, quick).model).memory.required_for_target
+    assert after < before
+    (folder / "arm.cmake").write_text(ARM)
+    script = (NATIVE / "cortex-m7.ld").read_text()
+    body = (
+        f'\ntarget_sources(app PRIVATE "{NATIVE}/startup.c")\ntarget_link_options(app PRIVATE -nostartfiles'
+        f' "-T{folder}/chip.ld" "-L{NATIVE}" --specs=rdimon.specs -Wl,--gc-sections)\ntarget_link_libraries(app m)\n'
+    )
+    add = "tflite_memopt_add_model(TARGET app MODEL m.tflite TARGET_CPU cortex-m7 MAIN "
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={folder}/arm.cmake"
+
+    def built(what: str, memory: int) -> str:
+        """What a build for a chip with so much memory said."""
+        smaller = re.sub(r"(ORIGIN = 0x20000000, LENGTH = )4M", rf"\g<1>{memory}", script)
+        assert smaller != script
+        (folder / "chip.ld").write_text(smaller)
+        write_project(folder, tflm, body + add + what + ")")
+        (folder / "build" / "app").unlink(missing_ok=True)
+        return cmake(folder, toolchain)
+
+    rest = _rest_of_memory(built("AS_IS", 4 << 20), folder) - before
+    memory = rest + (before + after) // 2 // 16 * 16
+    refused = built("AS_IS", memory)
+    assert refused.endswith("failed")
+    assert "region `DATA' overflowed" in refused
+    said = built(_QUICK, memory)
+    assert not said.endswith("failed"), said
+    assert built(_QUICK, 4 << 20)  # the same program where there is room for its stack and heap
+    quiet = ("-display", "none", "-monitor", "none", "-serial", "none", "-nic", "user,restrict=on")
+    semihosting = ("-semihosting-config", "enable=on,target=native")
+    shown = run("qemu-system-arm", "-M", "mps2-an500", *quiet, *semihosting, "-kernel", folder / "build" / "app")
+    assert outputs(shown)
+
+
+def _rest_of_memory(said: str, folder: Path) -> int:
+    """Bytes of memory that a program has at its start, its arena included."""
+    assert not said.endswith("failed"), said
+    rows = subprocess.run(
+        ["arm-none-eabi-size", "-A", folder / "build" / "app"], capture_output=True, text=True, check=True
+    )
+    sizes = {
+        words[0]: int(words[1])
+        for line in rows.stdout.splitlines()
+        if (words := line.split())[1:2] and words[1].isdigit()
+    }
+    return sizes.get(".data", 0) + sizes[".bss"]
+
+
+# The examples, with stand-ins for what calls them
+
+ZEPHYR = """
+add_library(app STATIC)
+target_link_libraries(app PUBLIC tflm)
+"""
+PICO = """
+function(pico_enable_stdio_usb target is_on)
+endfunction()
+function(pico_add_extra_outputs target)
+endfunction()
+add_library(pico_stdlib INTERFACE)
+target_sources(pico_stdlib INTERFACE "${CMAKE_SOURCE_DIR}/debug_log.cc")
+target_link_libraries(pico_stdlib INTERFACE tflm_of_this_machine)
+"""
+IDF = """
+foreach(folder IN LISTS EXTRA_COMPONENT_DIRS)
+  file(GLOB included "${{folder}}/*/project_include.cmake")
+  list(APPEND includes ${{included}})
+endforeach()
+macro(project)
+  _project(${{ARGV}} C CXX)
+  {tflm}
+  function(idf_component_register)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "REQUIRES")
+    if(NOT arg_REQUIRES STREQUAL "esp-tflite-micro")
+      message(FATAL_ERROR "main needs esp-tflite-micro")
+    endif()
+    add_executable(main_component "${{CMAKE_SOURCE_DIR}}/debug_log.cc")
+    target_link_libraries(main_component PUBLIC tflm)
+    target_link_options(main_component PRIVATE "-Wl,-T,${{CMAKE_SOURCE_DIR}}/chip.ld")
+    set(COMPONENT_LIB main_component PARENT_SCOPE)
+  endfunction()
+  foreach(included IN LISTS includes)
+    include("${{included}}")
+  endforeach()
+  add_subdirectory(main)
+endmacro()
+"""
+
+
+_CHIP = 'SECTIONS {{ chip = ASSERT(SIZEOF(.bss) <= {}, "region dram0_0_seg overflowed"); }} INSERT AFTER .bss;\n'
+
+
+def example(folder: Path, name: str) -> Path:
+    """A copy of an example with a model; returns its folder."""
+    shutil.copytree(EXAMPLES / name, folder / name)
+    (folder / name / "model.tflite").write_bytes(write_model(mobile_chain(48)))
+    return folder / name
+
+
+def with_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(command(folder).parent), prepend=":")
+
+
+def test_the_example_for_zephyr(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tflm, source = tflm_of("host-cmsis-nn"), example(folder, "zephyr")
+    base = folder / "zephyr_base"
+    base.mkdir()
+    (base / "ZephyrConfig.cmake").write_text(
+        "macro(project)\n_project(${ARGV} C CXX)\n" + tflm + ZEPHYR + "endmacro()\n"
+    )
+    monkeypatch.setenv("ZEPHYR_BASE", str(base))
+    with_tool(folder, monkeypatch)
+    said = cmake(folder, f"-DZephyr_DIR={base}", "-DCMAKE_CXX_FLAGS=-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT", source=source)
+    assert not said.endswith("failed"), said
+    assert (folder / "build" / "libapp.a").is_file()
+
+
+def test_the_example_for_the_pico(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK's stand-in brings TFLM's library along; of the sources that the example compiles there is one."""
+    stand_in = PICO.replace(
+        "add_library(pico", tflm_of("host-cmsis-nn", target="tflm_of_this_machine") + "add_library(pico"
+    )
+    source, sdk, tflm = example(folder, "pico"), folder / "sdk", folder / "tflm"
+    (sdk / "external").mkdir(parents=True)
+    (sdk / "external" / "pico_sdk_import.cmake").write_text(f"function(pico_sdk_init)\n{stand_in}\nendfunction()\n")
+    tflm.mkdir()
+    (tflm / "nothing.cc").write_text("int nothing;\n")
+    (source / "debug_log.cc").write_text(DEBUG_LOG)  # as pico_stdlib's standard output
+    monkeypatch.setenv("PICO_SDK_PATH", str(sdk))
+    with_tool(folder, monkeypatch)
+    said = cmake(folder, f"-DTFLM={tflm}", source=source)
+    assert not said.endswith("failed"), said
+    assert outputs(run(folder / "build" / "model_on_pico"))
+
+
+def test_the_example_for_esp_idf_does_not_fit_without_the_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chip's memory is a limit that the linker is given: between what is needed with the tool and without it."""
+    tflm, source = tflm_of("host-esp-nn"), example(folder, "esp_idf")
+    idf = folder / "idf" / "tools" / "cmake"
+    idf.mkdir(parents=True)
+    (idf / "project.cmake").write_text(IDF.format(tflm=tflm))
+    (source / "debug_log.cc").write_text(DEBUG_LOG)
+    monkeypatch.setenv("IDF_PATH", str(folder / "idf"))
+    with_tool(folder, monkeypatch)
+    data = write_model(mobile_chain(96))
+    (source / "model.tflite").write_bytes(data)
+    as_it_is, optimized = (
+        analyze(model, target="esp32").memory.required_for_target
+        for model in (data, optimize(data, Options(target="esp32", verify=False)).model)
+    )
+    chip = (as_it_is + optimized) // 2 + 8192  # of pointers of 8 bytes, and what else the program has
+    (source / "chip.ld").write_text(_CHIP.format(chip))
+    model = f"-DMODEL={source / 'model.tflite'}"
+    refused = cmake(folder, model, "-DAS_IS=1", source=source)
+    assert refused.endswith("failed")
+    assert "region dram0_0_seg overflowed" in refused
+    said = cmake(folder, model, "-DAS_IS=0", source=source)
+    assert not said.endswith("failed"), said
+    assert outputs(run(folder / "build" / "main" / "main_component"))

@@ -1,0 +1,236 @@
+"""``check``, and what calls it: the action's own steps as GitHub runs them, and the hook as pre-commit runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from tests.models import dense_model, mobile_chain
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.report.repository import MARK, ModelRam, ram_markdown
+
+ROOT = Path(__file__).parent.parent
+_NAMES = ("models/key words ü.tflite", "models/vision|x.tflite")
+_OVER, _BAD = 3, 2
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two models at the first commit, one of which has grown since."""
+    made = tmp_path / "a repository"
+    (made / "models").mkdir(parents=True)
+    for name, model in zip(_NAMES, (dense_model(), mobile_chain(12)), strict=True):
+        (made / name).write_bytes(write_model(model))
+    git(made, "init", "--quiet", "--initial-branch", "main")
+    git(made, "add", ".")
+    git(made, "commit", "--quiet", "--message", "before")
+    (made / _NAMES[1]).write_bytes(write_model(mobile_chain(24)))
+    git(made, "commit", "--quiet", "--all", "--message", "larger")
+    return made
+
+
+def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tflite_memopt", "check", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_it_tells_all_models_and_fails_where_one_has_grown(repository: Path) -> None:
+    done = check(repository)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("RAM of 2 models: all is well\n")
+    grown = check(repository, "--against", "HEAD~1")
+    assert grown.returncode == _OVER
+    assert grown.stdout.startswith("RAM of 2 models: 1 grown\n")
+    assert re.search(r"key words ü.tflite: ([\d,]+) -> \1 bytes, no change\n", grown.stdout)
+    assert re.search(r"vision\|x.tflite: [\d,]+ -> [\d,]+ bytes, \+[\d,]+ \(\+[\d.]+ %\), grown\n", grown.stdout)
+    assert check(repository, "--against", "HEAD").returncode == 0
+
+
+def test_it_fails_above_a_budget(repository: Path) -> None:
+    needs = [int(found.replace(",", "")) for found in re.findall(r": ([\d,]+) bytes", check(repository).stdout)]
+    assert len(needs) == 2
+    assert check(repository, "--budget", str(max(needs))).returncode == 0
+    over = check(repository, "--budget", str(max(needs) - 1))
+    assert over.returncode == _OVER
+    assert over.stdout.count("over budget\n") == 2  # in the first line and on its own
+
+
+def test_what_is_new_has_nothing_to_be_compared_with(repository: Path) -> None:
+    (repository / "new.tflite").write_bytes(write_model(dense_model()))
+    done = check(repository, "--against", "HEAD", "new.tflite")
+    assert (done.returncode, done.stdout.count("->")) == (0, 0)
+
+
+def test_what_is_no_model_is_told_with_the_others(repository: Path) -> None:
+    (repository / "models" / "broken.tflite").write_bytes(b"no model")
+    done = check(repository, "--markdown", "ram.md")
+    assert done.returncode == _BAD
+    assert done.stdout.startswith("RAM of 3 models: 1 with an error\n")
+    assert "broken.tflite: " in done.stdout
+    assert "| models/broken.tflite |  |  |  | " in (repository / "ram.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--against", "nowhere"), "has no revision 'nowhere'"),
+        (("--against=-x",), "'-x' is no revision"),
+        (("no.tflite",), "no model is called"),
+        (("--markdown", "no/folder.md"), "does not exist"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(arguments: tuple[str, ...], said: str, repository: Path) -> None:
+    done = check(repository, *arguments)
+    assert done.returncode == _BAD
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_name_of_a_file_breaks_out_of_its_cell() -> None:
+    name = "a|b`<img src=x>`@me [x](y) #1\n| c"
+    row = ram_markdown([ModelRam(name, 1), ModelRam("b", None, error="<b>|")], None, "x").splitlines()[5]
+    assert row.count("|") == 6
+    assert not set("<`@") & set(row.replace("\\`", ""))
+
+
+# The action
+
+
+def action() -> Any:
+    return yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+
+class Job:
+    """A job of GitHub's that calls the action in a pull request: its steps, one after the other, with stand-ins."""
+
+    def __init__(self, repository: Path, folder: Path, inputs: dict[str, str]) -> None:
+        self.folder, self.repository = folder, repository
+        given = {name: each.get("default", "") for name, each in action()["inputs"].items()} | inputs
+        self.values = {
+            "github.event.pull_request.base.sha": git(repository, "rev-parse", "HEAD~1"),
+            "github.event.pull_request.number": "7",
+            "github.repository": "owner/name",
+            "github.token": "secret",
+            "steps.install.outputs.python": sys.executable,
+        }
+        self.values |= {f"inputs.{name}": self.filled(value) for name, value in given.items()}
+        bin_folder = folder / "bin"
+        bin_folder.mkdir()
+        gh = bin_folder / "gh"  # it keeps what it is told, and finds what it was told before
+        gh.write_text(
+            '#!/bin/sh\necho "$@" >> "$GH_LOG"\n'
+            'case "$*" in *paginate*) cat "$GH_FOUND" 2>/dev/null;; *--method*) echo 42 > "$GH_FOUND";; esac\n'
+        )
+        gh.chmod(0o755)
+        self.environment = os.environ | {
+            "PATH": f"{bin_folder}:{os.environ['PATH']}",
+            "RUNNER_TEMP": str(folder),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "GH_LOG": str(folder / "gh.log"),
+            "GH_FOUND": str(folder / "gh.found"),
+        }
+
+    def filled(self, text: str) -> str:
+        """With its expressions replaced, as GitHub does before a step."""
+        return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: self.values[found[1]], text)
+
+    def run(self, *ids: str) -> list[int]:
+        """The codes of these steps; their outputs are there for the next ones."""
+        codes = []
+        for step in (each for each in action()["runs"]["steps"] if each.get("id") in ids):
+            (self.folder / "output").write_text("")
+            environment = self.environment | {name: self.filled(value) for name, value in step.get("env", {}).items()}
+            command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+            codes.append(subprocess.run(command, cwd=self.repository, env=environment, check=False).returncode)
+            for line in (self.folder / "output").read_text().splitlines():
+                name, _, value = line.partition("=")
+                self.values[f"steps.{step['id']}.outputs.{name}"] = value
+        return codes
+
+    def comment(self) -> str:
+        return (self.folder / "ram.md").read_text(encoding="utf-8")
+
+    def calls(self) -> list[str]:
+        return (self.folder / "gh.log").read_text().splitlines()
+
+
+STEPS = ("check", "comment", "result")
+
+
+def test_the_action_comments_and_fails_where_a_model_has_grown(repository: Path, tmp_path: Path) -> None:
+    job = Job(repository, tmp_path, {"target": "cortex-m4"})
+    assert job.run(*STEPS) == [0, 0, _OVER]
+    assert job.comment().startswith(f"{MARK}\n### RAM of 2 models: 1 grown\n")
+    assert "on cortex-m4" in job.comment()
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8") == job.comment()
+    assert job.calls()[-1] == (
+        f"api --method POST repos/owner/name/issues/7/comments --field body=@{tmp_path / 'ram.md'} --silent"
+    )
+
+
+def test_the_next_run_replaces_the_comment(repository: Path, tmp_path: Path) -> None:
+    job = Job(repository, tmp_path, {"against": "", "budget": "1M"})
+    assert job.run(*STEPS) + job.run(*STEPS) == [0] * 6
+    assert "--method PATCH repos/owner/name/issues/comments/42 " in job.calls()[-1]
+    assert MARK in job.calls()[-2]
+
+
+def test_the_action_fails_above_a_budget_and_takes_several_models(repository: Path, tmp_path: Path) -> None:
+    named = "\n".join((*_NAMES, ""))
+    job = Job(repository, tmp_path, {"budget": "64", "against": "", "models": named})
+    assert job.run(*STEPS)[-1] == _OVER
+    assert "2 over budget" in job.comment()
+
+
+def test_what_is_given_to_the_action_is_data(repository: Path, tmp_path: Path) -> None:
+    """No input stands in the text of a step, where the shell would run it."""
+    assert not [step for step in action()["runs"]["steps"] if "${{" in step.get("run", "")]
+    job = Job(repository, tmp_path, {"models": "$(touch hacked)", "target": "", "against": ""})
+    assert job.run(*STEPS)[-1] == _BAD
+    assert not (repository / "hacked").exists()
+
+
+def test_a_comment_that_cannot_be_written_is_a_warning(repository: Path, tmp_path: Path) -> None:
+    job = Job(repository, tmp_path, {"against": ""})
+    (tmp_path / "bin" / "gh").write_text("#!/bin/sh\nexit 1\n")
+    assert job.run(*STEPS) == [0, 0, 0]
+
+
+# The hook
+
+
+def test_the_hook_stops_a_commit_that_needs_more(repository: Path) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert [bool(re.search(hook["files"], name)) for name in (*_NAMES, "x.tflite.txt")] == [True, True, False]
+    words = shlex.split(hook["entry"])
+    assert words.pop(0) == "tflite-memopt"
+
+    def code(*arguments: str) -> int:
+        command = [sys.executable, "-m", "tflite_memopt", *words, *arguments, *_NAMES]
+        return subprocess.run(command, cwd=repository, capture_output=True, check=False).returncode
+
+    assert code() == 0
+    assert code("--budget", "64") == _OVER
+    (repository / _NAMES[0]).write_bytes(write_model(dense_model(4096)))
+    assert code() == _OVER
+
+
+def test_each_input_of_the_action_is_described() -> None:
+    assert all(each["description"].endswith(".") for each in action()["inputs"].values())
+    assert json.dumps(action())  # plain data
