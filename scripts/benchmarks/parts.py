@@ -17,7 +17,7 @@ from scripts.device_lab.sources import sources_from_environment
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.memory.work import construction, instructions
-from tflite_memopt.options import Options
+from tflite_memopt.options import Io, Options
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 from tflite_memopt.report.words import percent
@@ -38,15 +38,23 @@ _ARENA = re.compile(r"(kArenaBytes = \d+)")
     "--build", type=click.Choice(sorted(BUILDS)), help="Run the class Program there; else it is only counted."
 )
 @click.option("--count", "counts", multiple=True, type=int, help="Parts at most; repeatable; none: as many as pay.")
+@click.option("--max-extra-work", "work", type=float, help="As of optimize, as a fraction.")
 @click.option("--io", type=click.Choice(("keep", "int8")), default="keep")
-def parts(sources: tuple[Path, ...], target: str | None, build: str | None, counts: tuple[int, ...], io: str) -> None:
+def parts(
+    sources: tuple[Path, ...],
+    target: str | None,
+    build: str | None,
+    counts: tuple[int, ...],
+    work: float | None,
+    io: Io,
+) -> None:
     """SOURCES as several models in one arena."""
     for line in table(_COLUMNS):
         click.echo(line)
     for path in sources:
         for count in counts or (None,):
             start = time.process_time()
-            result = optimize_in_parts(path, Options(target=target, verify=False, io=io), count)  # type: ignore[arg-type]
+            result = optimize_in_parts(path, Options(target=target, verify=False, io=io, max_extra_work=work), count)
             seconds = time.process_time() - start
             click.echo(_row(path, result, target, build, seconds))
 
