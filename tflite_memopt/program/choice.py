@@ -26,12 +26,16 @@ Stretch = tuple[int, int]
 """Steps ``[first, end)``."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Price:
-    """What a stretch takes under one limit: ``need`` in bytes, ``work`` in the units of the limit on work."""
+    """What a stretch takes under one limit: ``need`` in bytes, ``work`` in the units of the limit on work.
+
+    ``inner``: the part of the need that every stretch around it has as well; None for all of it.
+    """
 
     need: int
     work: int
+    inner: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class Stretches:
         if price is not None and limit == 0:
             first, end = stretch
             for other in [each for each in self._least if each[0] <= first and end <= each[1]]:
-                self._least[other] = max(self._least[other], price.need)
+                inner = price.need if price.inner is None or other == stretch else price.inner
+                self._least[other] = max(self._least[other], inner)
 
     @property
     def may_measure(self) -> bool:

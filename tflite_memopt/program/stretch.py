@@ -77,7 +77,8 @@ class StretchCosts:
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
         added = max(self._share(name, after[name] - own[name] + made[name]) for name in own)
         space = part_space(found.model, counted_library(self._profile), found.placement.offsets)
-        return Price(least_arena(space) if stretch[0] else space.required, max(0, added))
+        # A longer part that begins earlier may have nothing to keep while it is made.
+        return Price(least_arena(space) if stretch[0] else space.required, max(0, added), space.required)
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Whether a part adds no more than its own share of what the whole model may add."""
