@@ -30,7 +30,7 @@ Stretch = tuple[int, int]
 class Price:
     """What a stretch takes under one limit: ``need`` in bytes, ``work`` in the units of the limit on work.
 
-    ``inner``: the part of the need that every stretch around it has as well; None for all of it.
+    ``inner``: what every stretch around it needs as well, and it under other limits; None for all of the need.
     """
 
     need: int
@@ -100,8 +100,7 @@ class Stretches:
         if price is not None and limit == 0:
             first, end = stretch
             for other in [each for each in self._least if each[0] <= first and end <= each[1]]:
-                inner = price.need if price.inner is None or other == stretch else price.inner
-                self._least[other] = max(self._least[other], inner)
+                self._least[other] = max(self._least[other], price.need if price.inner is None else price.inner)
 
     @property
     def may_measure(self) -> bool:

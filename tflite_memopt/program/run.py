@@ -35,7 +35,7 @@ MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
 _LIMIT = 30
 """As many as the class Program has bits for."""
-_MOST_MEASURED = 120
+_MOST_MEASURED = 180
 """Stretches that the search may transform: its limit on work."""
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"

@@ -25,6 +25,7 @@ from .space import counted_library, part_space
 
 SHARE = 1_000_000
 """Of the limit on added run time: a work of so much uses all of it."""
+_SHARE_LIMIT, _NO_LOOPS = 1, 2
 _MOST_CUTS = 40
 """Positions that may be cut: those where fewest bytes cross."""
 
@@ -41,7 +42,7 @@ class StretchCosts:
     options: Options
     progress: Progress
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
-    limits: int = 2
+    limits: int = 3
     _measured: Measured = field(default_factory=Measured)
 
     @cached_property
@@ -63,8 +64,13 @@ class StretchCosts:
         made = self._construction(stretch, part_of(self.model, *stretch))
         return max(self._share(name, each) for name, each in made.items())
 
-    def measure(self, stretch: Stretch, limit: int) -> Price:
-        """What is found for the part under a limit: 0 is all that the whole model may add, 1 the part's own share."""
+    def measure(self, stretch: Stretch, limit: int) -> Price | None:
+        """What is found for the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
+
+        2 is 0 without loops: TFLM clears a loop's variables while it makes the part, so that inputs cannot lie there.
+        """
+        if limit == _NO_LOOPS and not stretch[0]:
+            return None  # the inputs of the model come later
         part, options = part_of(self.model, *stretch), self.options_for(stretch, limit)
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
         interruption = Interruption(False, self.progress)
@@ -84,14 +90,16 @@ class StretchCosts:
         """Whether a part adds no more than its own share of what the whole model may add."""
         own = instructions(part_of(self.model, *stretch), self._profile)
         shares = (each / self._before[name] for name, each in own.items() if each)
+        if price.need != price.inner:
+            return False
         is_kept = price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
         if is_kept and (stretch, 0) in self.found:
-            self.found[stretch, 1] = self.found[stretch, 0]
+            self.found |= {(stretch, limit): self.found[stretch, 0] for limit in range(1, self.limits)}
         return is_kept
 
     def options_for(self, stretch: Stretch, limit: int) -> Options:
         """The options of a part under a limit."""
-        if limit:
+        if limit == _SHARE_LIMIT:
             return replace(self.options, budget=None)
         part = part_of(self.model, *stretch)
         own, macs = instructions(part, self._profile), model_macs(part)
@@ -102,6 +110,7 @@ class StretchCosts:
             budget=None,
             max_extra_work=max(LEAST_WORK if self.options.max_extra_work is None else 0.0, min(1.0, work)),
             max_extra_macs=min(1.0, more_macs),
+            loops=self.options.loops and limit != _NO_LOOPS,
         )
 
     @cached_property
