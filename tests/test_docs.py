@@ -24,7 +24,7 @@ _ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.
 PAGES = sorted(page for page in _ALL if page.parent.name != "_made")  # what scripts/docs makes is not counted
 RUN = (
     *("README.md", "docs/index.md", "docs/tools.md", "docs/report.md", "docs/does_not_fit.md", "docs/ci.md"),
-    *("docs/device_firmware.md", "docs/comparison.md"),
+    *("docs/device_firmware.md", "docs/comparison.md", "docs/parts.md"),
 )
 """Pages whose commands are run, one after the other, on a small model.
 
@@ -85,7 +85,7 @@ def test_the_pages_are_short() -> None:
     assert {*user, *reference, *figures} == {*PAGES} - {ROOT / "CONTRIBUTING.md"}
     assert words_of(user) <= 9_600
     assert words_of(reference) <= 9_000
-    assert words_of((*user, *reference, *figures)) <= 30_000
+    assert words_of((*user, *reference, *figures)) <= 31_000
     assert (ROOT / "CHANGELOG.md").read_text().count("\n") <= 40
 
 

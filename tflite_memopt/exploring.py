@@ -36,11 +36,12 @@ def explore(
     options: Options = Options(),
     progress: Progress = lambda _: None,
     memories: Mapping[str, int] | None = None,
+    prices: Mapping[str, int] | None = None,
 ) -> Explored:
     """The Pareto front of RAM against run time of a .tflite given as bytes or as a path.
 
     ``memories``: bytes by name, the fastest first. The front is then that of bytes through all but the first, by the
-    points that fit; UsageError with a budget, InfeasibleError when none fits.
+    points that fit; UsageError with a budget, InfeasibleError when none fits. ``prices``: as for ``analyze``.
 
     Every point is what :func:`tflite_memopt.pipeline.optimize` makes under a limit, and none is proved.
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
@@ -50,7 +51,7 @@ def explore(
     options = options.started()
     if memories and options.budget is not None:
         raise UsageError("--memory and --budget exclude each other: the sizes of the memories are the budget")
-    run = _Exploring(data, progress, memories or {})
+    run = _Exploring(data, progress, memories or {}, prices or {})
     run.search(replace(options, budget=None, verify=False))
     warnings = (f"the search: {OUT_OF_TIME}",) if run.has_struck else ()
     assert run.before is not None
@@ -83,6 +84,7 @@ class _Exploring:
     data: bytes
     progress: Progress
     memories: Mapping[str, int]
+    prices: Mapping[str, int]
     cache: Cache = field(default_factory=dict)
     found: dict[FrontPoint, Options] = field(default_factory=dict)
     before: MemoryUse | None = None
@@ -117,7 +119,7 @@ class _Exploring:
     def slow_bytes(self, data: bytes, options: Options) -> int | None:
         """Bytes through all memories but the first; None for a model that does not fit."""
         try:
-            return spread_use(read_planned(data), options.profile, self.memories).slow_bytes
+            return spread_use(read_planned(data), options.profile, self.memories, prices=self.prices).slow_bytes
         except InfeasibleError:
             return None
 

@@ -27,13 +27,15 @@ def analyze(
     target: str | None = None,
     sram: int | None = None,
     memories: Mapping[str, int] | None = None,
+    prices: Mapping[str, int] | None = None,
 ) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
     ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
     ``memories``: bytes by name, the fastest first, over which the tensors are spread; InfeasibleError when they do not
-    fit. Raises as :func:`tflite_memopt.optimize`.
+    fit. ``prices``: of a byte that moves through a memory but the first, by name; 1 where none is said.
+    Raises as :func:`tflite_memopt.optimize`.
     """
     data, name = load(source)
     model = read_planned(data, name)
@@ -43,7 +45,7 @@ def analyze(
     profile = profile_for(target, kernels)
     analysis = build_analysis(model, name, data, profile)
     if memories:
-        analysis = replace(analysis, spread=spread_use(model, profile, memories, analysis.arena))
+        analysis = replace(analysis, spread=spread_use(model, profile, memories, analysis.arena, prices))
     if sram is None:
         return analysis
     from .published.sram_study import sram_study

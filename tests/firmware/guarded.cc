@@ -16,10 +16,10 @@
 
 namespace {
 
-constexpr size_t kGuard = 64, kPool = 1 << 18;
+constexpr size_t kGuard = 64, kPool = 1 << 17;
 constexpr uint8_t kMark = 0xA5;
 alignas(16) uint8_t pool[kPool];
-alignas(16) uint8_t other_place[kPool / 4];
+alignas(16) uint8_t other_place[kPool / 8];
 uint8_t* memories[16];
 
 size_t SizeOf(int memory) {
@@ -33,6 +33,13 @@ bool IsTied(size_t input) {
   return false;
 }
 
+bool IsMarked(const uint8_t* guard) {
+  for (size_t k = 0; k < kGuard; ++k) {
+    if (guard[k] != kMark) return false;
+  }
+  return true;
+}
+
 int Run() {
   std::memset(pool, kMark, sizeof(pool));
   size_t at = kGuard;
@@ -40,13 +47,26 @@ int Run() {
     memories[each] = pool + at;
     at += (SizeOf(each) + 15) / 16 * 16 + kGuard;
   }
+#ifdef APART
+  uint8_t* temporary = pool + at;
+  at += model::kTemporaryBytes + kGuard;
+#endif
   static model::Resolver resolver;
   if (at > kPool || !model::RegisterOperators(resolver)) return 1;
   static tflite_memopt::TablePlanner planner(model::kPlan, memories);
   uint8_t* arena = memories[model::kPlan.arena];
+#ifdef APART
+  static tflite_memopt::ApartAllocator apart(arena, model::kArenaBytes, temporary, model::kTemporaryBytes);
+  tflite::MicroAllocator* allocator = tflite::MicroAllocator::Create(&apart, &planner);
+#else
   tflite::MicroAllocator* allocator = tflite::MicroAllocator::Create(arena, model::kArenaBytes, &planner);
+#endif
   static tflite::MicroInterpreter interpreter(tflite::GetModel(model::kModelData), resolver, allocator);
   if (interpreter.AllocateTensors() != kTfLiteOk) return 2;
+#ifdef APART
+  if (!IsMarked(temporary - kGuard) || !IsMarked(temporary + model::kTemporaryBytes)) return 5;
+  std::memset(temporary, kMark, model::kTemporaryBytes);  // it is the firmware's now
+#endif
   uint32_t x = 12345;
   for (int run = 0; run < kRuns; ++run) {
     for (size_t i = 0; i < interpreter.inputs_size(); ++i) {
@@ -74,11 +94,13 @@ int Run() {
     }
   }
   for (int each = 0; each < model::kPlan.memories; ++each) {
-    const uint8_t* end = memories[each] + SizeOf(each);
-    for (size_t k = 0; k < kGuard; ++k) {
-      if (memories[each][-1 - static_cast<ptrdiff_t>(k)] != kMark || end[k] != kMark) return 4;
-    }
+    if (!IsMarked(memories[each] - kGuard) || !IsMarked(memories[each] + SizeOf(each))) return 4;
   }
+#ifdef APART
+  for (size_t k = 0; k < model::kTemporaryBytes; k += kGuard) {
+    if (!IsMarked(temporary + k)) return 6;
+  }
+#endif
   return 0;
 }
 

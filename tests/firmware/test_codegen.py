@@ -51,6 +51,7 @@ def write(
     planner: Planner = "metadata",
     request: MemoryRequest = MemoryRequest(),
 ) -> Path:
+    planner = planner if request == MemoryRequest() else "table"
     for path, text in generate(data, target, name, None, False, planner, request).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)

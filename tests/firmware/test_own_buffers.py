@@ -64,15 +64,21 @@ CELLS: dict[str, tuple[Callable[[], Model], tuple[str, ...]]] = {
 
 
 def guarded(
-    folder: Path, data: bytes, request: MemoryRequest, runs: int, tied: Sequence[int] = (), moved: int = -1
+    folder: Path,
+    data: bytes,
+    request: MemoryRequest,
+    runs: int,
+    tied: Sequence[int] = (),
+    moved: int = -1,
+    build: str = "host-reference",
 ) -> tuple[int, str]:
-    write(folder, data, "host", planner="table", request=request)
+    write(folder, data, "host" if build.startswith("host") else "cortex-m7", planner="table", request=request)
     indices = ", ".join(map(str, (*tied, -1)))
     (folder / "tied.h").write_text(
         f"constexpr int kTied[] = {{{indices}}};\nconstexpr int kRuns = {runs}, kMoved = {moved};\n"
     )
     shutil.copy(GUARDED, folder)
-    return run_on("host-reference", folder, GUARDED.name)
+    return run_on(build, folder, GUARDED.name, *(("-DAPART",) if request.temporaries_apart else ()))
 
 
 def wanted(data: bytes, runs: int, tied: dict[int, int]) -> list[str]:
@@ -170,13 +176,55 @@ def test_a_buffer_that_is_too_small_does_not_compile(tmp_path: Path) -> None:
         run_on("host-reference", tmp_path, MAIN)
 
 
-def test_ties_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
-    data = tflite_memopt.optimize(write_model(cell()), Options(verify=False, target="cortex-m7")).model
-    request = MemoryRequest({"dtcm": 64, "sram": 1 << 16}, None, ("x:0",), ("h:out:h:in",))
-    code, said = run_on(
-        "cortex-m7-cmsis-nn", write(tmp_path, data, "cortex-m7", planner="table", request=request), MAIN
-    )
+def test_a_buffer_that_is_not_aligned_does_not_compile(tmp_path: Path) -> None:
+    data = optimized("mobile_chain", "host")
+    write(tmp_path, data, "host", planner="table", request=MemoryRequest(external=("input",)))
+    changed(tmp_path, MAIN, r"alignas\(16\) (uint8_t external_)", r"\1")
+    with pytest.raises(UsageError, match="must lie at a multiple of 16"):
+        run_on("host-reference", tmp_path, MAIN)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_ties_on_a_microcontroller_in_qemu(name: str, tmp_path: Path) -> None:
+    build, ties = CELLS[name]
+    data = write_model(build())
+    tied = tied_indices(build(), ties)
+    small = tflite_memopt.optimize(data, Options(verify=False, target="cortex-m7")).model
+    request = MemoryRequest({"dtcm": 256, "sram": 1 << 16}, None, ("x:0",), ties, temporaries_apart=True)
+    code, said = guarded(tmp_path, small, request, RUNS, tuple(tied), build="cortex-m7-cmsis-nn")
     assert code == 0, said
+    assert outputs(said) == wanted(data, RUNS, tied)
+
+
+@pytest.mark.parametrize("memories", [{}, FAST], ids=["one memory", "two"])
+@pytest.mark.parametrize("name", ["mobile_chain", "split_model", "concat_model"])
+def test_temporaries_may_lie_apart(name: str, memories: dict[str, int], tmp_path: Path) -> None:
+    data = optimized(name, "host")
+    code, said = guarded(tmp_path, data, MemoryRequest(memories, temporaries_apart=True), 3)
+    assert code == 0, said
+    assert outputs(said) == wanted(data, 3, {})
+    for constant in ("kArenaBytes", "kTemporaryBytes"):
+        changed(tmp_path, "arena.h", rf"(std::size_t {constant} = ForThisCompiler\([^)]*\))", r"\1 - 16")
+        code, said = run_on("host-reference", tmp_path, GUARDED.name, "-DAPART")
+        assert code != 0, constant
+        changed(tmp_path, "arena.h", rf"(std::size_t {constant} = ForThisCompiler\([^)]*\)) - 16", r"\1")
+
+
+def test_the_report_says_both_sizes(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    y = b.input("x", (1, 8))
+    for _ in range(30):
+        y = b.dense(y, 8)
+    made = tflite_memopt.optimize(write_model(b.finish(y)), Options(verify=False, target="host"))
+    sizes, temporary = made.report.after.required_bytes, made.report.after.planner_temporary_bytes["table_apart"]
+    assert sizes["table_apart"] < sizes["table"] < sizes["target"]
+    write(tmp_path, made.model, "host", request=MemoryRequest(temporaries_apart=True))
+    code, said = run_on("host-reference", tmp_path, MAIN)
+    assert code == 0, said
+    assert f" of {sizes['table_apart']}" in said
+    found = re.search(r"kTemporaryBytes = ForThisCompiler\(\d+, \d+, (\d+)\)", (tmp_path / "arena.h").read_text())
+    assert found is not None
+    assert int(found[1]) == -(-temporary // 16) * 16
 
 
 def late() -> Model:
@@ -194,12 +242,27 @@ def late() -> Model:
         (cell, MemoryRequest(ties=("h:out:x:0", "h:out:h:in")), "'h:out' is in another tie"),
         (late, MemoryRequest(ties=("state:h",)), "'state' is written where 'h' lies, and ADD reads 'h' then, or later"),
         (cell, MemoryRequest(external=("h:inn",)), "no tensor of the arena has this name; did you mean 'h:in'"),
+        (cell, MemoryRequest({"a": 64, "A": 64, "sram": 4096}), "--memory a, A: names that differ in capitals alone"),
+        (cell, MemoryRequest({"int": 64, "sram": 4096}), "--memory int: it is a word of C++ itself"),
+        (cell, MemoryRequest({"model": 64, "sram": 4096}), "--memory model: the namespace has this name"),
+        (cell, MemoryRequest({"external": 64, "sram": 4096}), "--memory external: names of external buffers begin"),
+        (cell, MemoryRequest({"a": 64, "b": 4096}, prices={"a": 2}), "--memory a: the first memory is the fastest one"),
+        (
+            cell,
+            MemoryRequest({"a": 64, "b": 64, "c": 4096}, prices={"b": 4}),
+            "--memory c: a price of 1 after one of 4; write the fastest memory first",
+        ),
         (cell, MemoryRequest(tail="sram"), "--tail sram: no --memory has this name; there is none"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(build: Callable[[], Model], request_: MemoryRequest, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         generate(write_model(build()), "host", planner="table", request=request_)
+
+
+def test_metadata_has_one_memory() -> None:
+    with pytest.raises(UsageError, match="--planner metadata has one memory"):
+        generate(write_model(cell()), "host", planner="metadata", request=MemoryRequest(external=("input",)))
 
 
 def test_a_tie_of_two_shapes_is_refused() -> None:

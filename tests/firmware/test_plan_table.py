@@ -92,6 +92,16 @@ def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
     assert outputs(said) == expected(data)
 
 
+def test_it_needs_no_heap(tmp_path: Path) -> None:
+    """In a firmware whose heap has no byte."""
+    data = optimized("mobile_chain", "cortex-m7")
+    main = made(tmp_path, data, "cortex-m7") / MAIN
+    main.write_text(main.read_text() + '\nextern "C" void* _sbrk(int) { return reinterpret_cast<void*>(-1); }\n')
+    code, said = run_on("cortex-m7-cmsis-nn", tmp_path, MAIN)
+    assert code == 0, said
+    assert outputs(said) == expected(data)
+
+
 ROW = r"    \{(\d+), (-?\d+), (\d+), (\d+) \+ (\d+)\},(.*)\n"
 _CHANGED = "the table was changed; run codegen again"
 DAMAGE = {

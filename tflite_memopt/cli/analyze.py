@@ -21,7 +21,7 @@ from .shared import (
     memories_of,
     show,
 )
-from .types import ByteSize, ModelPath
+from .types import ByteSize, GivenMemories, ModelPath
 
 
 @click.command(short_help="Show what a model needs now, and what sets that.")
@@ -59,7 +59,7 @@ def analyze(
     target: str | None,
     kernels: str | None,
     sram: int | None,
-    memories: tuple[tuple[tuple[str, int], ...], ...],
+    memories: tuple[GivenMemories, ...],
     reports: tuple[Path, ...],
     as_json: bool,
     node_folder: Path | None,
@@ -84,7 +84,7 @@ def analyze(
     check_files(reports, (source,), force)
     before = None if baseline is None else read_file(baseline)
     named = click.get_current_context().get_parameter_source("kernels")
-    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram, memories_of(memories))
+    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram, *memories_of(memories))
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".csv": lambda: operators_csv(analysis.arena).encode(),

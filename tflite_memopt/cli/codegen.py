@@ -8,7 +8,7 @@ import click
 
 from ..firmware import PLANNERS, Planner
 from .shared import FORCE, MEMORY, TARGET, memories_of
-from .types import ModelPath
+from .types import GivenMemories, ModelPath
 
 
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
@@ -50,6 +50,12 @@ from .types import ModelPath
     metavar="OUT:IN",
     help="An output that is written in the place of an input: what one run gives, the next one takes, without a copy.",
 )
+@click.option(
+    "--temporaries-apart",
+    is_flag=True,
+    help="What TFLM needs only while AllocateTensors runs lies in a buffer that your firmware may use afterwards, and "
+    "not in the arena.",
+)
 @FORCE
 def codegen(
     source: Path,
@@ -57,10 +63,11 @@ def codegen(
     target: str | None,
     name: str,
     planner: Planner | None,
-    memories: tuple[tuple[tuple[str, int], ...], ...],
+    memories: tuple[GivenMemories, ...],
     tail: str | None,
     external: tuple[str, ...],
     ties: tuple[str, ...],
+    temporaries_apart: bool,
     force: bool,
 ) -> None:
     """Write C++ files for a firmware that runs OUT.tflite: the model, its arena, its operators, and a main program.
@@ -73,21 +80,27 @@ def codegen(
     from ..io.files import read_file, write_folder
     from ..memory.reading import naming
 
-    request = MemoryRequest(memories_of(memories), tail, external, ties)
+    sizes, prices = memories_of(memories)
+    request = MemoryRequest(sizes, tail, external, ties, prices, temporaries_apart)
     if source.is_dir():
-        from ..program.files import read_program
-        from ..program.firmware import generate_program
-
-        if not request.is_empty:
-            raise click.UsageError("--memory, --tail, --external and --tie are for one model, not for a program")
-        program, parts = read_program(source)
-        sources = tuple(source / part.file for part in program.parts)
-        for path in write_folder(
-            output, generate_program(program, parts, target, name, planner, force), sources, force
-        ):
-            click.echo(path)
+        if not request.is_empty or temporaries_apart:
+            raise click.UsageError("what is said of memories and buffers is for one model, not for a program")
+        _codegen_program(source, output, target, name, planner, force)
         return
     with naming(source.name):
         files = generate(read_file(source), target, name, source.name, force, planner, request)
     for path in write_folder(output, files, (source,), force):
+        click.echo(path)
+
+
+def _codegen_program(
+    folder: Path, output: Path, target: str | None, name: str, planner: Planner | None, force: bool
+) -> None:
+    from ..io.files import write_folder
+    from ..program.files import read_program
+    from ..program.firmware import generate_program
+
+    program, parts = read_program(folder)
+    files = generate_program(program, parts, target, name, planner, force)
+    for path in write_folder(output, files, tuple(folder / part.file for part in program.parts), force):
         click.echo(path)

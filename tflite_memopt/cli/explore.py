@@ -36,7 +36,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, ModelPath
+from .types import ByteSize, GivenMemories, ModelPath
 
 if TYPE_CHECKING:
     from ..exploring import Explored
@@ -84,7 +84,7 @@ def explore(
     force: bool,
     quiet: bool | None,
     as_json: bool,
-    memories: tuple[tuple[tuple[str, int], ...], ...],
+    memories: tuple[GivenMemories, ...],
     **chosen: Any,
 ) -> None:
     """Show what RAM IN.tflite can need, and at which price in computation, operators and bytes of file.
@@ -104,7 +104,7 @@ def explore(
     is_chosen = output is not None or options.budget is not None or bool(memories)
     # It takes long enough that a pipe is told how far it is, too.
     with progress_line(bool(quiet)) as say:
-        explored = run(source, options, say, memories_of(memories))
+        explored = run(source, options, say, *memories_of(memories))
         # What does not fit is made as well: its report says what limits it.
         is_made = output is not None or explored.exploration.choice.fits is False
         result = _made(source, explored, output is not None, say) if is_made else None

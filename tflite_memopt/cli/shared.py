@@ -14,7 +14,7 @@ import click
 from ..graph.side_by_side import usable_cores
 from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, IO, OBJECTIVES, Options
-from .types import Date, Memory, ModelPath, TargetName
+from .types import Date, GivenMemories, Memory, ModelPath, TargetName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -186,12 +186,19 @@ MEMORY = click.option(
     "memories",
     type=Memory(),
     multiple=True,
-    metavar="NAME=SIZE|CHIP",
+    metavar="NAME=SIZE[@PRICE]|CHIP",
     help="A memory of the chip, such as dtcm=64K, the fastest first; repeat it for more. Or a chip that `targets` "
-    "lists. The tensors are spread so that all fit and few bytes move through the slower memories.",
+    "lists. The tensors are spread so that all fit and few bytes move through the slower memories. psram=8M@4: a byte "
+    "there counts 4 times; without a price, once.",
 )
 
 
-def memories_of(given: tuple[tuple[tuple[str, int], ...], ...]) -> dict[str, int]:
-    """Bytes by name, from the values of ``--memory``."""
-    return dict(chain.from_iterable(given))
+def memories_of(given: tuple[GivenMemories, ...]) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes by name, and prices by name where there are some, from the values of ``--memory``."""
+    memories = tuple(chain.from_iterable(given))
+    names = [memory.name for memory in memories]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.UsageError(f"--memory {name} is there twice")
+    sizes = {memory.name: memory.bytes for memory in memories}
+    return sizes, {memory.name: memory.price for memory in memories if memory.price is not None}

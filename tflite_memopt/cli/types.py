@@ -7,7 +7,7 @@ import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -66,26 +66,38 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
+class GivenMemory(NamedTuple):
+    """A memory as it was given: its name, its bytes, and a price or none."""
+
+    name: str
+    bytes: int
+    price: int | None
+
+
+GivenMemories = tuple[GivenMemory, ...]
+
+
 class Memory(click.ParamType):  # type: ignore[type-arg]
-    """A memory by name and size, such as ``dtcm=64K``, or all those of a chip, by its name."""
+    """A memory by name and size, such as ``dtcm=64K`` or ``psram=8M@4``, or all those of a chip, by its name."""
 
     name = "memory"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[str, int], ...]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenMemories:
         if isinstance(value, tuple):
             return value
         name, sign, size = str(value).partition("=")
         if name and sign:
-            return ((name, ByteSize().convert(size, param, ctx)),)
+            size, at, price = size.partition("@")
+            if at and not price.isdecimal():
+                self.fail(f"'{price}' is no price; write a whole number, for example psram=8M@4", param, ctx)
+            return (GivenMemory(name, ByteSize().convert(size, param, ctx), int(price) if at else None),)
         found = memories_of_chip(name)
         if found is None:
             chips = ", ".join(CHIP_MEMORIES)
             self.fail(
                 f"'{value}' is no memory; write a name and a size, for example dtcm=64K, or one of {chips}", param, ctx
             )
-        return tuple(found.items())
+        return tuple(GivenMemory(each, size, None) for each, size in found.items())
 
 
 class Date(click.ParamType):  # type: ignore[type-arg]

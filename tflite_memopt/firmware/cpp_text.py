@@ -19,9 +19,11 @@ _KEYWORDS = """
 """Those of C++17 and C++20, alternative tokens included."""
 _TAKEN = """
     Run app_main arena head_arena interpreter linux loop main memories planner posix resolver
-    setup std tail_arena tflite unix
+    setup std tail_arena temporary tflite tflite_memopt unix
 """
 """Names that the generated programs, what they include, or GCC's macros have at that place."""
+EXTERNAL = "external"
+"""What names of buffers of the firmware's own begin with."""
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
 """Bytes that stand for themselves in a literal; two question marks may begin a trigraph."""
 
@@ -31,6 +33,15 @@ def check_namespace(name: str) -> None:
     wrong = _fault_of(name)
     if wrong is not None:
         raise UsageError(f"{name!r} is no name for a C++ namespace: {wrong}")
+
+
+def check_array(memory: str) -> None:
+    """Raises UsageError for a memory that no array of the programs can have the name of."""
+    wrong = _fault_of(memory)
+    if wrong is None and memory.startswith(EXTERNAL):
+        wrong = f"names of external buffers begin with {EXTERNAL}; choose another one"
+    if wrong is not None:
+        raise UsageError(f"--memory {memory}: {wrong}")
 
 
 def _fault_of(name: str) -> str | None:

@@ -21,7 +21,7 @@ from ..kernels.targets import profile_for, target_named
 from ..memory.reading import read_planned
 from ..version import __version__
 from . import Planner
-from .cpp_text import check_namespace, identifiers, literal
+from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
 from .plan_table import ARENA, MemoryRequest, PlannedBuffer, Table, table_for
 from .resolver import registrations
 from .sizes import ArenaSizes, LibraryBytes, arena_sizes, condition_of, larger_structures
@@ -68,14 +68,26 @@ def generate(
     label, planned = plan_label.decode(model), offline_plan.decode(model) or {}
     label = label if planned else None
     profile = _profile(label, target)
-    has_table = planner == "table" or not request.is_empty or (planner is None and _table_is_safe(model, profile))
+    if planner == "metadata" and (not request.is_empty or request.temporaries_apart):
+        raise UsageError(
+            "--planner metadata has one memory, and no tensor elsewhere: leave it out, or the other options"
+        )
+    if name in request.sizes:
+        raise UsageError(f"--memory {name}: the namespace has this name; choose another one")
+    has_table = (
+        planner == "table"
+        or request.temporaries_apart
+        or not request.is_empty
+        or (planner is None and _table_is_safe(model, profile))
+    )
     if has_table and profile.libraries:
         raise UsageError("a table of places is for one kernel library: name your chip or core with --target")
     table = table_for(model, planned, profile, request) if has_table else None
     head = None if table is None else table.sizes[table.arena]
-    sizes = arena_sizes(model, planned, profile, head)
-    words = _words(model, data, name) | _arena_words(sizes, label, profile)
+    sizes = arena_sizes(model, planned, profile, head, "tflm" if table is None else request.planner)
+    words = _words(model, data, name) | _arena_words(sizes, label, profile, request.temporaries_apart)
     words |= _WITHOUT_TABLE if table is None else _table_words(table, data, name)
+    words |= _apart_words(name) if request.temporaries_apart else _NOT_APART
     cleared = cleared_inputs(model, planned)
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
@@ -167,19 +179,25 @@ def _array(data: bytes) -> Iterator[str]:
 
 
 _WITHOUT_TABLE = dict.fromkeys(
-    ("planner_header", "planner_object", "planner_argument", "memories", "memory_macro", "in_arena"), ""
+    (
+        *("planner_header", "planner_object", "planner_argument", "planner_check", "sketch_check"),
+        *("memories", "memory_macro", "in_arena"),
+    ),
+    "",
 )
 
 
 def _table_words(table: Table, data: bytes, name: str) -> dict[str, str]:
     arrays = [ARENA if number == table.arena else each for number, each in enumerate(table.names)]
-    arrays += identifiers("external", table.external).values()
+    arrays += identifiers(EXTERNAL, table.external).values()
     others = [number for number in range(len(arrays)) if number != table.arena]
     pointers = ", ".join(arrays)
     planner = f"\n  static uint8_t* const memories[] = {{{pointers}}};"
     return {
         "planner_header": f'\n#include "{PLANNER_FILE}"',
         "planner_object": f"{planner}\n  static tflite_memopt::TablePlanner planner({name}::kPlan, memories);",
+        "planner_check": "\n  if (!planner.IsIntact()) return 2;",
+        "sketch_check": "\n  if (!planner.IsIntact()) return;",
         "planner_argument": ", &planner",
         "memories": "".join(_array_in(table, arrays, number, name) for number in others),
         "memory_macro": _macro(table.names[table.arena]) if len(table.names) > 1 else "",
@@ -208,13 +226,29 @@ def _packed(row: PlannedBuffer) -> bytes:
     return pack("<ihhI", row.bytes, row.first, row.last, row.offset + row.memory)
 
 
+_NOT_APART = {"temporary": "", "arena_argument": "arena, sizeof(arena)", "apart_object": ""}
+
+
+def _apart_words(name: str) -> dict[str, str]:
+    return {
+        "temporary": f"alignas(16) uint8_t temporary[{name}::kTemporaryBytes];  // free again after AllocateTensors\n",
+        "arena_argument": "&apart",
+        "apart_object": "\n  static tflite_memopt::ApartAllocator apart(arena, sizeof(arena), temporary, "
+        "sizeof(temporary));",
+    }
+
+
 def _array_in(table: Table, arrays: Sequence[str], number: int, name: str) -> str:
     """The array of a memory that is not the arena."""
     memory, size = arrays[number], f"{name}::kMemoryBytes[{number}]"
     if number >= len(table.names):
         of = literal(table.external[number - len(table.names)])
         fits = f'static_assert(sizeof({memory}) >= {size}, "too small for {memory}");'
-        return f"alignas(16) uint8_t {memory}[{size}];  // {of}: any buffer of yours, at a multiple of 16\n{fits}\n"
+        is_aligned = f'static_assert(__alignof__({memory}) >= 16, "{memory} must lie at a multiple of 16");'
+        return (
+            f"alignas(16) uint8_t {memory}[{size}];  // {of}: any buffer of yours, at a multiple of 16\n"
+            f"{fits}\n#ifdef __GNUC__\n{is_aligned}\n#endif\n"
+        )
     of = size if table.sizes[number] else "16"  # an array has at least one byte
     return f"{_macro(memory)}alignas(16) uint8_t {memory}[{of}] {_name_of_macro(memory)};\n"
 
@@ -242,10 +276,10 @@ _SDKCONFIG = """
 """
 
 
-def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProfile) -> dict[str, str]:
+def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProfile, is_apart: bool) -> dict[str, str]:
     overlaps, is_one = label is not None and label.overlaps, len(sizes.cases) == 1
     condition = condition_of(profile.name)
-    code = "\n".join(_sizes_code(sizes))
+    code = "\n".join(_sizes_code(sizes, is_apart))
     return {
         "whom": profile.target or "any 32-bit target",
         "kernels": profile.description,
@@ -268,7 +302,7 @@ def _library_line(name: str, size: LibraryBytes) -> str:
     return f"//   {size.required:,} bytes, {size.head:,} of them the head, with {name} kernels{untried}"
 
 
-def _sizes_code(sizes: ArenaSizes) -> Iterator[str]:
+def _sizes_code(sizes: ArenaSizes, is_apart: bool) -> Iterator[str]:
     """The constants, or a choice of them where macros tell libraries apart."""
     word = "#if"
     for condition, layouts in sizes.cases.items():
@@ -276,6 +310,8 @@ def _sizes_code(sizes: ArenaSizes) -> Iterator[str]:
             yield f"{word} {condition}" if condition else "#else"
             word = "#elif"
         yield _constant("kArenaBytes", [each.one for each in layouts.values()], " + kLargerStructures")
+        if is_apart:
+            yield _constant("kTemporaryBytes", [each.temporary for each in layouts.values()], " + kLargerStructures")
         yield _constant("kHeadArenaBytes", [each.two.head for each in layouts.values()])
         yield _constant("kTailArenaBytes", [each.two.tail for each in layouts.values()], " + kLargerStructures")
     if len(sizes.cases) > 1:

@@ -9,12 +9,13 @@ from difflib import get_close_matches
 from ..errors import UsageError
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Tensor
+from ..kernels.arena import MemoryPlanner
 from ..kernels.profile import KernelProfile
 from ..memory.in_force import offsets_in_force
 from ..memory.layout import MemoryLayout, memory_layout
-from ..memory.spread import capacities_for, spread_model
+from ..memory.spread import capacities_for, prices_for, spread_model
 from ..memory.ties import ties_named
-from .cpp_text import check_namespace
+from .cpp_text import check_array
 
 _UNLIMITED = 1 << 31
 ARENA = "arena"
@@ -26,20 +27,29 @@ _MOST_MEMORIES = 16
 class MemoryRequest:
     """What a firmware says of its memory.
 
-    ``sizes``: bytes by the name of the memory, the fastest first; empty: one of any size. ``tail``: the one in which
-    TFLM's own structures lie; None: the last one. ``external``: tensors in buffers of the firmware's own, by name, or
+    ``sizes``: bytes by the name of the memory, the fastest first; empty: one of any size. ``prices``: as
+    ``memory.spread.prices_for``. ``tail``: the one in which TFLM's own structures lie; None: the last one.
+    ``external``: tensors in buffers of the firmware's own, by name, or
     "input" and "output" for all of them. ``ties``: ``OUTPUT:INPUT`` at one place (``memory/ties.py``).
+    ``temporaries_apart``: what TFLM needs only while it prepares lies in a buffer of its own.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     tail: str | None = None
     external: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
+    prices: Mapping[str, int] = field(default_factory=dict)
+    temporaries_apart: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether the plan in the file is as good as any."""
         return not (self.sizes or self.tail or self.external or self.ties)
+
+    @property
+    def planner(self) -> MemoryPlanner:
+        """What counts the arena."""
+        return "table_apart" if self.temporaries_apart else "table"
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,8 @@ def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfil
     names, capacities, arena = _memories(model, profile, request)
     external = _external(model, layout, request.external)
     ties = ties_named(model, request.ties)
-    found = spread_model(model, layout, capacities, SearchLimit(), ties, external)
+    prices = prices_for(request.sizes, request.prices) if request.sizes else ()
+    found = spread_model(model, layout, capacities, SearchLimit(), ties, external, prices)
     if len(found.used) > _MOST_MEMORIES:
         raise UsageError(f"{len(found.used)} memories and buffers: a table has room for {_MOST_MEMORIES}")
     rows = tuple(_rows(layout, found.offsets, found.memories))
@@ -100,8 +111,10 @@ def _memories(
     if not request.sizes and request.tail is None:
         return (ARENA,), (_UNLIMITED,), 0
     for name in request.sizes:
-        check_namespace(name)
-    return tuple(request.sizes), *capacities_for(model, profile, request.sizes, request.tail)
+        check_array(name)
+        if (same := [each for each in request.sizes if each.lower() == name.lower()]) != [name]:
+            raise UsageError(f"--memory {', '.join(same)}: names that differ in capitals alone have one macro")
+    return tuple(request.sizes), *capacities_for(model, profile, request.sizes, request.tail, request.planner)
 
 
 def _external(model: Model, layout: MemoryLayout, names: Sequence[str]) -> tuple[Tensor, ...]:

@@ -77,11 +77,13 @@ _ROUNDING = 16
 class ArenaBytes:
     """Bytes to reserve for one layout of structures: one arena, or two.
 
-    ``two``: the arena of tensors and scratch, which wants the fastest memory, and the persistent one.
+    ``two``: the arena of tensors and scratch, which wants the fastest memory, and the persistent one. ``temporary``:
+    what TFLM needs while it prepares, beside the one arena where they are apart.
     """
 
     one: int
     two: TwoArenasUse
+    temporary: int
 
 
 @dataclass(frozen=True)
@@ -107,17 +109,20 @@ class ArenaSizes:
 
 
 def arena_sizes(
-    model: Model, planned: Mapping[Tensor, int], profile: KernelProfile, in_table: int | None = None
+    model: Model,
+    planned: Mapping[Tensor, int],
+    profile: KernelProfile,
+    in_table: int | None = None,
+    planner: MemoryPlanner = "tflm",
 ) -> ArenaSizes:
     """The sizes for the libraries of a profile, ``planned`` the offsets in the file, or none.
 
-    ``in_table``: bytes that a table of the plan takes of the one arena, None where TFLM's own planner works there. Two
-    arenas are always TFLM's.
+    ``in_table``: bytes that a table of the plan takes of the one arena, None where TFLM's own planner works there;
+    ``planner``: which of them. Two arenas are always TFLM's.
     """
     libraries = {each.name: each for each in profile.libraries or (profile,)}
     heads = {name: head_in_force(memory_layout(model, each), planned) for name, each in libraries.items()}
     cases = CASES if profile.libraries else (KernelCase("", (profile.name,)),)
-    planner: MemoryPlanner = "tflm" if in_table is None else "table"
     in_one = heads if in_table is None else dict.fromkeys(heads, in_table)
     uses = {
         name: arena_use(model, in_one[name], each.requests, profile.abi, planner=planner)
@@ -148,11 +153,15 @@ class _Sizes:
 
     def _largest(self, libraries: Sequence[KernelProfile], abi: Abi) -> ArenaBytes:
         one = [
-            arena_use(self.model, self.in_one[each.name], each.requests, abi, planner=self.planner).required
+            arena_use(self.model, self.in_one[each.name], each.requests, abi, planner=self.planner)
             for each in libraries
         ]
         two = [two_arenas_use(self.model, self.heads[each.name], each.requests, abi) for each in libraries]
-        return ArenaBytes(max(one), TwoArenasUse(max(use.head for use in two), max(use.tail for use in two)))
+        return ArenaBytes(
+            max(use.required for use in one),
+            TwoArenasUse(max(use.head for use in two), max(use.tail for use in two)),
+            aligned(max(use.temporaries for use in one)),
+        )
 
 
 def larger_structures(model: Model) -> dict[str, int]:

@@ -47,8 +47,11 @@ POINTER = Size(4, 8)
 _INT = 4
 
 
-MemoryPlanner = Literal["tflm", "table"]
-"""What places tensors when a firmware starts: TFLM's own planner, or a table that ``codegen`` wrote."""
+MemoryPlanner = Literal["tflm", "table", "table_apart"]
+"""What places tensors when a firmware starts: TFLM's own planner, or a table that ``codegen`` wrote.
+
+"table_apart": all temporaries lie in a buffer that is not the arena, and so does the allocator's own structure.
+"""
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,13 @@ def arena_beside_head(
     "table" is one that the firmware brings, and has neither.
     """
     asked = requests_in(model, abi, requests)
+    is_apart = planner == "table_apart"
     replay = _Replay(model, asked, abi, order, planner)
-    replay.start()
+    replay.start(() if is_apart else (BUFFER_ALLOCATOR,))
     replay.prepare()
     replay.plan()
     arena = replay.arena
-    temporaries, before_plan = arena.head_peak, arena.peak
+    temporaries, before_plan = arena.head_peak, 0 if is_apart else arena.peak
     replay.interface_tensors()
     exact = all(each.known for each in asked.values())
     return ArenaBesideHead(arena.tail, temporaries, before_plan, exact)

@@ -15,7 +15,7 @@ from .chips import plain_name
 _K, _M = 1 << 10, 1 << 20
 
 CHIP_MEMORIES: Mapping[str, Mapping[str, int]] = {
-    "RT1170": {"dtcm": 256 * _K, "ocram": _M},
+    "i.MX RT1170": {"dtcm": 256 * _K, "ocram": _M},
     "STM32H7": {"dtcm": 128 * _K, "axi_sram": 512 * _K},
     "nRF5340": {"ram": 512 * _K},
     "ESP32-S3": {"sram": 512 * _K, "psram": 8 * _M},

@@ -37,8 +37,10 @@ CORES: Mapping[str, str] = {"Cortex-M0plus": "cortex-m0", "Cortex-M1": "cortex-m
 
 
 def plain_name(name: str) -> str:
-    """Letters and digits alone, in lower case: ``Cortex_M4`` and ``cortex-m4`` are one name. i.MX is MIMX in orders."""
-    return re.sub(r"[^a-z0-9]", "", name.lower()).removeprefix("m" if name.lower().startswith("mimx") else "")
+    """Letters and digits alone, in lower case: ``Cortex_M4`` and ``cortex-m4`` are one name.
+
+    i.MX is MIMX in orders, and is left out in speech."""
+    return re.sub(r"^m?imx", "", re.sub(r"[^a-z0-9]", "", name.lower()))
 
 
 def target_of_chip(name: str) -> str | None:

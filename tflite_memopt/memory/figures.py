@@ -35,8 +35,9 @@ class MemoryUse:
     """A model's need of RAM.
 
     ``required_bytes`` is the arena to reserve by pointer width in bits, on the named target ("target"), and there with
-    a plan that the firmware carries ("table"); ``required_is_exact`` is False when an operator's structures are a
-    guess. ``tflm`` holds head, tail and total as TFLM measured them, or ``error`` with the reason why not.
+    a plan that the firmware carries ("table"), its temporaries in the arena or not ("table_apart");
+    ``required_is_exact`` is False when an operator's structures are a guess. ``tflm`` holds head, tail and total as
+    TFLM measured them, or ``error`` with the reason why not.
     ``instructions``: an estimate of one run, by the kernel library (``memory/work.py``).
     """
 
@@ -204,24 +205,32 @@ class LibraryNeed:
 
 @dataclass(frozen=True)
 class MemoryShare:
-    """One memory of a chip: its bytes, and those in use; TFLM's own structures are in use where they lie."""
+    """One memory of a chip: its bytes, and those in use; TFLM's own structures are in use where they lie.
+
+    ``moved``: bytes of tensors and scratch that operators read and write there in one run. ``price``: of one of them.
+    """
 
     name: str
     bytes: int
     used: int
+    moved: int
+    price: int
 
 
 @dataclass(frozen=True)
 class SpreadUse:
-    """Tensors over several memories, the fastest first. Bytes that move in one run, weights and scratch apart.
+    """Tensors over several memories, the fastest first. Bytes that move in one run.
 
-    ``moved``: through all memories; ``slow_bytes``: through all but the first, ``largest_first`` where the largest
-    tensors that fit go there; no choice of tensors moves fewer than ``bound``. ``maps``: what lies where in each
-    memory, where that was asked for.
+    ``moved``: through all memories, ``scratch`` bytes of it an estimate for the kernels' scratch; ``weights``: read
+    from flash, not in ``moved``. ``slow_bytes``: through all but the first, each as often as its memory's price says;
+    ``largest_first``: the same where each memory gets the largest tensors that fit; no choice of tensors has fewer
+    than ``bound``. ``maps``: what lies where in each memory, where that was asked for.
     """
 
     memories: tuple[MemoryShare, ...]
     moved: int
+    scratch: int
+    weights: int
     slow_bytes: int
     largest_first: int
     bound: int

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from ..analysis.loops import loops_of
 from ..errors import UsageError
-from ..graph.alignment import aligned
+from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Operator, Tensor
-from ..kernels.arena import arena_use
+from ..kernels.arena import MemoryPlanner, arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..plan.check import check_plan
 from ..plan.memories import MemoriesPlan, MemoriesProblem, largest_first, part_of, spread
@@ -28,9 +29,15 @@ _PUT = "DYNAMIC_UPDATE_SLICE"
 
 
 def memories_problem(
-    model: Model, layout: MemoryLayout, capacities: Sequence[int], groups: Groups | None = None
+    model: Model,
+    layout: MemoryLayout,
+    capacities: Sequence[int],
+    groups: Groups | None = None,
+    prices: Sequence[int] = (),
 ) -> MemoriesProblem:
     """The problem of a model in the order in which it stands; ``capacities`` in bytes, the fastest memory first.
+
+    ``prices``: of a byte that moves, by memory; empty: 0 in the first and 1 in the others.
 
     What lies at one offset, the ``groups``, is one item of it, as for the planner (``together.py``); None: what loops
     carry.
@@ -38,11 +45,16 @@ def memories_problem(
     moved = traffic_of(model)
     joined = join(layout.problem, layout.groups if groups is None else groups)
     traffic = [0] * len(joined.problem.items)
-    # Scratch is written once and read once.
-    scratch = (2 * item.size for item in layout.items[len(layout.tensors) :])
-    for item, nbytes in zip(joined.item_of, (*(moved[each] for each in layout.tensors), *scratch), strict=True):
+    moves = (*(moved[each] for each in layout.tensors), *_scratch_traffic(layout))
+    for item, nbytes in zip(joined.item_of, moves, strict=True):
         traffic[item] += nbytes
-    return MemoriesProblem(joined.problem, tuple(traffic), tuple(capacities))
+    prices = tuple(prices) or (0, *[1] * (len(capacities) - 1))
+    return MemoriesProblem(joined.problem, tuple(traffic), tuple(capacities), prices)
+
+
+def _scratch_traffic(layout: MemoryLayout) -> list[int]:
+    """Nobody knows what a kernel does with its scratch: it is taken to be written once and read once."""
+    return [2 * item.size for item in layout.items[len(layout.tensors) :]]
 
 
 def spread_model(
@@ -52,6 +64,7 @@ def spread_model(
     limit: SearchLimit,
     ties: Sequence[tuple[Tensor, Tensor]] = (),
     external: Sequence[Tensor] = (),
+    prices: Sequence[int] = (),
 ) -> MemoriesPlan:
     """The plan, by item of the layout, checked as a whole and over all iterations of loops.
 
@@ -61,11 +74,11 @@ def spread_model(
     """
     groups = groups_with(layout, ties)
     item_of = join(layout.problem, groups).item_of
-    problem = memories_problem(model, layout, capacities, groups)
+    problem = memories_problem(model, layout, capacities, groups, prices)
     outside = tuple(dict.fromkeys(item_of[layout.tensors.index(tensor)] for tensor in external))
     inside = [item for item in range(len(problem.traffic)) if item not in outside]
     moved = tuple(problem.traffic[item] for item in inside)
-    found = spread(MemoriesProblem(part_of(problem.plan, inside), moved, problem.capacities), limit)
+    found = spread(MemoriesProblem(part_of(problem.plan, inside), moved, problem.capacities, problem.prices), limit)
     places = dict(zip(inside, zip(found.memories, found.offsets, strict=True), strict=True))
     places |= {item: (len(capacities) + number, 0) for number, item in enumerate(outside)}
     used = (*found.used, *(problem.plan.items[item].size for item in outside))
@@ -79,23 +92,61 @@ def spread_model(
 
 
 def spread_use(
-    model: Model, profile: KernelProfile, sizes: Mapping[str, int], arena: ArenaMap | None = None
+    model: Model,
+    profile: KernelProfile,
+    sizes: Mapping[str, int],
+    arena: ArenaMap | None = None,
+    prices: Mapping[str, int] | None = None,
 ) -> SpreadUse:
     """What a model makes of memories of such ``sizes``, the fastest first, TFLM's structures in the last one.
 
-    ``arena``: the map of the model in one memory, for maps of each. Raises UsageError when the structures do not fit,
-    InfeasibleError when the tensors do not.
+    ``arena``: the map of the model in one memory, for maps of each. ``prices``: as :func:`prices_for`. Raises
+    UsageError when the structures do not fit, InfeasibleError when the tensors do not.
     """
     capacities, last = capacities_for(model, profile, sizes)
+    costs = prices_for(sizes, prices or {})
     layout = memory_layout(model, profile)
-    found = spread_model(model, layout, capacities, SearchLimit())
-    problem = memories_problem(model, layout, capacities)
+    found = spread_model(model, layout, capacities, SearchLimit(), prices=costs)
+    problem = memories_problem(model, layout, capacities, prices=costs)
+    moved = traffic_of(model)
+    by_item = (*(moved[each] for each in layout.tensors), *_scratch_traffic(layout))
+    passed: Counter[int] = Counter()
+    for memory, nbytes in zip(found.memories, by_item, strict=True):
+        passed[memory] += nbytes
+    beside = arena_beside_head(model, profile.requests, profile.abi, planner="table")
+    used = [beside.with_head(each).required if number == last else each for number, each in enumerate(found.used)]
     shares = tuple(
-        MemoryShare(name, size, used + (size - capacities[number] if number == last else 0))
-        for number, ((name, size), used) in enumerate(zip(sizes.items(), found.used, strict=True))
+        MemoryShare(name, size, used[number], passed[number], costs[number])
+        for number, (name, size) in enumerate(sizes.items())
     )
     maps = {} if arena is None else {name: _map_of(arena, found, number) for number, name in enumerate(sizes)}
-    return SpreadUse(shares, sum(problem.traffic), found.slow_bytes, largest_first(problem), found.bound, maps)
+    return SpreadUse(
+        shares,
+        moved=sum(problem.traffic),
+        scratch=sum(_scratch_traffic(layout)),
+        weights=weights_read(model),
+        slow_bytes=found.slow_bytes,
+        largest_first=largest_first(problem),
+        bound=found.bound,
+        maps=maps,
+    )
+
+
+def prices_for(sizes: Mapping[str, int], prices: Mapping[str, int]) -> tuple[int, ...]:
+    """The price of a byte that moves through each memory: 0 in the first, and in another 1 where none is said.
+
+    Raises UsageError for a price of the first, and where a memory is cheaper than one before it.
+    """
+    first, *others = sizes
+    if first in prices:
+        raise UsageError(f"--memory {first}: the first memory is the fastest one, and has no price")
+    found = (0, *(prices.get(name, 1) for name in others))
+    for name, (before, price) in zip(others, pairwise(found), strict=True):
+        if price < max(1, before):
+            raise UsageError(
+                f"--memory {name}: a price of {price} after one of {before}; write the fastest memory first"
+            )
+    return found
 
 
 def _map_of(arena: ArenaMap, found: MemoriesPlan, memory: int) -> ArenaMap:
@@ -107,7 +158,11 @@ def _map_of(arena: ArenaMap, found: MemoriesPlan, memory: int) -> ArenaMap:
 
 
 def capacities_for(
-    model: Model, profile: KernelProfile, sizes: Mapping[str, int], tail: str | None = None
+    model: Model,
+    profile: KernelProfile,
+    sizes: Mapping[str, int],
+    tail: str | None = None,
+    planner: MemoryPlanner = "table",
 ) -> tuple[tuple[int, ...], int]:
     """Bytes of each memory that are left for tensors, and the number of the one in which TFLM's structures lie.
 
@@ -118,11 +173,11 @@ def capacities_for(
         raise UsageError(f"--tail {tail}: no --memory has this name; {known}")
     names = tuple(sizes)
     arena = len(names) - 1 if tail is None else names.index(tail)
-    beside = arena_use(model, 0, profile.requests, profile.abi, planner="table").required
-    capacities = [size - (beside if number == arena else 0) for number, size in enumerate(sizes.values())]
-    if capacities[arena] < 0:
-        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {beside:,} bytes there")
-    return tuple(capacities), arena
+    beside = arena_beside_head(model, profile.requests, profile.abi, planner=planner)
+    if (least := beside.with_head(0).required) > sizes[names[arena]]:
+        raise UsageError(f"--memory {names[arena]}: TFLM's own structures need {least:,} bytes there")
+    room = sizes[names[arena]] // ARENA_ALIGNMENT * ARENA_ALIGNMENT - beside.tail
+    return tuple(room if number == arena else size for number, size in enumerate(sizes.values())), arena
 
 
 def traffic_of(model: Model) -> Counter[Tensor]:
@@ -131,13 +186,27 @@ def traffic_of(model: Model) -> Counter[Tensor]:
     Each operator reads each operand once, as Figure 11 of SERENITY (Ahn et al., MLSys 2020, section 4.2) counts, and of
     what a slice picks that part alone. The body of a loop counts as often as it runs, once where that depends on data.
     """
-    turns = {id(loop.body): loop.turns for loop in loops_of(model) if loop.turns is not None}
     moved: Counter[Tensor] = Counter()
+    for operator, turns in _runs(model):
+        for tensor, nbytes in _moved_by(operator):
+            moved[tensor] += turns * nbytes
+    return moved
+
+
+def weights_read(model: Model) -> int:
+    """Bytes of constants that operators read in one invocation, each operand once: they come from flash."""
+    return sum(
+        turns * sum(each.nbytes for each in operator.present_inputs() if each.is_constant)
+        for operator, turns in _runs(model)
+    )
+
+
+def _runs(model: Model) -> Iterator[tuple[Operator, int]]:
+    """Every operator, and how often it runs."""
+    turns = {id(loop.body): loop.turns for loop in loops_of(model) if loop.turns is not None}
     for graph in model.graphs:
         for operator in graph.operators:
-            for tensor, nbytes in _moved_by(operator):
-                moved[tensor] += turns.get(id(graph), 1) * nbytes
-    return moved
+            yield operator, turns.get(id(graph), 1)
 
 
 def _moved_by(operator: Operator) -> list[tuple[Tensor, int]]:

@@ -9,7 +9,7 @@ from ..analysis.macs import model_macs, operator_macs
 from ..analysis.working_set import WorkingSet, covered, io_lower_bound, peak, working_sets
 from ..ir.affine import affine_of
 from ..ir.model import Model, Tensor
-from ..kernels.arena import arena_use
+from ..kernels.arena import ArenaUse, arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32, WHEEL
 from ..plan.bounds import max_breadth
@@ -27,10 +27,13 @@ def memory_use(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]
     offsets = offsets_in_force(layout, planned)
     head = head_of(layout, offsets)
     abis = {"32": ILP32, "64": WHEEL} | ({"target": profile.abi} if profile.target else {})
-    uses = {name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()}
-    required = {name: use.required for name, use in uses.items()}
+    uses: dict[str, ArenaUse] = {
+        name: arena_use(model, head, profile.requests, abi, layout.order) for name, abi in abis.items()
+    }
     if profile.target is not None and not profile.libraries:
-        required["table"] = arena_use(model, head, profile.requests, profile.abi, layout.order, "table").required
+        for planner in ("table", "table_apart"):
+            uses[planner] = arena_use(model, head, profile.requests, profile.abi, layout.order, planner)
+    required = {name: use.required for name, use in uses.items()}
     top = peak(working_sets_in_arena(model, layout, offsets))
     return MemoryUse(
         operators=operator_count(model),

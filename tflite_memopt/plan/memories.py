@@ -1,50 +1,54 @@
 """Items over several memories, the fastest first: everything fits, and few bytes move through the slower ones.
 
 Which items go into a memory is a temporal knapsack: each is worth the bytes that move of it, and all that are alive at
-a time must fit, as the planner places them. It is solved by insertion and exchange; a Lagrangian relaxation bounds it.
+a time must fit, as the planner places them. Without gaps it is solved exactly (``most_valuable.py``). Where the planner
+proves that the items do not fit, some that cannot be together are found, and one of them has to go; where that takes
+too long, insertion and exchange choose, and what is known is a bound.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from heapq import heappop, heappush
 
 from ..errors import InfeasibleError
 from ..graph.interval import intersect
 from ..graph.search_limit import SearchLimit
 from .check import check_plan
 from .methods import solve, solve_within
-from .problem import PlanProblem, Relation, arena_bytes
+from .most_valuable import MostValuable, most_valuable
+from .problem import FitResult, PlanProblem, Relation, arena_bytes
 
 _WORK = 200_000
 """Items that the planner is asked about, for each order of insertion."""
+_RELAXED = 5_000
+"""Items in all relaxed problems of a memory together, before exchanges choose."""
 _EXCHANGES = 400
 """Exchanges that are tried in a memory."""
 _QUICK = SearchLimit(work=0.02)
 """What the planner may spend on the question whether items fit."""
-_STEPS = 200
-"""Of the subgradient method."""
 
 
 @dataclass(frozen=True)
 class MemoriesProblem:
     """``traffic[i]``: bytes that operators read and write of item i in one invocation.
 
-    ``capacities``: bytes of each memory, the fastest first.
+    ``capacities``: bytes of each memory, the fastest first. ``prices``: of a byte that moves there, 0 in the first and
+    never falling.
     """
 
     plan: PlanProblem
     traffic: tuple[int, ...]
     capacities: tuple[int, ...]
+    prices: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class MemoriesPlan:
     """The memory and the offset in it of every item, and the bytes that each memory needs.
 
-    ``slow_bytes``: bytes that move through all but the first memory; ``bound``: no plan moves fewer there.
+    ``slow_bytes``: bytes that move, each times the price of its memory; ``bound``: no plan has fewer.
     """
 
     memories: tuple[int, ...]
@@ -56,12 +60,25 @@ class MemoriesPlan:
 
 def spread(problem: MemoriesProblem, limit: SearchLimit) -> MemoriesPlan:
     """A plan for all memories. Raises InfeasibleError when the items that are left do not fit into the last one."""
+    try:
+        return _spread_by(problem, problem.traffic, limit)
+    except InfeasibleError:  # what moves little may be too much for the last memory: as much as possible goes before it
+        sizes = tuple(item.size * (item.end - item.start) for item in problem.plan.items)
+        return _spread_by(problem, sizes, limit)
+
+
+def _spread_by(problem: MemoriesProblem, worth: Sequence[int], limit: SearchLimit) -> MemoriesPlan:
+    """Each memory gets the items that are worth most and fit, the last one what is left."""
     left = list(range(len(problem.plan.items)))
     memories, offsets = [0] * len(left), [0] * len(left)
     used = []
+    most_in_first = sum(problem.traffic)
     for number, capacity in enumerate(problem.capacities):
         is_last = number == len(problem.capacities) - 1
-        chosen = left if is_last else sorted(_Selection(problem, capacity, left).best())
+        best = None if is_last else _Selection(problem.plan, worth, capacity, left).best()
+        chosen = left if best is None else sorted(best.items)
+        if number == 0 and best is not None and worth is problem.traffic:
+            most_in_first = best.worth
         part = part_of(problem.plan, chosen)
         fitting = None if is_last else solve_within(part, capacity, limit).offsets
         places = solve(part, "best", limit).offsets if fitting is None else fitting
@@ -72,10 +89,14 @@ def spread(problem: MemoriesProblem, limit: SearchLimit) -> MemoriesPlan:
             memories[item], offsets[item] = number, offset
         used.append(need)
         left = [item for item in left if item not in chosen]
-    slow = sum(moved for moved, memory in zip(problem.traffic, memories, strict=True) if memory)
-    found = MemoriesPlan(tuple(memories), tuple(offsets), tuple(used), slow, least_slow_bytes(problem))
+    slow = _price(problem, memories)
+    found = MemoriesPlan(tuple(memories), tuple(offsets), tuple(used), slow, _bound(problem, most_in_first))
     check_memories(problem, found)
     return found
+
+
+def _price(problem: MemoriesProblem, memories: Sequence[int]) -> int:
+    return sum(moved * problem.prices[memory] for moved, memory in zip(problem.traffic, memories, strict=True))
 
 
 def check_memories(problem: MemoriesProblem, found: MemoriesPlan) -> None:
@@ -87,67 +108,37 @@ def check_memories(problem: MemoriesProblem, found: MemoriesPlan) -> None:
         check_plan(part, places)
         if arena_bytes(part, places) > min(capacity, found.used[number]):
             raise InfeasibleError(f"memory {number}: more than its {capacity:,} bytes, or than the plan says")
-    slow = sum(moved for moved, memory in zip(problem.traffic, found.memories, strict=True) if memory)
+    slow = _price(problem, found.memories)
     if not found.bound <= slow == found.slow_bytes:
         raise InfeasibleError(f"{slow} slow bytes where {found.slow_bytes} are said, and {found.bound} the bound")
 
 
-def least_slow_bytes(problem: MemoriesProblem) -> int:
-    """A lower bound on the bytes that move through all memories but the first.
-
-    Lagrangian relaxation of the capacity at each time, by a subgradient method; any multipliers bound. Items that may
-    share bytes count at least their part of the largest: the union of m sets has at least the mean of their sizes.
-    """
-    items, capacity = problem.plan.items, problem.capacities[0]
-    weights = _weights(problem.plan)
-    times = sorted({time for spans in weights for time in spans})
-    price = dict.fromkeys(times, 0.0)
-    total = sum(problem.traffic)
-    possible = [moved if item.size <= capacity else 0 for moved, item in zip(problem.traffic, items, strict=True)]
-    best = float(sum(possible))
-    for step in range(_STEPS):
-        worth = [
-            moved - sum(price[time] * weight for time, weight in spans.items())
-            for moved, spans in zip(possible, weights, strict=True)
-        ]
-        best = min(best, sum(price.values()) * capacity + sum(max(0.0, each) for each in worth))
-        load = dict.fromkeys(times, -float(capacity))
-        for each, spans in zip(worth, weights, strict=True):
-            if each > 0:
-                for time, weight in spans.items():
-                    load[time] += weight
-        norm = sum(over * over for over in load.values())
-        if norm == 0 or not items:
-            break
-        length = best / (norm * (1 + step / 20))
-        price = {time: max(0.0, price[time] + length * over) for time, over in load.items()}
-    return max(0, ceil(total - best - 1e-6 * total))
-
-
 def largest_first(problem: MemoriesProblem) -> int:
-    """Bytes through slow memory when the largest items that fit go into the fast one: what to compare with."""
-    items = problem.plan.items
-    chosen = _Selection(problem, problem.capacities[0], range(len(items))).inserted(lambda each: items[each].size)
-    return sum(problem.traffic) - sum(problem.traffic[number] for number in chosen)
+    """The price when each memory gets the largest items that fit: what to compare with."""
+    items, left, price = problem.plan.items, list(range(len(problem.traffic))), 0
+    for number, capacity in enumerate(problem.capacities):
+        is_last = number == len(problem.capacities) - 1
+        order = sorted(left, key=lambda each: items[each].size, reverse=True)
+        chosen = left if is_last else _Selection(problem.plan, problem.traffic, capacity, left).inserted(order)
+        price += problem.prices[number] * sum(problem.traffic[each] for each in chosen)
+        left = [each for each in left if each not in chosen]
+    return price
 
 
-def _weights(plan: PlanProblem) -> list[dict[int, int]]:
-    """By item, the bytes that it takes at least of each time between births at which it is alive."""
-    births = sorted({item.start for item in plan.items if item.size})
-    related: dict[int, set[int]] = {number: {number} for number in range(len(plan.items))}
-    for relation in plan.relations:
-        union = related[relation.first] | related[relation.second]
-        for number in union:
-            related[number] = union
-    found = []
-    for number, item in enumerate(plan.items):
-        spans = {}
-        for time in births:
-            if item.start <= time < item.end and item.size:
-                mates = sum(plan.items[each].start <= time < plan.items[each].end for each in related[number])
-                spans[time] = item.size // mates
-        found.append(spans)
-    return found
+def _bound(problem: MemoriesProblem, most_in_first: int) -> int:
+    """No plan costs less; ``most_in_first``: what the first memory can be worth at most.
+
+    What is not in the first n memories costs at least what the next one does, and together they hold no more at a time
+    than one memory of all their bytes would.
+    """
+    total, items = sum(problem.traffic), range(len(problem.traffic))
+    least, room, paid = 0, 0, 0
+    for capacity, price in zip(problem.capacities, problem.prices[1:], strict=False):
+        is_first, room = room == 0, room + capacity
+        most = most_in_first if is_first else most_valuable(problem.plan, problem.traffic, room, items).worth
+        least += (price - paid) * (total - most)
+        paid = price
+    return least
 
 
 def part_of(plan: PlanProblem, items: Sequence[int]) -> PlanProblem:
@@ -162,41 +153,84 @@ def part_of(plan: PlanProblem, items: Sequence[int]) -> PlanProblem:
 
 
 class _Selection:
-    """The items of most traffic that fit into one memory together.
+    """The items of most ``worth`` that fit into one memory together.
 
     ``_left`` counts work: a question to the planner costs as many units as items are asked about.
     """
 
-    def __init__(self, problem: MemoriesProblem, capacity: int, items: Sequence[int]) -> None:
-        self._plan, self._capacity, self._items, self._worth = problem.plan, capacity, items, problem.traffic
-        self._weights = _weights(problem.plan)
+    def __init__(self, plan: PlanProblem, worth: Sequence[int], capacity: int, items: Sequence[int]) -> None:
+        self._plan, self._worth, self._capacity, self._items = plan, worth, capacity, items
         self._left = _WORK
 
-    def best(self) -> list[int]:
+    def best(self) -> MostValuable:
+        """Items that fit, and what no items that fit are worth more than."""
+        relaxed = self._relaxed(frozenset())
+        bound, left = relaxed.worth, [(-relaxed.worth, 0, frozenset[int](), relaxed)]
+        seen = {frozenset[int]()}
+        while len(seen) * len(self._items) < _RELAXED:
+            _, _, without, relaxed = heappop(left)
+            bound, answer = relaxed.worth, self._asked(relaxed.items)
+            if answer.offsets is not None:
+                return relaxed
+            if not answer.is_proved:
+                break
+            for item in self._never_together(sorted(relaxed.items)):
+                fewer = without | {item}
+                if fewer not in seen:
+                    seen.add(fewer)
+                    found = self._relaxed(fewer)
+                    heappush(left, (-found.worth, len(seen), fewer, found))
+        return MostValuable(bound, frozenset(self._by_exchanges(relaxed.items)))
+
+    def _relaxed(self, without: frozenset[int]) -> MostValuable:
+        left = [item for item in self._items if item not in without]
+        return most_valuable(self._plan, self._worth, self._capacity, left)
+
+    def _asked(self, items: Iterable[int]) -> FitResult:
+        chosen = sorted(items)
+        self._left -= len(chosen)
+        return solve_within(part_of(self._plan, chosen), self._capacity, _QUICK)
+
+    def _never_together(self, items: list[int]) -> list[int]:
+        """Some of the items, which do not fit together; fewer of them may fit, or nobody knows."""
+        step = max(1, len(items) // 2)
+        while True:
+            at = 0
+            while at < len(items):
+                fewer = items[:at] + items[at + step :]
+                answer = self._asked(fewer)
+                if answer.offsets is None and answer.is_proved:
+                    items = fewer
+                else:
+                    at += step
+            if step == 1:
+                return items
+            step //= 2
+
+    def _by_exchanges(self, relaxed: frozenset[int]) -> list[int]:
         """By insertion in two orders, each improved by exchanges."""
+        by_density = sorted(self._items, key=self._density, reverse=True)
+        by_worth = sorted(self._items, key=self._worth.__getitem__, reverse=True)
+        relaxed_first = sorted(by_worth, key=lambda item: item not in relaxed)
         found = []
-        for key in (self._density, self._worth.__getitem__):
+        for order in (by_density, relaxed_first):
             self._left = _WORK
-            found.append(self._exchanged(self.inserted(key)))
+            found.append(self._exchanged(self.inserted(order)))
         return max(found, key=lambda items: sum(self._worth[item] for item in items))
 
-    def inserted(self, key: Callable[[int], float]) -> list[int]:
-        """One after the other, the largest key first, as long as they fit; many at once where that goes."""
+    def inserted(self, order: Sequence[int]) -> list[int]:
+        """One after the other, as long as they fit; many at once where that goes."""
         chosen: list[int] = []
-        waiting = sorted(self._items, key=key, reverse=True)
+        waiting = list(order)
         at_once = len(waiting)
-        while waiting:
-            load = self._load(chosen)
-            waiting = [item for item in waiting if self._may_fit(load, item)]
-            batch = self._batch(load, waiting[:at_once])
-            if not batch or self._left <= 0:
-                break
+        while waiting and self._left > 0:
+            batch = waiting[:at_once]
             if self._fits([*chosen, *batch]):
                 chosen += batch
-                waiting = [item for item in waiting if item not in batch]
+                waiting = waiting[at_once:]
                 at_once = 2 * len(batch)
             elif len(batch) == 1:
-                waiting.remove(batch[0])
+                waiting.pop(0)
             else:
                 at_once = len(batch) // 2
         return chosen
@@ -205,15 +239,6 @@ class _Selection:
         """Traffic for each byte and time."""
         item = self._plan.items[number]
         return self._worth[number] / max(1, item.size * (item.end - item.start))
-
-    def _batch(self, load: Counter[int], items: Sequence[int]) -> list[int]:
-        """Those that the load leaves room for, together."""
-        load, batch = Counter(load), []
-        for item in items:
-            if self._may_fit(load, item):
-                load.update(self._weights[item])
-                batch.append(item)
-        return batch
 
     def _exchanged(self, chosen: list[int]) -> list[int]:
         """Items from outside in the place of some that are worth less together, as long as that helps."""
@@ -232,32 +257,15 @@ class _Selection:
     def _with(self, chosen: list[int], item: int) -> list[int] | None:
         """With this item, and without what has to go for it and is worth less."""
         kept, gone = [*chosen, item], 0
-        load = self._load(kept)
-        for rival in sorted((each for each in chosen if self._meet(each, item)), key=self._density):
-            if self._left <= 0:
-                return None
-            if max(load.values()) <= self._capacity and self._fits(kept):
-                return kept
+        rivals = [each for each in chosen if intersect(self._plan.items[each], self._plan.items[item])]
+        for rival in sorted(rivals, key=self._density):
+            if self._left <= 0 or self._fits(kept):
+                break
             gone += self._worth[rival]
             if gone >= self._worth[item]:
                 return None
             kept.remove(rival)
-            load.subtract(self._weights[rival])
-        return kept if max(load.values()) <= self._capacity and self._fits(kept) else None
+        return kept if self._fits(kept) else None
 
-    def _meet(self, one: int, other: int) -> bool:
-        return intersect(self._plan.items[one], self._plan.items[other])
-
-    def _load(self, items: Iterable[int]) -> Counter[int]:
-        """Bytes that the items take at least, by time."""
-        load: Counter[int] = Counter()
-        for item in items:
-            load.update(self._weights[item])
-        return load
-
-    def _may_fit(self, load: Counter[int], item: int) -> bool:
-        return all(load[time] + weight <= self._capacity for time, weight in self._weights[item].items())
-
-    def _fits(self, items: Sequence[int]) -> bool:
-        self._left -= len(items)
-        return solve_within(part_of(self._plan, sorted(items)), self._capacity, _QUICK).offsets is not None
+    def _fits(self, items: Iterable[int]) -> bool:
+        return self._asked(items).offsets is not None

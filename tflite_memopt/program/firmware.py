@@ -102,8 +102,10 @@ def _in_place(models: Sequence[Model], arena: int, moves: Sequence[Handover], na
     ]
     create = (
         "    Carry(kBefore, part);\n"
-        "    auto* const planner = new (planner_place_)\n"
-        "        tflite_memopt::TablePlanner(*kPlans[part], memories_, (checked_ >> part & 1u) != 0);\n"
+        "    auto* const planner =\n"
+        "        new (planner_place_) tflite_memopt::TablePlanner(*kPlans[part], memories_, true);\n"
+        "    if ((checked_ >> part & 1u) == 0 && !planner->IsIntact()) return kTfLiteError;\n"
+        "    checked_ |= 1u << part;\n"
         "    auto* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes, planner);\n"
     )
     members = (
@@ -119,7 +121,7 @@ def _in_place(models: Sequence[Model], arena: int, moves: Sequence[Handover], na
         "buffer": "",
         "tables": "\n".join(tables),
         "create": create,
-        "opened": "    checked_ |= 1u << part;\n    Carry(kAfter, part);\n",
+        "opened": "    Carry(kAfter, part);\n",
         "members": members,
         "save": "",
         "restore": "",

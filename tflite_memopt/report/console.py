@@ -16,7 +16,7 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy
 from .options_used import options_text
 from .summary import done_of, price_of, registered_by
-from .words import counted, in_words, percent, short_name
+from .words import counted, in_words, percent, said_of_spread, short_name
 
 _MAX_LIVE = 12
 _MOST_ADVICE = 2
@@ -140,18 +140,11 @@ def render_analysis(analysis: Analysis) -> RenderableType:
 def _spread(found: SpreadUse) -> list[RenderableType]:
     """Each memory, and the bytes that move through the slower ones."""
     table = Table(title="tensors over memories, the fastest first (codegen --memory)", title_justify="left")
-    for column in ("memory", "bytes", "in use"):
+    for column in ("memory", "bytes", "in use", "bytes moved in one run", "price of each"):
         table.add_column(column, justify="left" if column == "memory" else "right")
     for each in found.memories:
-        table.add_row(each.name, _n(each.bytes), _n(each.used))
-    return [
-        table,
-        Text(
-            f"{_n(found.slow_bytes)} of {_n(found.moved)} bytes move through the slower memories in one run; "
-            f"{_n(found.largest_first)} with the largest tensors in the fast one; no choice moves fewer than "
-            f"{_n(found.bound)}"
-        ),
-    ]
+        table.add_row(each.name, _n(each.bytes), _n(each.used), _n(each.moved), str(each.price))
+    return [table, Text(said_of_spread(found))]
 
 
 def _study(study: SramStudy) -> list[RenderableType]:

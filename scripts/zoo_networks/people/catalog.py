@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import keras
@@ -42,6 +43,7 @@ PEOPLE: Mapping[str, PeoplesNetwork] = MappingProxyType(
         "ssd": PeoplesNetwork(images.ssd),
         "yolo_tiny": PeoplesNetwork(images.yolo_tiny),
         "unet": PeoplesNetwork(decoders.unet),
+        "unet_256": PeoplesNetwork(partial(decoders.unet, 256), ("int8",)),
         "unet_resize": PeoplesNetwork(decoders.unet_resize),
         "autoencoder": PeoplesNetwork(decoders.autoencoder),
         "super_resolution": PeoplesNetwork(decoders.super_resolution),

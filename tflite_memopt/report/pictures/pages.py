@@ -10,7 +10,7 @@ from ..many_models import by_saving, headline_of, result_cells, without_result
 from ..model import Analysis, Comparison, Report, SramStudy, Summary
 from ..model_rows import ModelRow, Regression
 from ..options_used import changed_options
-from ..words import change_in_percent, in_words, run_time_in_short, short_name, smallest_fitting
+from ..words import change_in_percent, in_words, run_time_in_short, said_of_spread, short_name, smallest_fitting
 from .appearance import PAGE
 from .charts import arena_charts, comparison_charts, orders_chart, savings_chart, stripes_chart, traffic_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
@@ -184,10 +184,7 @@ def _maps(spread: SpreadUse | None) -> Iterator[Picture]:
     """One map for each memory that has tensors, each on its own scale."""
     if spread is None:
         return
-    text = (
-        f"What `codegen` places in each memory, the fastest first. {spread.slow_bytes:,} of {spread.moved:,} bytes "
-        f"move through the slower ones in one run; no choice of tensors moves fewer than {spread.bound:,}."
-    )
+    text = f"What `codegen` places in each memory, the fastest first. {said_of_spread(spread)}"
     sides = [
         Side(f"memory-{number}", name, arena_charts(each, round(_ROOM * each.required), PAGE)["arena"])
         for number, (name, each) in enumerate(spread.maps.items())
