@@ -97,9 +97,9 @@ class OrderSearch:
                 fresh, heads = self._fresh(target, forms)
                 if not fresh:
                     break
-                ready = [chosen for chosen in fresh[:heads] if all(map(self.space.is_measured, chosen))]
+                ready = list(filter(self.space.is_measured, fresh[:heads]))
                 if not ready:
-                    self.space.measure([tiling for chosen in fresh for tiling in chosen])
+                    self._measure(fresh, forms)
                     continue
                 before, best = best, self._best_of(best, ready)
                 gap = 100 * (best[0].need - least) / best[0].need
@@ -127,8 +127,7 @@ class OrderSearch:
             near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
             self.space.measure([tiling for chosen in near[:_NEAR] for tiling in chosen])
             near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
-            ready = [chosen for chosen in near if all(map(self.space.is_measured, chosen))]
-            best = self._best_of(best, ready[:_NEAR], _NEAR)
+            best = self._best_of(best, list(filter(self.space.is_measured, near))[:_NEAR], _NEAR)
         return best
 
     def _best_by_head(self) -> list[Tilings]:
@@ -141,6 +140,15 @@ class OrderSearch:
     def _alike(self, head: int) -> int:
         """The same for heads that are nearly so."""
         return head // max(1, self._untiled.need // HEADS)
+
+    def _measure(self, fresh: Sequence[Tilings], forms: Forms) -> None:
+        """The tilings of these sets; then others in their places, as long as that takes less than to choose again."""
+        before, every = self.space.work, [tiling for chosen in fresh for tiling in chosen]
+        self.space.measure(every)
+        for first, end in dict.fromkeys((tiling.first, tiling.end) for tiling in every):
+            if self.space.work - before >= self.space.work_of_choice:
+                break
+            self.space.measure(self.space.tilings_of(first, end, forms))
 
     def _fresh(self, below: int, forms: Forms) -> tuple[list[Tilings], int]:
         """The sets to look at next, and how many of them have heads that differ, which are those to plan.
@@ -182,7 +190,7 @@ class OrderSearch:
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
-        while len(best[1]) > 1 and not self._stop.strikes():
+        while len(best[1]) > 1 and self._has_work() and not self._stop.strikes():
             fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))]
             found = zip(self.plans.full(fewer, _cutoff(best[0])), fewer, strict=True)
             cheaper = [(cost, chosen) for cost, chosen in found if cost is not None]

@@ -212,13 +212,11 @@ def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled | 
     height, ends = region.exit.shape[1], form.ends
     if ends[-1:] != (height,) or list(ends) != sorted(set(ends)):
         return f"{height} rows cannot be cut at {ends}"
-    is_reversed = isinstance(form, Reversed)
     halo, edges = ("recompute", "trim") if isinstance(form, Reversed) else (form.halo, form.edges)
     stripes = stripes_of(region, cuts_at(ends), halo, edges)  # type: ignore[arg-type]
     if isinstance(stripes, str):
         return stripes
-    exit_ = region.exit
     lower(model, graph, region, stripes)
-    if is_reversed:
-        run_last_first(model, exit_)
+    if isinstance(form, Reversed):
+        run_last_first(model, region.exit)
     return None
