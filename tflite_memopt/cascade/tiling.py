@@ -9,9 +9,10 @@ To add a form:
    original it is (``ir/origin.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
    body in ``loop/bodies.py``.
 3. Its bound: ``Figures`` in ``space.py`` that are not above what will be measured; zeros cost time alone.
-4. Its candidates: ``Space.fill``, ``Modes`` and ``modes_of``; the operators that firmware needs in
-   ``kernels/since.py``.
-5. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, for a ``RowLoop`` ``LOOPS`` in ``tests/cascade/forms.py``.
+4. Its candidates: ``Space.fill``, ``Space.families``, ``Modes`` and ``modes_of``; the operators that firmware needs
+   in ``kernels/since.py``.
+5. Its row in docs/cascading.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by which bounds and writers are
+   tested; ``forms`` and the words in ``test_tiling.py``; for a ``RowLoop`` ``LOOPS`` in ``forms.py``.
 """
 
 from __future__ import annotations
