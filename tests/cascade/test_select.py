@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflite_memopt.cascade.select import (
-    BEAM,
     Base,
     Figures,
     Limits,
@@ -76,10 +75,6 @@ def every_choice(problem: Problem) -> Iterator[OptionSet]:
                 yield OptionSet(ordered, least, sums[-1])
 
 
-def sets_chosen(problem: Problem, beam: int = BEAM) -> list[OptionSet]:
-    return choices(problem, beam)[0]
-
-
 def assert_is_valid(problem: Problem, choice: OptionSet) -> None:
     """It is a set, within the limits and below the cutoff, that comes to what is said."""
     chosen = [problem.options[number] for number in choice.options]
@@ -95,7 +90,7 @@ def assert_is_valid(problem: Problem, choice: OptionSet) -> None:
 @settings(deadline=None, max_examples=400)
 @given(problems)
 def test_no_set_beats_what_is_chosen(problem: Problem) -> None:
-    found, every = sets_chosen(problem), list(every_choice(problem))
+    found, every = choices(problem), list(every_choice(problem))
     for choice in found:
         assert_is_valid(problem, choice)
     assert [each.least for each in found] == sorted(each.least for each in found)
@@ -117,7 +112,7 @@ def test_no_set_beats_what_is_chosen(problem: Problem) -> None:
 @settings(deadline=None, max_examples=100)
 @given(problems, st.integers(1, 3))
 def test_with_a_small_beam_what_is_chosen_is_valid(problem: Problem, beam: int) -> None:
-    for choice in sets_chosen(problem, beam):
+    for choice in choices(problem, beam):
         assert_is_valid(problem, choice)
 
 
@@ -132,21 +127,21 @@ WIDE = Limits(10, 10, 10)
 
 def test_two_options_that_touch_are_both_taken_and_two_that_overlap_are_not() -> None:
     first, second = option(0, 2), option(2, 4)
-    both = sets_chosen(Problem([9, 9, 9, 9], [first, second], WIDE, NOTHING, 9))
+    both = choices(Problem([9, 9, 9, 9], [first, second], WIDE, NOTHING, 9))
     assert [each.options for each in both] == [(0, 1)]
-    assert sets_chosen(Problem([9, 9, 9, 9], [first, option(1, 4)], WIDE, NOTHING, 9)) == []
+    assert choices(Problem([9, 9, 9, 9], [first, option(1, 4)], WIDE, NOTHING, 9)) == []
 
 
 @pytest.mark.parametrize(("macs", "operators", "both"), [(7, 9, True), (6, 9, False), (7, 8, False)])
 def test_the_limits_are_on_the_sum_of_all_options(macs: int, operators: int, both: bool) -> None:
     every = [option(0, 1, macs=3, operators=4), option(1, 2, macs=4, operators=5)]
-    found = sets_chosen(Problem([9, 9], every, Limits(macs, operators, 10), NOTHING, FAR))
+    found = choices(Problem([9, 9], every, Limits(macs, operators, 10), NOTHING, FAR))
     assert ((0, 1) in {each.options for each in found}) == both
 
 
 def test_constants_of_two_options_are_counted_once() -> None:
     every, base = [option(0, 1, tail=0, constants=2), option(1, 2, tail=0, constants=3)], Base(0, 0, 0, (12, 24))
-    (both,) = (each for each in sets_chosen(Problem([99, 99], every, WIDE, base, FAR)) if len(each.options) == 2)
+    (both,) = (each for each in choices(Problem([99, 99], every, WIDE, base, FAR)) if len(each.options) == 2)
     assert both.figures.constants == 3
     assert both.least == 3 * 12 + max(3, 2 + 3 * 24)
 
@@ -161,7 +156,7 @@ def test_the_planner_s_tables_can_need_more_than_the_head() -> None:
 
 
 def test_no_steps() -> None:
-    assert sets_chosen(Problem([], [], Limits(0, 0, 0), NOTHING, FAR)) == []
+    assert choices(Problem([], [], Limits(0, 0, 0), NOTHING, FAR)) == []
 
 
 @given(st.lists(sizes, max_size=STEPS), st.lists(options(), max_size=5))

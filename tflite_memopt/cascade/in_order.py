@@ -99,7 +99,7 @@ class OrderSearch:
                     break
                 ready = list(filter(self.space.is_measured, fresh[:heads]))
                 if not ready:
-                    self._measure(fresh, forms)
+                    self.space.measure([tiling for chosen in fresh for tiling in chosen])
                     continue
                 before, best = best, self._best_of(best, ready)
                 gap = 100 * (best[0].need - least) / best[0].need
@@ -141,15 +141,6 @@ class OrderSearch:
         """The same for heads that are nearly so."""
         return head // max(1, self._untiled.need // HEADS)
 
-    def _measure(self, fresh: Sequence[Tilings], forms: Forms) -> None:
-        """The tilings of these sets; then others in their places, as long as that takes less than to choose again."""
-        before, every = self.space.work, [tiling for chosen in fresh for tiling in chosen]
-        self.space.measure(every)
-        for first, end in dict.fromkeys((tiling.first, tiling.end) for tiling in every):
-            if self.space.work - before >= self.space.work_of_choice:
-                break
-            self.space.measure(self.space.tilings_of(first, end, forms))
-
     def _fresh(self, below: int, forms: Forms) -> tuple[list[Tilings], int]:
         """The sets to look at next, and how many of them have heads that differ, which are those to plan.
 
@@ -190,7 +181,7 @@ class OrderSearch:
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
-        while len(best[1]) > 1 and self._has_work() and not self._stop.strikes():
+        while len(best[1]) > 1 and not self._stop.strikes():
             fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))]
             found = zip(self.plans.full(fewer, _cutoff(best[0])), fewer, strict=True)
             cheaper = [(cost, chosen) for cost, chosen in found if cost is not None]

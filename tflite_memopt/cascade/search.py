@@ -35,7 +35,7 @@ from .tiling import Tiling, Tilings, text_of, tilings_in
 
 _RULE = "cascade"
 _AS_IS = "as_is"
-_WORK_OF_ORDERS = 0.004
+_WORK_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
 Progress = Callable[[str], None]
 OtherForm = Callable[[Model, Collection[str]], Changed | None]

@@ -139,13 +139,9 @@ class Problem:
     by_work: bool = False
 
 
-def choices(problem: Problem, beam: int = BEAM) -> tuple[list[OptionSet], int]:
-    """The sets whose objective may be less than ``below``, the smallest bound first; not the one without options.
-
-    And how many sets were looked at, at all steps.
-    """
-    selection = _Selection(problem, beam)
-    return selection.run(), selection.looked_at
+def choices(problem: Problem, beam: int = BEAM) -> list[OptionSet]:
+    """The sets whose objective may be less than ``below``, the smallest bound first; not the one without options."""
+    return _Selection(problem, beam).run()
 
 
 def least_heads(needs: Sequence[int], options: Sequence[Option]) -> list[int]:
@@ -183,7 +179,7 @@ class _Selection:
     """Sets are rows of integers. ``links``: where a set comes from: its step, its row there, and the option added."""
 
     def __init__(self, problem: Problem, beam: int) -> None:
-        self._problem, self._beam, self.looked_at = problem, beam, 0
+        self._problem, self._beam = problem, beam
         self._rest, self._tails = least_heads(problem.needs, problem.options), _least_tails(problem)
         count = len(problem.needs) + 1
         self._waiting: list[list[tuple[Integers, Integers]]] = [[] for _ in range(count)]
@@ -250,7 +246,6 @@ class _Selection:
             self._links.append(np.empty((0, 3), np.int64))
             return np.empty((0, 7), np.int64)
         sets, links = (np.concatenate(each) for each in zip(*waiting, strict=True))
-        self.looked_at += len(sets)
         if len(waiting) > 1:
             head = np.maximum(sets[:, _HEAD], self._rest[step])
             least = self._problem.base.least_of_each(head, sets)

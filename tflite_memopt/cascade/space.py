@@ -61,8 +61,8 @@ LOOPS_BY_HALO: Mapping[Halo, type[RowLoop]] = {"recompute": ClampedLoop, "rollin
 Forms = tuple[type[Form], ...]
 _SURE = 0.9
 """The part of the limit on run time that is handed out: the estimate of single models was off by up to 0.6 %."""
-_CHOSEN = 800
-"""So many sets that are looked at take the time of one operator that is measured."""
+_CHOSEN = 14
+"""So many tilings to choose from take the time of one operator that is measured."""
 _MANY = 24
 """With fewer tilings to measure, processes take longer than they save."""
 
@@ -98,8 +98,6 @@ class _Bounded:
 class Space:
     """``looked_at`` counts the tilings that have a bound, ``work`` the operators that were measured.
 
-    What it takes to choose is counted as well; ``work_of_choice`` is that of the last time.
-
     The model stays as it is.
 
     A tensor with a ``pinned`` name stays whole. ``exits`` and ``starts``: steps at which regions may end and start;
@@ -117,7 +115,7 @@ class Space:
         exits: Collection[int] | None = None,
         starts: Collection[int] | None = None,
     ) -> None:
-        self.model, self.looked_at, self.work, self.work_of_choice = model, 0, 0, 0
+        self.model, self.looked_at, self.work = model, 0, 0
         self._profile, self._modes, self._pinned, self._jobs = profile, modes, pinned, options.jobs
         self._exits, self._starts = exits, starts
         self._measure = Measure(model, profile, measured)
@@ -189,16 +187,9 @@ class Space:
             for tiling, figures in self._undominated(first, end, least, forms):
                 tilings.append(tiling)
                 options.append(Option(first, end, figures))
-        found, looked_at = choices(Problem(self.needs, options, self.limits, self.base, below, by_work))
-        self.work_of_choice = looked_at // _CHOSEN
-        self.work += self.work_of_choice
+        self.work += len(options) // _CHOSEN
+        found = choices(Problem(self.needs, options, self.limits, self.base, below, by_work))
         return [(tuple(tilings[number] for number in each.options), each) for each in found]
-
-    def tilings_of(self, first: int, end: int, forms: Forms) -> list[Tiling]:
-        """The tilings of one interval that no other one beats."""
-        if (first, end) not in self._by_interval:
-            return []
-        return [tiling for tiling, _ in self._undominated(first, end, self._least_head(forms), forms)]
 
     def least(self, forms: Forms) -> int:
         """Bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
