@@ -6,11 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt.cascade.select import Base, Figures, Limits, Option, OptionSet, Problem, choices, least_heads
+from tflite_memopt.cascade.select import (
+    Base,
+    Figures,
+    Limits,
+    Option,
+    OptionSet,
+    Problem,
+    choices,
+    least_heads,
+    near_beam,
+)
 
 STEPS = 6
 FAR = 1 << 40
@@ -156,3 +167,18 @@ def test_the_least_head_of_the_steps_that_are_left(needs: list[int], every: list
     for step in range(len(needs)):
         heads = [each.figures.head for each in within if each.first <= step < each.end]
         assert found[step] == max(found[step + 1], min([needs[step], *heads]))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 9)), min_size=1), st.integers(1, 9))
+def test_what_is_left_out_early_is_in_no_beam(sets: list[tuple[int, int, int]], most: int) -> None:
+    """The beam takes the best of each kind in turn, by two figures, of which the first one alone is looked at early."""
+    rank = {
+        place: sum(sets[other] < sets[place] for other in range(len(sets)) if sets[other][0] == sets[place][0])
+        for place in range(len(sets))
+    }
+    beam = sorted(rank, key=lambda place: (rank[place], *sets[place][1:]))[:most]
+    kinds, least, _ = np.asarray(sets).T
+    near = near_beam(kinds, least, most).tolist()
+    assert set(beam) <= set(near)
+    assert len(sets) > most or near == list(range(len(sets)))

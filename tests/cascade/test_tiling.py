@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,8 +105,10 @@ def test_what_does_not_fit_the_model_is_refused(text: str, reason: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_every_form_has_a_name() -> None:
-    assert list(NAMES) == ["unrolled", "peeled", "clamped", "masked", "phases", "reversed"]
+def test_the_documentation_has_every_form() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "cascading.md").read_text()
+    rows = text.partition("| form | what runs")[2].partition("\n\n")[0].splitlines()[2:]
+    assert [row.split("`")[1] for row in rows] == list(NAMES)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -47,19 +47,6 @@ _FAR = 1 << 40
 
 
 @dataclass(frozen=True)
-class StripeBounds:
-    """Figures of one region, by the way to cut it; fields as in ``Figures``. ``possible``: whether it can be cut so."""
-
-    possible: Flags
-    head: Integers
-    tail: Integers
-    temporaries: Integers
-    macs: Integers
-    operators: Integers
-    work: Integers
-
-
-@dataclass(frozen=True)
 class RunCosts:
     """Of one run of an operator, whatever its rows: ``tail`` bytes, scratch ``requests`` and ``scratch`` bytes.
 
@@ -225,8 +212,8 @@ class StripeBounder:
         computed, made = (sums(each).astype(np.float64) for each in both)
         return computed, made
 
-    def bounds(self, terms: ArenaTerms) -> StripeBounds:
-        """Of the region of all operators so far."""
+    def bounds(self, terms: ArenaTerms) -> tuple[Flags, Integers]:
+        """Whether the region of all operators so far can be cut so; its ``Figures``, a row for each way to cut it."""
         count, cuts = len(self._steps), self._cuts
         nbytes = self._inside[:count].copy()
         slices, work = np.zeros(len(cuts.ways), np.int64), self._work - self._work_before
@@ -256,15 +243,9 @@ class StripeBounder:
         _, temporaries = terms.more(added, added, added, self._requests)
         price = prices_of(exit_, self._costs.profile.prices)
         work += price.call + price.joined * exit_.nbytes
-        return StripeBounds(
-            self._demand.possible.copy(),
-            head,
-            self._tail - self._before[1] + extra * self._costs.plain_tail,
-            temporaries,
-            self._macs - self._before[0],
-            added,
-            work.astype(np.int64),
-        )
+        tail = self._tail - self._before[1] + extra * self._costs.plain_tail
+        figures = (head, tail, temporaries, self._macs - self._before[0], added, work, np.zeros_like(head))
+        return self._demand.possible.copy(), np.stack(figures, axis=1).astype(np.int64)
 
     def _is_cut(self, rows: OperatorRows, height: int) -> Flags:
         """Whether a stripe has a slice of an input for itself: not of all rows, nor of those of the stripe before."""

@@ -97,7 +97,7 @@ class OrderSearch:
                 fresh, heads = self._fresh(target, forms)
                 if not fresh:
                     break
-                ready = [chosen for chosen in fresh[:heads] if all(map(self.space.is_measured, chosen))]
+                ready = list(filter(self.space.is_measured, fresh[:heads]))
                 if not ready:
                     self.space.measure([tiling for chosen in fresh for tiling in chosen])
                     continue
@@ -127,8 +127,7 @@ class OrderSearch:
             near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
             self.space.measure([tiling for chosen in near[:_NEAR] for tiling in chosen])
             near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
-            ready = [chosen for chosen in near if all(map(self.space.is_measured, chosen))]
-            best = self._best_of(best, ready[:_NEAR], _NEAR)
+            best = self._best_of(best, list(filter(self.space.is_measured, near))[:_NEAR], _NEAR)
         return best
 
     def _best_by_head(self) -> list[Tilings]:

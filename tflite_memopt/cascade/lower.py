@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-from typing import Any
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.builder import SAME, VALID
@@ -139,25 +138,13 @@ def _late_inputs(region: Region, last: Stripe, reads: Iterable[tuple[Tensor, Row
     readers = [op for op in region.operators if any(tensor in region.inputs for tensor in op.present_inputs())]
     if len(late) != 1 or len(region.inputs) != 1 or len(readers) != 1:
         return late
-    (tensor,) = late
-    nbytes = sum(aligned(rows.count * row_bytes(tensor)) for _, rows in copies)
-    return set() if may_spread(tensor, nbytes, bytes_at_end(region, last)) else late
-
-
-def bytes_at_end(region: Region, last: Stripe) -> int:
-    """Bytes alive when the last stripe ends: the whole output, and the inner rows that its last operator reads."""
+    # Then the input and its copies are alive at once, at the end the output and the rows that the last operator reads.
     operator, way = region.steps[-1]
     inner = {tensor for tensor in way.images(operator) if tensor not in region.inputs}
     rows = last.jobs[operator].read.count
-    return aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
-
-
-def may_spread(tensor: Tensor, copies: Any, at_end: Any) -> Any:
-    """Whether copies of all rows of an input, of so many bytes, may be made before the stripes.
-
-    Then the input and its copies are alive at once: no more than what is at the end in any case.
-    """
-    return copies + aligned(tensor.nbytes) <= at_end
+    at_end = aligned(region.exit.nbytes) + sum(aligned(rows * row_bytes(tensor)) for tensor in inner)
+    at_once = sum(aligned(rows.count * row_bytes(tensor)) for tensor, rows in copies) + aligned(region.inputs[0].nbytes)
+    return set() if at_once <= at_end else late
 
 
 def row_bytes(tensor: Tensor) -> int:

@@ -20,7 +20,7 @@ from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import place
 from ..memory.cost import Cost, cost_in
-from ..memory.layout import MemoryLayout, memory_layout
+from ..memory.layout import memory_layout
 from ..memory.schedule_problem import schedule_problem
 from ..memory.together import join
 from ..memory.usage import operator_count
@@ -28,7 +28,6 @@ from ..memory.work import WorkLimit, instructions
 from ..options import PLAN_WORK, Options
 from ..plan.bounds import max_breadth
 from ..plan.methods import solve
-from ..plan.problem import PlanProblem
 from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
 from .tiling import Tilings, apply_tilings
@@ -60,7 +59,7 @@ class Plans:
         self.drafts: dict[Tilings, Cost | None] = {}
         self._full: dict[Tilings, Cost | None] = {}
         self._orders: dict[Tilings, Order] = {}
-        """In which a set is best planned, where that is not the order in which it is written."""
+        """In which a set is best planned."""
 
     def draft(self, every: Sequence[Tilings], below: int) -> None:
         """Draft those of which nothing is known."""
@@ -98,58 +97,45 @@ class Plans:
                 self._orders[chosen] = order
 
     def _planned(self, chosen: Tilings, below: int, is_full: bool) -> tuple[Cost | None, Order | None, int]:
-        """What a set costs, and in which order, None for that in which it is written; the operators of its model."""
+        """What a set costs, and in which order if it is planned in full; the operators of its model."""
         model = apply_tilings(copy_model(self._model), chosen)
         cost, order = self._cost(model, below, is_full) if self._is_within(model) else (None, None)
         return cost, order, operator_count(model)
 
     def _cost(self, model: Model, below: int, is_full: bool) -> tuple[Cost | None, Order | None]:
-        layout = self._layout(model, None)
+        own = tuple(range(len(model.main.operators)))
+        orders = self._orders_of(model, own) if is_full else [own]
+        layouts = [memory_layout(model, self._profile, self._options.pins, order) for order in orders]
+        problems = [join(layout.problem, layout.groups).problem for layout in layouts]
         use = arena_use(model, 0, self._profile.requests, self._profile.abi)
         counts_tail = self._options.objective == "total"
 
         def need(head: int) -> int:
             return max(use.required, aligned(head + use.tail)) if counts_tail else head
 
-        orders = [None, *(self._other_orders(model) if is_full else ())]
-        problems = [(self._problem(layout if order is None else self._layout(model, order)), order) for order in orders]
-        open_ = [(problem, order) for problem, order in problems if need(max_breadth(problem)) < below]
-        if is_full:
-            costs = [(cost, order) for _, order in open_ if (cost := self._placed(model, order)) is not None]
+        open_ = [order for problem, order in zip(problems, orders, strict=True) if need(max_breadth(problem)) < below]
+        if is_full or not open_:
+            costs = [(cost, order) for order in open_ if (cost := self._placed(model, order)) is not None]
             return min(costs, key=lambda each: each[0], default=(None, None))
-        if not open_:
-            return None, None
-        head = self._head(open_[0][0])
-        return Cost(need(head), head, model_macs(model, layout.loops.loops), operator_count(model)), None
+        head = solve(problems[0], self._options.planner, self._options.search_limit()).arena_bytes
+        return Cost(need(head), head, model_macs(model, layouts[0].loops.loops), operator_count(model)), None
 
     def _is_within(self, made: Model) -> bool:
         """Whether it keeps the limits on what may be added to the model."""
         most, added = self._options.max_extra_operators, operator_count(made) - operator_count(self._model)
         return (most is None or added <= most) and self._work.is_kept_by(made)
 
-    def _problem(self, layout: MemoryLayout) -> PlanProblem:
-        return join(layout.problem, layout.groups).problem
-
-    def _head(self, problem: PlanProblem) -> int:
-        return solve(problem, self._options.planner, self._options.search_limit()).arena_bytes
-
-    def _placed(self, model: Model, order: Order | None) -> Cost | None:
+    def _placed(self, model: Model, order: Order) -> Cost | None:
         """What TFLM makes of the plan in one order, which may be more than was planned; None where pins collide."""
-        own = tuple(range(len(model.main.operators)))
         work = _FULL / PLAN_WORK[self._options.effort]
-        placement = place(model, own if order is None else order, self._profile, self._options, work)
+        placement = place(model, order, self._profile, self._options, work)
         return None if placement is None else cost_in(placement.memory, self._options)
 
-    def _other_orders(self, model: Model) -> list[Order]:
-        """The scheduler's order, where that is not the one in which the tilings are written."""
+    def _orders_of(self, model: Model, own: Order) -> list[Order]:
+        """The order in which the tilings are written, and the scheduler's where that is another one."""
         problem = schedule_problem(model.main, memory_layout(model, self._profile))
-        own = tuple(range(len(problem.steps)))
         limit = replace(self._options.search_limit(_WORK_OF_ORDER), below=memory_graph(problem).peak(own))
-        order = solve_schedule(problem, self._options.scheduler, limit).order
-        return [] if order == own else [order]
-
-    def _layout(self, model: Model, order: Sequence[int] | None) -> MemoryLayout:
-        return memory_layout(model, self._profile, self._options.pins, order)
+        return list(dict.fromkeys((own, solve_schedule(problem, self._options.scheduler, limit).order)))
 
     def tiled(self, chosen: Tilings) -> Model:
         """A copy with these tilings, in the order that is best. Raises InfeasibleError where one does not fit."""

@@ -21,8 +21,8 @@ from ..memory.work import model_work
 from ..operators.rows import RowByRow
 from ..operators.table import row_by_row
 from ..options import EFFORTS, Options
-from .bound import Costs, StripeBounder, StripeBounds, loop_bounds
-from .cut_table import CutTable, ways_to_cut
+from .bound import Costs, StripeBounder, loop_bounds
+from .cut_table import ways_to_cut
 from .loop.masked import Masked
 from .lower import row_bytes
 from .may_share import one_row
@@ -139,6 +139,8 @@ class Space:
         )
         self._by_interval: dict[tuple[int, int], dict[Tiling, _Bounded]] = {}
         self._kept: dict[tuple[int, int], tuple[int, Forms, list[tuple[Tiling, Figures]]]] = {}
+        self._lowest: dict[tuple[int, int], dict[Forms, int]] = {}
+        self._chosen: dict[tuple[int, Forms, bool], list[tuple[Tilings, OptionSet]]] = {}
 
     def fill(self, below: int, has_ended: Callable[[], bool] = lambda: False) -> None:
         """Find the tilings with which the objective may be less than ``below`` bytes."""
@@ -160,9 +162,10 @@ class Space:
             return
         for mode in self._modes.unrolled:
             self._add_unrolled(first, exit_, *mode, below)
-        if self._modes.loops:
-            for start in range(first, exit_ + 1):
-                self._add_loops(start, exit_ + 1, below)
+        for start in range(first, exit_ + 1):
+            if max(self.needs[start : exit_ + 1]) > self._floor:
+                for kind in self._modes.loops:
+                    self._add_loop(start, exit_ + 1, kind, below)
 
     @property
     def families(self) -> tuple[Forms, ...]:
@@ -172,24 +175,44 @@ class Space:
 
     def choices(self, below: int, forms: Forms, by_work: bool = False) -> list[tuple[Tilings, OptionSet]]:
         """Sets of tilings in these forms whose bound on the objective is less than ``below``, the smallest first."""
+        asked = below, forms, by_work
+        if asked not in self._chosen:
+            self._chosen = {asked: self._choices(*asked)}
+        return list(self._chosen[asked])
+
+    def _choices(self, below: int, forms: Forms, by_work: bool) -> list[tuple[Tilings, OptionSet]]:
         least = self._least_head(forms)
         tilings, options = list[Tiling](), list[Option]()
-        for (first, end), interval in self._by_interval.items():
-            for tiling, figures in self._undominated(interval, first, end, least, forms):
+        for first, end in self._by_interval:
+            for tiling, figures in self._undominated(first, end, least, forms):
                 tilings.append(tiling)
                 options.append(Option(first, end, figures))
         self.work += len(options) // _CHOSEN
-        problem = Problem(self.needs, options, self.limits, self.base, below, by_work)
-        return [(tuple(tilings[number] for number in each.options), each) for each in choices(problem)]
+        found = choices(Problem(self.needs, options, self.limits, self.base, below, by_work))
+        return [(tuple(tilings[number] for number in each.options), each) for each in found]
 
     def least(self, forms: Forms) -> int:
         """Bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
         return self.base.least(Figures(self._least_head(forms), 0, 0, 0, 0, 0))
 
     def _least_head(self, forms: Forms) -> int:
-        every = (pair for interval in self._by_interval.values() for pair in interval.items())
-        options = [Option(t.first, t.end, c.figures) for t, c in every if isinstance(t.form, forms)]
+        heads = {interval: self._lowest_head(*interval, forms) for interval in self._by_interval}
+        options = [Option(*interval, Figures(head, 0, 0, 0, 0, 0)) for interval, head in heads.items()]
         return least_heads(self.needs, options)[0]
+
+    def _lowest_head(self, first: int, end: int, forms: Forms) -> int:
+        """Of the tilings of one interval."""
+        known = self._lowest.setdefault((first, end), {})
+        if forms not in known:
+            every = self._by_interval[first, end].items()
+            known[forms] = min((c.figures.head for t, c in every if isinstance(t.form, forms)), default=max(self.needs))
+        return known[forms]
+
+    def _has_changed(self, first: int, end: int) -> None:
+        """Forget what was computed from the tilings of an interval."""
+        self._chosen.clear()
+        for known in (self._kept, self._lowest):
+            known.pop((first, end), None)
 
     def near(self, chosen: Tilings, below: int) -> list[Tilings]:
         """One tiling in another form, or begun or ended a step earlier or later; the smallest bound first."""
@@ -224,9 +247,7 @@ class Space:
         bare = (need for step, need in enumerate(self.needs) if step not in covered)
         return reduce(Figures.beside, every, Figures(max(bare, default=0), 0, 0, 0, 0, 0))
 
-    def _undominated(
-        self, interval: dict[Tiling, _Bounded], first: int, end: int, least: int, forms: Forms
-    ) -> list[tuple[Tiling, Figures]]:
+    def _undominated(self, first: int, end: int, least: int, forms: Forms) -> list[tuple[Tiling, Figures]]:
         """Of one interval: without those that another one equals or beats in everything. Measured ones come first.
 
         No head counts that is below what every set has: ``least``.
@@ -236,7 +257,7 @@ class Space:
             return known[2]
         raised = [
             (candidate.figures._replace(head=max(least, candidate.figures.head)), not candidate.is_measured, tiling)
-            for tiling, candidate in interval.items()
+            for tiling, candidate in self._by_interval[first, end].items()
             if isinstance(tiling.form, forms)
         ]
         raised.sort()
@@ -247,13 +268,13 @@ class Space:
         self._kept[first, end] = least, forms, kept
         return kept
 
-    def is_measured(self, tiling: Tiling) -> bool:
-        """Whether its figures are no bounds any more."""
-        return self._by_interval[tiling.first, tiling.end][tiling].is_measured
+    def is_measured(self, chosen: Sequence[Tiling]) -> bool:
+        """Whether the figures of all of these are no bounds any more."""
+        return all(self._by_interval[tiling.first, tiling.end][tiling].is_measured for tiling in chosen)
 
     def measure(self, tilings: Sequence[Tiling]) -> None:
         """Measure these; what cannot be written or does not keep the limits is dropped."""
-        new = [tiling for tiling in dict.fromkeys(tilings) if not self.is_measured(tiling)]
+        new = [tiling for tiling in dict.fromkeys(tilings) if not self.is_measured([tiling])]
         unknown = [tiling for tiling in new if not self._measure.is_known(tiling)]
         jobs = self._jobs if len(unknown) >= _MANY else 1
         for tiling, figures in zip(unknown, side_by_side(self._measure, unknown, jobs), strict=True):
@@ -265,7 +286,7 @@ class Space:
     def _take(self, tiling: Tiling, figures: Figures | None) -> None:
         interval = self._by_interval[tiling.first, tiling.end]
         candidate = interval.pop(tiling)
-        self._kept.pop((tiling.first, tiling.end), None)
+        self._has_changed(tiling.first, tiling.end)
         if figures is None:
             return
         across = self._alive.across(tiling.first, tiling.end)
@@ -281,7 +302,7 @@ class Space:
             return
         if self.base.least(figures._replace(head=max(figures.head, self._floor))) < below:
             self._by_interval.setdefault((tiling.first, tiling.end), {})[tiling] = _Bounded(figures)
-            self._kept.pop((tiling.first, tiling.end), None)
+            self._has_changed(tiling.first, tiling.end)
 
     def _add_unrolled(self, first: int, exit_: int, halo: Halo, edges: Edges, below: int) -> None:
         operators, image = self.model.main.operators, self.model.main.operators[exit_].outputs[0]
@@ -298,25 +319,15 @@ class Space:
                 return
             if way.passes_on or (self._starts is not None and step not in self._starts):
                 continue
-            if max(self.needs[step : exit_ + 1]) > self._floor:
-                self._add_ways(step, exit_ + 1, cuts, halo, edges, bounder.bounds(self._terms), below)
-
-    def _add_ways(
-        self, first: int, end: int, cuts: CutTable, halo: Halo, edges: Edges, bounds: StripeBounds, below: int
-    ) -> None:
-        self.looked_at += len(cuts.ways)
-        head = bounds.head + self._alive.across(first, end)
-        good = bounds.possible & (head < max(self.needs[first:end])) & (bounds.macs <= self.limits.macs)
-        good &= (bounds.operators <= self.limits.operators) & (bounds.work <= self.limits.work)
-        columns = (head, bounds.tail, bounds.temporaries, bounds.macs, bounds.operators, bounds.work)
-        for way in np.flatnonzero(good):
-            figures = Figures(*(int(column[way]) for column in columns))
-            self._add(Tiling(first, end, Unrolled(cuts.ways[way], halo, edges)), figures, below)
-
-    def _add_loops(self, first: int, end: int, below: int) -> None:
-        if max(self.needs[first:end]) > self._floor:
-            for kind in self._modes.loops:
-                self._add_loop(first, end, kind, below)
+            whole, across = max(self.needs[step : exit_ + 1]), self._alive.across(step, exit_ + 1)
+            if whole <= self._floor:
+                continue
+            self.looked_at += len(cuts.ways)
+            possible, figures = bounder.bounds(self._terms)
+            for number in np.flatnonzero(possible & (figures[:, 0] + across < whole) & self.limits.allow_each(figures)):
+                head, *others = figures[number].tolist()
+                tiling = Tiling(step, exit_ + 1, Unrolled(cuts.ways[number], halo, edges))
+                self._add(tiling, Figures(head + across, *others), below)
 
     def _add_loop(self, first: int, end: int, kind: type[RowLoop], below: int, is_causal: bool = False) -> None:
         height = self.model.main.operators[end - 1].outputs[0].shape[1]

@@ -9,9 +9,10 @@ To add a form:
    original it is (``ir/origin.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
    body in ``loop/bodies.py``.
 3. Its bound: ``Figures`` in ``space.py`` that are not above what will be measured; zeros cost time alone.
-4. Its candidates: ``Space.fill``, ``Modes`` and ``modes_of``; the operators that firmware needs in
-   ``kernels/since.py``.
-5. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, for a ``RowLoop`` ``LOOPS`` in ``tests/cascade/forms.py``.
+4. Its candidates: ``Space.fill``, ``Space.families``, ``Modes`` and ``modes_of``; the operators that firmware needs
+   in ``kernels/since.py``.
+5. Its row in docs/cascading.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by which bounds and writers are
+   tested; ``forms`` and the words in ``test_tiling.py``; for a ``RowLoop`` ``LOOPS`` in ``forms.py``.
 """
 
 from __future__ import annotations
@@ -212,13 +213,11 @@ def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled | 
     height, ends = region.exit.shape[1], form.ends
     if ends[-1:] != (height,) or list(ends) != sorted(set(ends)):
         return f"{height} rows cannot be cut at {ends}"
-    is_reversed = isinstance(form, Reversed)
     halo, edges = ("recompute", "trim") if isinstance(form, Reversed) else (form.halo, form.edges)
     stripes = stripes_of(region, cuts_at(ends), halo, edges)  # type: ignore[arg-type]
     if isinstance(stripes, str):
         return stripes
-    exit_ = region.exit
     lower(model, graph, region, stripes)
-    if is_reversed:
-        run_last_first(model, exit_)
+    if isinstance(form, Reversed):
+        run_last_first(model, region.exit)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 
 from ..analysis.macs import model_macs
 from ..graph.clock import EmergencyStop
@@ -17,8 +18,8 @@ from ..options import Options
 from .in_order import OrderSearch
 from .measure import Measured
 
-_WIDER = (0.5, 1.0)
-"""Limits on added run time, as fractions, in the order in which they are tried."""
+_WIDER = (1.0, 0.5)
+"""Limits on added run time, as fractions. Where the widest one brings nothing, the others are not tried."""
 _CLEARLY = 1.5
 """By this factor a limit is wider than the one in force, or it is not tried."""
 _WORTH = 0.98
@@ -33,7 +34,7 @@ def wider_limits(
     original: Mapping[str, int],
     measured: Measured,
 ) -> WiderLimits | None:
-    """The best of one short search, under the first wider limits that need clearly less than is ``known``.
+    """The best of one short search, under the narrowest wider limits that need clearly less than is ``known``.
 
     ``model``: rewritten and not in stripes; it may be left in another order. ``original``: estimated instructions of
     the original model, by the kernel library.
@@ -41,26 +42,16 @@ def wider_limits(
     placement = arrange(model, profile, options).placement
     model.main.reorder(placement.order)
     unstriped = cost_in(placement.memory, options)
-    tries = (each for each in _WIDER if each > _CLEARLY * options.extra_work)
-    every = (_within(work, model, profile, options, unstriped, known, original, measured) for work in tries)
-    return next((found for found in every if found is not None), None)
 
+    def within(work: float) -> WiderLimits | None:
+        wider = replace(options, effort="quick", max_extra_work=work, max_extra_macs=max(work, options.max_extra_macs))
+        search = OrderSearch(model, profile, wider, EmergencyStop(options.seconds_left), unstriped, measured)
+        cost, chosen = search.run(known)
+        if not chosen or cost.need > _WORTH * known.need:
+            return None
+        is_enough = cost.macs <= model_macs(model) * (1 + options.max_extra_macs)
+        slower = slowest(original, instructions(search.plans.tiled(chosen), profile))
+        return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, slower)
 
-def _within(
-    work: float,
-    model: Model,
-    profile: KernelProfile,
-    options: Options,
-    unstriped: Cost,
-    known: Cost,
-    original: Mapping[str, int],
-    measured: Measured,
-) -> WiderLimits | None:
-    wider = replace(options, effort="quick", max_extra_work=work, max_extra_macs=max(work, options.max_extra_macs))
-    search = OrderSearch(model, profile, wider, EmergencyStop(options.seconds_left), unstriped, measured)
-    cost, chosen = search.run(known)
-    if not chosen or cost.need > _WORTH * known.need:
-        return None
-    is_enough = cost.macs <= model_macs(model) * (1 + options.max_extra_macs)
-    slower = slowest(original, instructions(search.plans.tiled(chosen), profile))
-    return WiderLimits(work, None if is_enough else wider.max_extra_macs, cost.need, slower)
+    found = map(within, (each for each in _WIDER if each > _CLEARLY * options.extra_work))
+    return next(reversed(list(takewhile(lambda each: each is not None, found))), None)

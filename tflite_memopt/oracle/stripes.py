@@ -63,12 +63,10 @@ def _chosen(space: Space, below: int) -> list[Tilings]:
     """The sets of the smallest bound, all of which is measured."""
     for _ in range(_CHOICES):
         found = [chosen for chosen, _ in space.choices(below, space.families[-1])[:_JUDGED]]
-        if all(space.is_measured(tiling) for chosen in found for tiling in chosen):
+        if all(map(space.is_measured, found)):
             return found
         space.measure([tiling for chosen in found for tiling in chosen])
-    return [chosen for chosen, _ in space.choices(below, space.families[-1]) if all(map(space.is_measured, chosen))][
-        :_JUDGED
-    ]
+    return [chosen for chosen, _ in space.choices(below, space.families[-1]) if space.is_measured(chosen)][:_JUDGED]
 
 
 def _planned(model: Model, chosen: Tilings, profile: KernelProfile, options: Options) -> PlannedNeed | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -22,19 +23,13 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
     """The subgraphs of a clamped loop."""
     turn = TurnGraph(model, region, len(turns.writes))
     have: dict[Tensor, Tensor] = dict(turn.twins)
-    cuts: dict[tuple[Tensor, tuple[int, ...], int], Tensor] = {}
-
-    def part(tensor: Tensor, count: int, starts: tuple[int, ...], name: str) -> Tensor:
-        if (tensor, starts, count) not in cuts:
-            cuts[tensor, starts, count] = turn.cut(tensor, starts, count, name)
-        return cuts[tensor, starts, count]
-
+    cut = cache(turn.cut)
     for operator in region.operators:
         inputs = [None if tensor is None else have[tensor] for tensor in operator.inputs]
         for slot, tensor in enumerate(inputs):
             read = turns.reads.get((operator, slot))
             if read is not None and tensor is not None and not read.is_whole:
-                inputs[slot] = part(tensor, read.count, read.starts, "turn")
+                inputs[slot] = cut(tensor, read.starts, read.count, "turn")
         output, makes = operator.outputs[0], turns.makes[operator]
         made = turn.rows_like(output, makes.of, "turn")
         write_twin(turn.edit, operator, inputs, made)

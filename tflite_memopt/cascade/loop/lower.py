@@ -10,7 +10,8 @@ A clamped loop, and a peeled one that needs no first or last stripe, is WHILE al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -32,7 +33,6 @@ from .turn_graph import LoopSubgraphs
 
 LoopForm = Literal["peeled", "clamped", "masked"]
 Turns = Peeled | Clamped | Masked
-_NO_SOURCES: Mapping[Tensor, Tensor] = {}
 
 
 def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges) -> Turns | str:
@@ -86,7 +86,7 @@ def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSu
     exit_, result = region.exit, _unset(edit, region)
     kept: dict[Tensor, Tensor] = {}
     if turns.first is not None:
-        writer = StripeWriter(edit, region, _Slices(edit, "first").rows_of)
+        writer = StripeWriter(edit, region, _slices(edit, "first", {}))
         made = writer.write(turns.first, "first", turns.turn.kept())
         kept = {tensor: writer.held[tensor][0] for tensor in turns.turn.kept()}
         result = _put(edit, result, made, 0, edit.activation(f"{stem(exit_)}/first_rows", exit_.shape, exit_))
@@ -95,27 +95,22 @@ def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSu
         return
     grown = edit.activation(f"{stem(exit_)}/all_but_last_rows", exit_.shape, exit_)
     carried, kept_after = write_while(edit, subgraphs, result, grown, kept)
-    slices = _Slices(edit, "last", carried)
     for tensor, k in kept_after.items():
         k.origin = piece_of(tensor, 1, turns.kept_after[tensor].start)
     held = {tensor: (k, turns.kept_after[tensor]) for tensor, k in kept_after.items()}
-    made = StripeWriter(edit, region, slices.rows_of, held).write(turns.last, "last")
+    made = StripeWriter(edit, region, _slices(edit, "last", carried), held).write(turns.last, "last")
     _put(edit, grown, made, exit_.shape[1] - made.shape[1], exit_)
 
 
-class _Slices:
+def _slices(edit: Editor, suffix: str, sources: Mapping[Tensor, Tensor]) -> Callable[[Tensor, Rows], Tensor]:
     """Rows of the region's inputs, cut where they are read first; ``sources`` are read in their place."""
 
-    def __init__(self, edit: Editor, suffix: str, sources: Mapping[Tensor, Tensor] = _NO_SOURCES) -> None:
-        self._edit, self._suffix, self._sources = edit, suffix, sources
-        self._cuts: dict[tuple[Tensor, Rows], Tensor] = {}
+    @cache
+    def cut(tensor: Tensor, rows: Rows) -> Tensor:
+        whole = Rows(0, tensor.shape[1])
+        return rows_of(edit, sources.get(tensor, tensor), whole, rows, f"{stem(tensor)}/{suffix}")
 
-    def rows_of(self, tensor: Tensor, rows: Rows) -> Tensor:
-        """These rows of an input."""
-        if (tensor, rows) not in self._cuts:
-            source, all_rows = self._sources.get(tensor, tensor), Rows(0, tensor.shape[1])
-            self._cuts[tensor, rows] = rows_of(self._edit, source, all_rows, rows, f"{stem(tensor)}/{self._suffix}")
-        return self._cuts[tensor, rows]
+    return cut
 
 
 def _unset(edit: Editor, region: Region) -> Tensor:

@@ -83,18 +83,14 @@ def masked(region: Region, rows: int) -> Masked | str:
     count = height // rows + early
     reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
     masks = {}
-    for tensor in _padded(region):
-        if tensor in turn.windows:
-            new = turn.windows[tensor].made
-            kept = turn.windows[tensor].kept.count
-            step = rows * strides[tensor]
-            firsts = [new.start + (t - early) * step for t in range(count)]
-            masks[tensor] = tuple(kept + _mask(first, new.count, tensor.shape[1]) for first in firsts)
-            if min(masks[tensor]) < 0:
-                return f"too few rows of '{tensor.name}' are kept"
-    masks = {
-        tensor: starts for tensor, starts in masks.items() if any(s < turn.windows[tensor].needed.count for s in starts)
-    }
+    for tensor in _padded(region) & turn.windows.keys():
+        window, step = turn.windows[tensor], rows * strides[tensor]
+        firsts = [window.made.start + (t - early) * step for t in range(count)]
+        starts = tuple(window.kept.count + _mask(first, window.made.count, tensor.shape[1]) for first in firsts)
+        if min(starts) < 0:
+            return f"too few rows of '{tensor.name}' are kept"
+        if min(starts) < window.needed.count:
+            masks[tensor] = starts
     writes = tuple(max(0, (t - early) * rows) for t in range(count))
     steps = {tensor: rows * stride for tensor, stride in strides.items()}
     return Masked(rows, turn, reads, writes, masks, wide, read_wide, steps, -early)
