@@ -24,6 +24,7 @@ from .handover import Handover, Move
 from .space import arena_of
 
 _OF_A_PART = ("model_data.h", "model_data.cc")
+_WITH_TABLE = (*_OF_A_PART, "arena.h", PLANNER_FILE)
 
 
 def generate_program(
@@ -48,7 +49,7 @@ def generate_program(
     files: dict[str, bytes] = {}
     for number, part in enumerate(parts):
         made = generate(part, target, f"{name}_part{number}", program.parts[number].file, force, planner or "table")
-        kept = (*_OF_A_PART, PLANNER_FILE) if has_table else _OF_A_PART
+        kept = _WITH_TABLE if has_table else _OF_A_PART
         files |= {f"part{number}/{path}": made[path] for path in kept}
     profile = profile_of(parts[0], target)
     if profile.libraries:
