@@ -53,7 +53,7 @@ def test_the_whole_way(model: Path, tmp_path: Path) -> None:
         ]
     code, said = run("verify", model, folder, "--samples", 2)
     assert code == 0, said
-    assert said.startswith("equal on ")
+    assert said.startswith("equal, bit-exact on ")
     code, said = run("codegen", folder, "-o", tmp_path / "firmware")
     assert code == 0, said
     assert (tmp_path / "firmware" / "program.h").is_file()

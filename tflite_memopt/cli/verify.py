@@ -80,4 +80,4 @@ def _verify_program(first: Path, folder: Path, options: Options, as_json: bool, 
     with progress_line(quiet) as say:
         said = verify_folder(first, folder, options, say)
     if not quiet:
-        click.echo(f"equal on {said}")
+        click.echo(f"equal, {said}")

@@ -22,7 +22,7 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     program, before = result.program, result.whole.report.before.required_for_target
     change = percent(program.arena / before - 1) if before else ""
     slowdown = max(program.slowdown.values(), default=0.0)
-    said = NOT_VERIFIED if program.verified == NOT_VERIFIED else f"verified bit-exact on {program.verified}"
+    said = NOT_VERIFIED if program.verified == NOT_VERIFIED else f"verified {program.verified}"
     count = "as one model" if result.why_whole else f"in {counted(len(result.parts), 'part')}"
     yield (
         f"RAM {before:,} -> {program.arena:,} bytes ({change}) {count} at {percent(slowdown)} run time, making every "

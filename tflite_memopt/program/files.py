@@ -52,8 +52,8 @@ class Program:
     ``arena_bytes``: of the one arena, by kernel library, where what crosses a cut stays in it: with the planner that
     ``codegen`` writes. ``copy_bytes``: with TFLM's own planner, the arena on the target, and the ``handover`` buffer
     beside it. ``whole_bytes``: what the model needs as one. ``slowdown``: the estimated instructions that a run takes
-    more than the model as it came, making all interpreters included, as a fraction by kernel library. ``verified``: on
-    how many inputs and where.
+    more than the model as it came, making all interpreters included, as a fraction by kernel library. ``verified``: how
+    far outputs are equal, on how many inputs, and where.
     """
 
     version: int

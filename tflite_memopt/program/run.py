@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedModelError, UsageError
+from ..graph.alignment import aligned
 from ..io import offline_plan, plan_label
 from ..io.files import Source, load, write_folder
-from ..ir.change import loosest
+from ..ir.change import Exactness, loosest
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
@@ -81,9 +82,7 @@ def optimize_in_parts(
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
     costs = StretchCosts(model, options, progress)
-    choice = (
-        None if reason is not None else _chosen(costs, MOST_PARTS if most_parts is None else most_parts, most_parts)
-    )
+    choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
     program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))
     as_one = ProgramResult(whole, (whole,), program, reason or _NO_GAIN)
@@ -99,8 +98,7 @@ def optimize_in_parts(
     if program.arena > whole_bytes * (1 - _GAIN):
         return as_one
     if options.verify:
-        exactness = loosest(use.exactness for part in parts for use in part.report.rewrites)
-        said = verify_program(data, [part.model for part in parts], options, progress, exactness)
+        said = verify_program(data, [part.model for part in parts], options, progress, _exactness(parts))
         program = replace(program, verified=said)
     return ProgramResult(whole, parts, program)
 
@@ -127,11 +125,11 @@ def _to_cut(data: bytes, options: Options, progress: Progress) -> Model:
     return model
 
 
-def _chosen(costs: StretchCosts, most: int, asked: int | None) -> Choice | None:
+def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
     stretches = Stretches(
         costs.positions, costs.limits, costs.estimate, costs.least_work, costs.measure, _MOST_MEASURED, costs.keeps_to
     )
-    return fewest(stretches, most, SHARE) if asked is None else choose(stretches, most, SHARE)
+    return fewest(stretches, MOST_PARTS, SHARE) if most_parts is None else choose(stretches, most_parts, SHARE)
 
 
 def _optimized(
@@ -158,7 +156,12 @@ def _optimized(
 def _said(whole: Result) -> str:
     """On what the model as one was verified."""
     equal = {name: verdict.samples for name, verdict in whole.report.equivalence.items() if verdict.equal}
-    return said_of(min(equal.values()), equal) if equal else NOT_VERIFIED
+    return said_of(min(equal.values()), equal, _exactness([whole])) if equal else NOT_VERIFIED
+
+
+def _exactness(parts: Sequence[Result]) -> Exactness:
+    """How far rewriting may have changed values."""
+    return loosest(use.exactness for part in parts for use in part.report.rewrites)
 
 
 def _whole_bytes(whole: Result) -> int:
@@ -177,7 +180,7 @@ def _program(name: str | None, data: bytes, parts: Sequence[Result], whole: Resu
         for library, count in instructions(model, profile).items():
             after[library] += count + made.get(library, 0)
     needs = [part.report.after.required_for_target for part in parts]
-    crossing = [sum(tensor.nbytes for tensor in model.main.inputs) for model in models[1:]]
+    crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in models[1:]]
     return Program(
         version=VERSION,
         made_by=f"tflite_memopt {__version__}",

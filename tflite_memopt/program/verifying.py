@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,11 @@ from ..transform import Progress
 from .files import read_program
 
 _NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
+_WORDS: Mapping[Exactness, str] = {
+    "exact": "bit-exact",
+    "reassociates": "up to the order of float sums",
+    "approximates": "but for integers that are rounded once more",
+}
 Values = list[Sample]
 """For each input of the program, one array per tensor."""
 
@@ -90,12 +95,13 @@ def verify_program(
         raise EquivalenceError(
             "nothing can be verified: no interpreter runs the original; --no-verify writes the parts"
         )
-    return said_of(len(baseline.samples), ran)
+    return said_of(len(baseline.samples), ran, exactness)
 
 
-def said_of(inputs: int, runtimes: Iterable[str]) -> str:
-    """What a verification rests on."""
-    return f"{inputs} inputs ({' and '.join(_NAMES.get(each, each) for each in sorted(runtimes))})"
+def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact") -> str:
+    """How far outputs are equal, and what that rests on."""
+    where = " and ".join(_NAMES.get(each, each) for each in sorted(runtimes))
+    return f"{_WORDS[exactness]} on {inputs} inputs ({where})"
 
 
 def _joined(first: Model, last: Model) -> Model:
