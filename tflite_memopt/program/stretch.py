@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..analysis.macs import model_macs
-from ..cascade.measure import Measured
 from ..graph.clock import StageClock
 from ..interruption import Interruption
 from ..io.writer import write_model
@@ -43,7 +42,6 @@ class StretchCosts:
     progress: Progress
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
     limits: int = 3
-    _measured: Measured = field(default_factory=Measured)
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
@@ -76,8 +74,7 @@ class StretchCosts:
         interruption = Interruption(False, self.progress)
         before = needs_by_library(part, {}, self._profile)
         clock = StageClock()
-        data, known = write_model(part), self._measured
-        run = RunContext(data, part, self._profile, before, clock, lambda _: None, interruption, {}, known)
+        run = RunContext(write_model(part), part, self._profile, before, clock, lambda _: None, interruption, {})
         self.found[stretch, limit] = found = known_or_made(run, options)
         own = instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
