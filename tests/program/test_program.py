@@ -117,6 +117,9 @@ def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         read_program(tmp_path)
     code, _ = run("codegen", tmp_path, "-o", tmp_path / "fw")
     assert code != 0
+    (tmp_path / MANIFEST).unlink()
+    with pytest.raises(UsageError, match=r"holds no program.json: name a folder that optimize --parts wrote"):
+        read_program(tmp_path)
     assert not (tmp_path / "fw").exists()
 
 

@@ -95,6 +95,8 @@ def is_program(path: Path) -> bool:
 
 def read_program(folder: Path) -> tuple[Program, tuple[bytes, ...]]:
     """A program, and the bytes of its parts. Raises UsageError or ModelFormatError for a folder that is not whole."""
+    if not is_program(folder):
+        raise UsageError(f"'{folder}' holds no {MANIFEST}: name a folder that optimize --parts wrote")
     text = read_file(folder / MANIFEST)
     try:
         program = _program_in(json.loads(text))
