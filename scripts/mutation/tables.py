@@ -20,7 +20,7 @@ from scripts.device_lab.sources import sources_from_environment
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.firmware.generate import PLANNER_FILE, generate
 
-_MAIN, _MODEL = "main.cc", "model_data.cc"
+_MAIN, _MODEL, _HEADER = "main.cc", "model_data.cc", "model_data.h"
 _ROW = re.compile(r"    \{.*\n")
 _REFUSED = 2
 """Exit code of main.cc when AllocateTensors fails."""
@@ -41,13 +41,14 @@ def stale(models: Sequence[Path], count: int, seed: int) -> Counter[tuple[str, s
 def _combinations(models: Sequence[Path]) -> Iterator[tuple[str, Files, str]]:
     made = {path: _files(path, "host") for path in models}
     for one, other in permutations(models, 2):
-        mixed = {**made[one], _MODEL: made[other][_MODEL], "model_data.h": made[other]["model_data.h"]}
+        mixed = {**made[one], _MODEL: made[other][_MODEL], _HEADER: made[other][_HEADER]}
         mixed["resolver.h"] = made[other]["resolver.h"]
         yield "the table of another model", mixed, "host-reference"
     for path, files in made.items():
-        plain = _files(path, "host", cascade=False)[_MODEL]
-        if plain != files[_MODEL]:
-            yield "a plan of other options", {**files, _MODEL: plain}, "host-reference"
+        plain = _files(path, "host", cascade=False)
+        if plain[_MODEL] != files[_MODEL]:
+            model = {name: plain[name] for name in (_MODEL, _HEADER)}
+            yield "a plan of other options", {**files, **model}, "host-reference"
         for target in ("cortex-m7", "cortex-m55", "esp32"):
             yield f"a table for {target} with reference kernels", _files(path, target), "host-reference"
         text = files[PLANNER_FILE].decode()
