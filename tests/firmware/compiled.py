@@ -9,22 +9,28 @@ from pathlib import Path
 import pytest
 
 from scripts.device_lab.build import default_cache, missing_tools
-from scripts.device_lab.builds import BUILDS
+from scripts.device_lab.builds import BUILDS, Build
 from scripts.device_lab.firmware import SMALL, compiled_program
-from scripts.device_lab.sources import VARIABLE, sources_from_environment
+from scripts.device_lab.sources import VARIABLE, Sources, sources_from_environment
 
 INTERFACE = Path(__file__).parent / "interface"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
-def run_on(name: str, folder: Path, main: str, *flags: str) -> tuple[int, str]:
-    """Exit code and output of a generated program, built for a runner's core and kernels; skipped without TFLM."""
+def lab_for(name: str) -> tuple[Build, Sources]:
+    """A build of the device lab and TFLM's sources; skipped where something is missing."""
     build, sources = BUILDS[name], sources_from_environment(default_cache())
     if sources is None:
         pytest.skip(f"no sources of TFLM: {VARIABLE} is not set")
     lacks = missing_tools(build) or ", ".join(sources.missing(build.library))
     if lacks:
         pytest.skip(f"{name}: {lacks}")
+    return build, sources
+
+
+def run_on(name: str, folder: Path, main: str, *flags: str) -> tuple[int, str]:
+    """Exit code and output of a generated program, built for a runner's core and kernels; skipped without TFLM."""
+    build, sources = lab_for(name)
     start = compiled_program(name, build, sources, default_cache(), folder, main, (*_WARNINGS, *flags))
     done = subprocess.run(start, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout + done.stderr

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts.device_lab.build import NATIVE, built_library, default_cache, missing_tools
-from scripts.device_lab.builds import BUILDS, Build
+from scripts.device_lab.build import NATIVE, built_library, default_cache
+from scripts.device_lab.builds import Build
 from scripts.device_lab.firmware import DEBUG_LOG, INCLUDES
-from scripts.device_lab.sources import VARIABLE, Sources, sources_from_environment
+from scripts.device_lab.sources import Sources
+from tests.firmware.compiled import lab_for
 from tests.models import mobile_chain
 from tflite_memopt import analyze, optimize
 from tflite_memopt.io.writer import write_model
@@ -36,13 +37,7 @@ def skip_without_cmake() -> None:
 def lab(name: str) -> tuple[Build, Sources]:
     """The build of the device lab and its sources; skipped where something is missing."""
     skip_without_cmake()
-    build, sources = BUILDS[name], sources_from_environment(default_cache())
-    if sources is None:
-        pytest.skip(f"no sources of TFLM: {VARIABLE} is not set")
-    lacks = missing_tools(build) or ", ".join(sources.missing(build.library))
-    if lacks:
-        pytest.skip(f"{name}: {lacks}")
-    return build, sources
+    return lab_for(name)
 
 
 TFLM = """

@@ -7,9 +7,9 @@ from itertools import pairwise
 from ..ir.model import Graph, Operator
 from ..ir.npu import npu_operators
 
-# Variables and hash tables live outside the graph; called subgraphs may touch them; random operators advance
-# a state; what a custom operator does is unknown.
-_EFFECTFUL = frozenset(
+# Variables and hash tables live outside the graph; random operators advance a state; what a custom operator does is
+# unknown.
+_STATEFUL = frozenset(
     {
         "ASSIGN_VARIABLE",
         "CALL_ONCE",
@@ -19,23 +19,28 @@ _EFFECTFUL = frozenset(
         "HASHTABLE_FIND",
         "HASHTABLE_IMPORT",
         "HASHTABLE_SIZE",
-        "IF",
         "MULTINOMIAL",
         "RANDOM_STANDARD_NORMAL",
         "RANDOM_UNIFORM",
         "READ_VARIABLE",
         "VAR_HANDLE",
-        "WHILE",
     }
 )
+_CALLERS = frozenset({"IF", "WHILE"})
+"""The subgraphs that these call may do any of that."""
 
 
-def has_side_effects(operator: Operator) -> bool:
-    """True when the operator's place among others of its kind matters.
+def keeps_state(operator: Operator) -> bool:
+    """True when an operator may remember something over invocations, its subgraphs aside.
 
     An operator that reads a variable tensor (LSTM, SVDF) also writes it.
     """
-    return operator.name in _EFFECTFUL or any(tensor.is_variable for tensor in operator.present_inputs())
+    return operator.name in _STATEFUL or any(tensor.is_variable for tensor in operator.present_inputs())
+
+
+def has_side_effects(operator: Operator) -> bool:
+    """True when the operator's place among others of its kind matters."""
+    return operator.name in _CALLERS or keeps_state(operator)
 
 
 def side_effect_order(graph: Graph) -> list[tuple[int, int]]:

@@ -17,8 +17,8 @@ from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.constants import values
-from ..ir.control_flow import called_subgraphs, renumber_subgraphs
-from ..ir.model import Model, Operator
+from ..ir.control_flow import called_subgraphs, reachable, renumber_subgraphs
+from ..ir.model import Operator
 from ..options import Options
 from .adapter import REFERENCE, Run, RunJob, Sample
 from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
@@ -175,13 +175,3 @@ def isolated(data: bytes, index: int) -> tuple[bytes, tuple[int, ...]]:
     else:
         offline_plan.detach(model)
     return write_model(model), order
-
-
-def reachable(model: Model, index: int) -> set[int]:
-    """Positions of the subgraph and of all that it calls."""
-    found, left = {index}, [index]
-    while left:
-        called = {at for operator in model.graphs[left.pop()].operators for at in called_subgraphs(operator)}
-        left += called - found
-        found |= called
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .model import Operator, OperatorOptions
+from .model import Model, Operator, OperatorOptions
 
 # Source: TFLM micro_allocation_info.cc, MarkSubgraphLifetimesIfNecessary.
 _SUBGRAPH_FIELDS = {
@@ -40,3 +40,13 @@ def renumber_subgraphs(operator: Operator, positions: Mapping[int, int]) -> None
     if names and operator.options is not None:
         moved = {name: positions[int(operator.option(name, -1))] for name in names}
         operator.options = OperatorOptions(operator.options.kind, {**operator.options.fields, **moved})
+
+
+def reachable(model: Model, index: int) -> set[int]:
+    """Positions of the subgraph and of all that it calls."""
+    found, left = {index}, [index]
+    while left:
+        called = {at for operator in model.graphs[left.pop()].operators for at in called_subgraphs(operator)}
+        left += called - found
+        found |= called
+    return found

@@ -41,7 +41,7 @@ class MakingPrices:
     channel: int
 
     def of(self, operators: int, tensors: int, channels: int) -> int:
-        """Of one that is made of so many."""
+        """Instructions for an interpreter with this many operators, tensors and channels."""
         return self.interpreter + self.operator * operators + self.tensor * tensors + self.channel * channels
 
 

@@ -14,32 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from ..analysis.side_effects import keeps_state
 from ..errors import UnsupportedModelError
 from ..ir.check import check_model, describe
-from ..ir.control_flow import called_subgraphs, renumber_subgraphs
+from ..ir.control_flow import reachable, renumber_subgraphs
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import Model, Tensor
 from ..ir.npu import has_npu
-
-_STATE = frozenset(
-    {
-        "ASSIGN_VARIABLE",
-        "CALL_ONCE",
-        "CUSTOM",
-        "DELEGATE",
-        "HASHTABLE",
-        "HASHTABLE_FIND",
-        "HASHTABLE_IMPORT",
-        "HASHTABLE_SIZE",
-        "MULTINOMIAL",
-        "RANDOM_STANDARD_NORMAL",
-        "RANDOM_UNIFORM",
-        "READ_VARIABLE",
-        "VAR_HANDLE",
-    }
-)
-"""Operators that remember something over invocations, or may: what they hold lies in the arena."""
 
 
 def why_whole(model: Model) -> str | None:
@@ -51,7 +33,7 @@ def why_whole(model: Model) -> str | None:
         return "an NPU's commands have addresses in the arena of the whole model"
     for number, graph in enumerate(model.graphs):
         for position, operator in enumerate(graph.operators):
-            if _keeps_state(operator):
+            if keeps_state(operator):
                 where = describe(number, position, operator)
                 return f"{where} keeps state over invocations, which another part in the same arena would overwrite"
     return None
@@ -96,11 +78,10 @@ def part_of(model: Model, first: int, end: int) -> Model:
     graph = part.main
     for operator in (*graph.operators[:first], *graph.operators[end:]):
         graph.remove_operator(operator)
+    is_last = end == len(model.main.operators)  # an output of the model may be there twice
+    outputs = model.main.outputs if is_last else across[end]
     graph.inputs = tuple(graph.tensors[places[tensor]] for tensor in across[first])
-    graph.outputs = model_outputs = tuple(graph.tensors[places[tensor]] for tensor in across[end])
-    if end == len(model.main.operators):  # one may be there twice
-        model_outputs = tuple(graph.tensors[places[tensor]] for tensor in model.main.outputs)
-    graph.outputs = model_outputs
+    graph.outputs = tuple(graph.tensors[places[tensor]] for tensor in outputs)
     _drop_unreachable(part)
     drop_dead_tensors(part)
     used = {operator.opcode for each in part.graphs for operator in each.operators}
@@ -109,18 +90,9 @@ def part_of(model: Model, first: int, end: int) -> Model:
     return part
 
 
-def _keeps_state(operator: Operator) -> bool:
-    return operator.name in _STATE or any(tensor.is_variable for tensor in operator.present_inputs())
-
-
 def _drop_unreachable(model: Model) -> None:
     """Drop the subgraphs that nothing calls."""
-    reached, left = {0}, [0]
-    while left:
-        called = {at for operator in model.graphs[left.pop()].operators for at in called_subgraphs(operator)}
-        left += called - reached
-        reached |= called
-    kept = sorted(reached)
+    kept = sorted(reachable(model, 0))
     for operator in (operator for at in kept for operator in model.graphs[at].operators):
         renumber_subgraphs(operator, {old: new for new, old in enumerate(kept)})
     model.graphs = [model.graphs[at] for at in kept]
