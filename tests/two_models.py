@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import REFERENCE, Sample
 from tflite_memopt.equivalence.compare import OutputDifference, first_output_difference
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.equivalence.tolerance import EXACT, Tolerance, max_abs_diff
 
 

@@ -1,7 +1,7 @@
 """What verification costs on the target's module and on the wheel, and whether the arena is the counted one.
 
-Each model is optimized for the target, without stripes, and compared with the result as ``verify`` does, in a process
-of its own: seconds of the processor, children included, which other load hardly changes.
+Each model is optimized for the target and compared with the result as ``verify`` does, in a process of its own: seconds
+of the processor, children included, which other load hardly changes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def modules(target: str, models: tuple[str, ...]) -> None:
 def figures(target: str, path: str) -> tuple[object, ...]:
     """What the report says of TFLM, and the seconds of the module and of the wheel."""
     try:
-        result = optimize(path, Options(target=target, cascade=False))
+        result = optimize(path, Options(target=target))
     except MemoptError as error:
         return (str(error), *([""] * 5))
     report, verdict = result.report, result.report.equivalence["tflm"]

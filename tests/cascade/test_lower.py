@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random_network, regions
 from tests.dump import dump_model
+from tests.tflm import run_tflm
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.lower import lower
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.stripes import Edges, Halo, cuts_at, stripes_of
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.equivalence import litert, tflm
+from tflite_memopt.equivalence import litert
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import InfeasibleError
@@ -49,7 +50,7 @@ def in_stripes(model: Model, region: Region, count: int, halo: Halo, edges: Edge
 def assert_equal(model: Model, *others: Model) -> None:
     """The others compute the same bytes, on both interpreters."""
     samples = seeded_inputs(model, 2, 0)
-    for run in (tflm.run_tflm, litert.run_litert):
+    for run in (run_tflm, litert.run_litert):
         expected = run(RunJob(write_model(model), samples, ARENA)).arrays
         for other in others:
             found = run(RunJob(write_model(other), samples, ARENA)).arrays

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.deep import assert_same_tree, misaligned_buffers
+from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.options import Options

@@ -13,6 +13,7 @@ import pytest
 
 from tests.device.runners import runner as built
 from tests.models import mobile_chain
+from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, UsageError, optimize, verify
 from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.verification import verify_result
@@ -21,6 +22,7 @@ from tflite_memopt.report.model import to_json
 
 ROOT = Path(__file__).parents[2]
 MODEL = write_model(mobile_chain())
+pytestmark = needs_wheel
 OPTIONS = Options(samples=3, runtimes=("tflm",), cascade=False)
 WHEEL = f"{sys.executable} {Path(__file__).with_name('wheel_runner.py')}"
 ON_WHEEL = replace(OPTIONS, runner=WHEEL)

@@ -23,10 +23,10 @@ from tests.models import (
     transpose_conv_model,
     while_model,
 )
+from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Array, Run, RunJob
 from tflite_memopt.equivalence.external_runner import run_external, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType

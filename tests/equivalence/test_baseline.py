@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.models import dense_model, mobile_chain, streaming_model
+from tests.tflm import litert_and_tflm
 from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
-from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
-from tflite_memopt.equivalence.runner import ProcessLimits
+from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
@@ -21,7 +21,7 @@ from tflite_memopt.options import Options
 
 @pytest.fixture(scope="module")
 def interpreters() -> Iterator[Interpreters]:
-    with open_interpreters(("litert", "tflm"), ProcessLimits()) as found:
+    with litert_and_tflm() as found:
         yield found
 
 

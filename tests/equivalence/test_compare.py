@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
+from tests.tflm import run_models
 from tests.two_models import compare_models
 from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.compare import first_inner_difference
 from tflite_memopt.equivalence.correspondence import Link
 from tflite_memopt.equivalence.inputs import inputs_from_npz, seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.equivalence.tolerance import EXACT, FLOAT_SUMS, Tolerance, arrays_agree, max_abs_diff
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io import offline_plan

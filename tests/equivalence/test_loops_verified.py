@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.memory.loops import looped, placement_of, plain
+from tests.tflm import litert_and_tflm
 from tests.two_models import compare_models
 from tflite_memopt import EquivalenceError, Options
 from tflite_memopt.analysis.loops import Loop, loops_of
@@ -21,8 +22,8 @@ from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.module import ModuleRunner, module_for
 from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
-from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
-from tflite_memopt.equivalence.runner import ModelRunner, ProcessLimits
+from tflite_memopt.equivalence.pool import Interpreters
+from tflite_memopt.equivalence.runner import ModelRunner
 from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -40,7 +41,7 @@ BOTH = Options(samples=3, runtimes=("litert", "tflm"))
 
 @pytest.fixture(scope="module")
 def interpreters() -> Iterator[Interpreters]:
-    with open_interpreters(("litert", "tflm"), ProcessLimits()) as found:
+    with litert_and_tflm() as found:
         yield found
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from tests.models import (
     transpose_conv_model,
     while_model,
 )
+from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, analyze, optimize
 from tflite_memopt.equivalence import verification
 from tflite_memopt.equivalence.adapter import Array, Run, RunJob
@@ -58,7 +58,6 @@ MODELS: Mapping[str, Model] = {
 }
 ARENA = 1 << 18
 targets = pytest.mark.parametrize("target", TARGETS)
-needs_wheel = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="the tflite-micro wheel is not installed")
 
 
 def module(target: str) -> KernelModule:

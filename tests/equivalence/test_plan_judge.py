@@ -8,14 +8,14 @@ import pytest
 
 from scripts.mutation.scoring import graph_scores, plan_scores
 from tests.models import ALL, branches, concat_model, mobile_chain
+from tests.tflm import litert_and_tflm
 from tflite_memopt import EquivalenceError, Options, optimize
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.exposure import exposed, snapshots
 from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
-from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
-from tflite_memopt.equivalence.runner import ProcessLimits
+from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -28,7 +28,7 @@ UNPROVED = Options(verify=False, kernels="reference", objective="head")
 
 @pytest.fixture(scope="module")
 def interpreters() -> Iterator[Interpreters]:
-    with open_interpreters(("litert", "tflm"), ProcessLimits()) as found:
+    with litert_and_tflm() as found:
         yield found
 
 

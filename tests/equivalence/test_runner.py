@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.models import mobile_chain
+from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.pool import open_interpreters
@@ -36,6 +37,7 @@ def crashing() -> bytes:
     return write_model(model)
 
 
+@needs_wheel
 def test_after_a_crash_the_next_job_runs() -> None:
     model = mobile_chain()
     samples = seeded_inputs(model, 1, 0)
@@ -55,6 +57,7 @@ def test_time_is_limited() -> None:
         assert interpreter.run(RunJob(write_model(model), samples[:400], 0)).error == "it did not finish within 0.05 s"
 
 
+@needs_wheel
 def test_memory_is_limited() -> None:
     model = mobile_chain()
     limits = ProcessLimits(memory_bytes=2 << 30)
@@ -64,6 +67,7 @@ def test_memory_is_limited() -> None:
         assert run.error
 
 
+@needs_wheel
 def test_interpreters_give_way_to_the_search() -> None:
     model = mobile_chain()
     with closing(Interpreter("tflm")) as interpreter:
@@ -89,6 +93,7 @@ def test_any_thread_ends_a_run() -> None:
         interpreter.run(job)
 
 
+@needs_wheel
 def test_threads_may_close_at_once() -> None:
     threads = 8
     for _ in range(20):
@@ -104,6 +109,7 @@ def test_threads_may_close_at_once() -> None:
         assert interpreter._process.poll() is not None
 
 
+@needs_wheel
 def test_processes_outlive_the_thread_that_asked_for_them() -> None:
     model = mobile_chain()
     job, bad = (RunJob(data, seeded_inputs(model, 1, 0), ARENA) for data in (write_model(model), crashing()))
@@ -129,6 +135,7 @@ def _in_a_thread_that_ends(function: Callable[[], int]) -> int:
     return found
 
 
+@needs_wheel
 def test_closed_interpreters_give_no_answer() -> None:
     job = RunJob(write_model(mobile_chain()), seeded_inputs(mobile_chain(), 1, 0), ARENA)
     with open_interpreters(("tflm",), ProcessLimits()) as interpreters:

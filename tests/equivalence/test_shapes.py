@@ -9,9 +9,9 @@ import pytest
 
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one, looked_at
 from tests.models import mobile_chain
+from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
-from tflite_memopt.equivalence.runner import ProcessLimits
+from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.shapes import shaped_by, shaped_by_litert
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io import offline_plan
@@ -24,7 +24,7 @@ from tflite_memopt.ir.model import Model, Tensor
 
 @pytest.fixture(scope="module")
 def interpreters() -> Iterator[Interpreters]:
-    with open_interpreters(("litert", "tflm"), ProcessLimits()) as found:
+    with litert_and_tflm() as found:
         yield found
 
 

@@ -12,16 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tflite_micro import runtime
 
 import tflite_memopt
 from scripts.device_lab.build import default_cache
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
 from tests.firmware.compiled import check_against_the_interface, run_on
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
+from tests.tflm import run_models
 from tflite_memopt import Options, UnsupportedModelError, UsageError
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.firmware import Planner
 from tflite_memopt.firmware.generate import FILES, generate
 from tflite_memopt.firmware.plan_table import MemoryRequest
@@ -391,6 +390,7 @@ def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
 def outputs_with_reset(data: bytes) -> list[bool]:
     """Whether outputs are as usual with ``Reset`` after the input is written, and with it before."""
     ((given,),) = seeded_inputs(read_model(data), 1, 0)
+    runtime = pytest.importorskip("tflite_micro").runtime
     interpreter = runtime.Interpreter.from_bytes(data, arena_size=1 << 18)
 
     def ran(*steps: Callable[[], object]) -> bytes:

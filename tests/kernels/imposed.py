@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model

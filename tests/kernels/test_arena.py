@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 
+from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import Interpreter
@@ -17,7 +18,7 @@ from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.kernels.requests.model import WHEEL
 
-pytest.importorskip("tflite_micro", reason="the wheel exists for Linux on x86-64 only")
+pytestmark = needs_wheel
 
 
 @pytest.mark.parametrize("before", range(4))

@@ -7,9 +7,9 @@ import pytest
 
 from tests.kernels.one_operator import LAYERS, MAKERS, alone, with_weights
 from tests.models import ALL
+from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
@@ -32,7 +32,6 @@ def on_tflm(models: dict[str, Model]) -> dict[str, Run]:
 
 
 def test_the_table_and_tflm_agree_on_every_operator_and_type() -> None:
-    pytest.importorskip("tflite_micro", reason="the wheel exists for Linux on x86-64 only")
     cases = {f"{name} {dtype.label}": (name, dtype) for name in MAKERS for dtype in TRIED}
     models = {label: alone(*case) for label, case in cases.items()}
     assert {label.split()[0] for label in models} >= set(TYPES) - {"PADV2", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
@@ -47,7 +46,6 @@ def test_the_table_and_tflm_agree_on_every_operator_and_type() -> None:
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("of_weights", [DType.INT8, DType.UINT8])
 def test_float_activations_take_no_integer_weights(name: str, of_weights: DType) -> None:
-    pytest.importorskip("tflite_micro", reason="the wheel exists for Linux on x86-64 only")
     model = with_weights(name, DType.FLOAT32, of_weights)
     assert [each.kind for each in support_of(model).reasons] == ["weights_only"]
     assert not on_tflm({"model": model})["model"].ran

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tests.dump import dump_model
 from tests.rewrite.partial_patterns import Spec, build, specs
+from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.change import EXACTNESS
