@@ -104,8 +104,8 @@ def _in_place(models: Sequence[Model], arena: int, moves: Sequence[Handover], na
     create = (
         "    Carry(kBefore, part);\n"
         "    auto* const planner =\n"
-        "        new (planner_place_) tflite_memopt::TablePlanner(*kPlans[part], memories_, true);\n"
-        "    if ((checked_ >> part & 1u) == 0 && !planner->IsIntact()) return kTfLiteError;\n"
+        "        new (planner_place_) tflite_memopt::TablePlanner(*kPlans[part], memories_, (checked_ >> part & 1u) != 0);\n"
+        "    if (!planner->IsIntact()) return kTfLiteError;\n"
         "    checked_ |= 1u << part;\n"
         "    auto* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes, planner);\n"
     )
