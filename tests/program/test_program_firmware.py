@@ -98,8 +98,8 @@ def test_what_crosses_a_cut_would_be_lost_without_its_moves(tmp_path: Path) -> N
     """The negative control."""
     data, result = in_parts("separable")
     text = (written(tmp_path, result) / "program.h").read_text()
-    assert re.search(r"kBefore\[\] = \{\{\d+, \d+, [1-9]", text)
-    changed(tmp_path, "program.h", r"Carry\(kBefore, part\);", "")
+    assert re.search(r"kMoves_model\[\] = \{\{\d+, \d+, [1-9]", text)
+    changed(tmp_path, "program.h", r"Carry\(part\.moves, part\.before\);", "")
     _, said = run_on("host-reference", tmp_path, MAIN.name)
     assert outputs(said) != wanted(data, RUNS, {})
 

@@ -22,7 +22,19 @@ from ..errors import EquivalenceError, MemoptError
 from ..version import __version__
 from .exit_codes import BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, NOT_EQUAL, exit_code_table
 
-COMMANDS = ("optimize", "explore", "analyze", "verify", "compare", "codegen", "check", "batch", "report", "targets")
+COMMANDS = (
+    "optimize",
+    "explore",
+    "analyze",
+    "verify",
+    "compare",
+    "codegen",
+    "share",
+    "check",
+    "batch",
+    "report",
+    "targets",
+)
 """Each has a file of its name. This is the order of the help."""
 
 

@@ -147,6 +147,12 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
     }
 
 
+def resource_variables(model: Model) -> int:
+    """How many there are: for ``MicroResourceVariables::Create``."""
+    operators = (operator for graph in model.graphs for operator in graph.operators)
+    return len({operator.option("sharedName") for operator in operators if operator.name == "VAR_HANDLE"})
+
+
 def _resolver_words(model: Model) -> dict[str, str]:
     found = registrations(model)
     own = identifiers("Register", found.custom)
@@ -159,17 +165,11 @@ def _resolver_words(model: Model) -> dict[str, str]:
         f"// Custom operator {literal(each)}: your firmware defines it.\nconst TFLMRegistration* {function}();\n"
         for each, function in own.items()
     ]
-    variables = {
-        operator.option("sharedName")
-        for graph in model.graphs
-        for operator in graph.operators
-        if operator.name == "VAR_HANDLE"
-    }
     return {
         "operators": str(max(1, found.count)),
         "calls": "\n".join(calls),
         "declared": "\n".join(declared),
-        "variables": str(len(variables)),
+        "variables": str(resource_variables(model)),
     }
 
 

@@ -105,18 +105,24 @@ def arena_beside_head(
     abi: Abi,
     order: Sequence[int] | None = None,
     planner: MemoryPlanner = "tflm",
+    beside: int | None = None,
 ) -> ArenaBesideHead:
     """Replay ``AllocateTensors`` for a model, whatever its planned head.
 
     ``requests`` is the kernel profile's table; ``abi`` the target's layout of structures.
     ``order``: positions of the main graph's operators in the order in which they run; None: as they stand. The tail
     depends on it by what alignment costs. ``planner``: "tflm" is TFLM's own, in the arena with a record per buffer;
-    "table" is one that the firmware brings, and has neither.
+    "table" is one that the firmware brings, and has neither. ``beside``: bytes of the tail before the model is made
+    by an allocator that exists, with the other models of that allocator; they are in the results. None: it has its own.
     """
     asked = requests_in(model, abi, requests)
     is_apart = planner == "table_apart"
     replay = _Replay(model, asked, abi, order, planner)
-    replay.start(() if is_apart else (BUFFER_ALLOCATOR,))
+    if beside is None:
+        replay.create(() if is_apart else (BUFFER_ALLOCATOR,))
+    else:
+        replay.arena.tail = beside
+    replay.start()
     replay.prepare()
     replay.plan()
     arena = replay.arena
@@ -124,6 +130,14 @@ def arena_beside_head(
     replay.interface_tensors()
     exact = all(each.known for each in asked.values())
     return ArenaBesideHead(arena.tail, temporaries, before_plan, exact)
+
+
+def allocator_tail(abi: Abi) -> int:
+    """Bytes of the tail that ``MicroAllocator::Create`` takes, with a planner that the firmware brings."""
+    arena = _Arena()
+    for structure in (BUFFER_ALLOCATOR, MICRO_ALLOCATOR):
+        arena.persistent(structure.on(abi), POINTER.on(abi))
+    return arena.tail
 
 
 @dataclass(frozen=True)
@@ -141,7 +155,8 @@ def two_arenas_use(model: Model, head: int, requests: RequestRule, abi: Abi) -> 
     persistent_arena_buffer_allocator.cc and non_persistent_arena_buffer_allocator.cc (the same commit).
     """
     replay = _Replay(model, requests_in(model, abi, requests), abi, None)
-    replay.start((PERSISTENT_ALLOCATOR, NON_PERSISTENT_ALLOCATOR))
+    replay.create((PERSISTENT_ALLOCATOR, NON_PERSISTENT_ALLOCATOR))
+    replay.start()
     replay.prepare()
     replay.plan()
     temporaries = replay.arena.head_peak
@@ -198,12 +213,15 @@ class _Replay:
         self.arena = _Arena()
         self.scratch_count = 0
 
-    def start(self, allocators: Sequence[Size] = (BUFFER_ALLOCATOR,)) -> None:
-        """Constructors, eval tensors, nodes, then parsing and Init of every operator."""
-        arena = self.arena
+    def create(self, allocators: Sequence[Size]) -> None:
+        """``MicroAllocator::Create``."""
         planner = (MEMORY_PLANNER,) if self.has_planner else ()
         for structure in (*allocators, *planner, MICRO_ALLOCATOR):
             self._structure(structure)
+
+    def start(self) -> None:
+        """Resource variables, eval tensors, nodes, then parsing and Init of every operator."""
+        arena = self.arena
         self._resource_variables()
         self._structure(BUILTIN_DATA_ALLOCATOR)
         self._reserve_requests()

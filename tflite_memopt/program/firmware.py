@@ -1,14 +1,16 @@
-"""A program in, C++ files out: its parts as arrays with their plans, one arena, one resolver, a class that runs it."""
+"""Programs in, C++ files out: parts as arrays with their plans, one arena, one resolver, a class that runs each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 
 from ..errors import UsageError
 from ..firmware import Planner
 from ..firmware.cpp_text import check_namespace, literal
-from ..firmware.generate import PLANNER_FILE, filled, generate, profile_of, resolver_file
+from ..firmware.generate import PLANNER_FILE, filled, generate, profile_of, resolver_file, resource_variables
 from ..firmware.sizes import condition_of
 from ..graph.alignment import aligned
 from ..io import offline_plan
@@ -25,6 +27,34 @@ from .space import arena_of
 
 _OF_A_PART = ("model_data.h", "model_data.cc")
 _WITH_TABLE = (*_OF_A_PART, "arena.h", PLANNER_FILE)
+_USAGE_OF_ONE = """\
+//   $name::Program program;
+//   std::memcpy(program.input(), image, $name::Program::kInputBytes[0]);   // input() before each Invoke
+//   if (program.Invoke() != kTfLiteOk) ...
+//   const void* scores = program.output();   // until input() is called again"""
+_USAGE_OF_SEVERAL = """\
+//   static $name::Models models;
+//   std::memcpy(models.$first.input(), samples, $first::Program::kInputBytes[0]);   // input() before each Invoke
+//   if (models.$first.Invoke() != kTfLiteOk) ...
+//   const void* scores = models.$first.output();   // until input() of any network is called"""
+
+
+@dataclass(frozen=True)
+class Network:
+    """What one class runs. ``name``: of its C++ namespace and folder. ``files``: of the parts, which comments tell.
+
+    ``kept``: it is one model whose interpreter stays alive.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    parts: tuple[bytes, ...]
+    kept: bool = False
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The parts as they are planned."""
+        return tuple(map(read_planned, self.parts))
 
 
 def generate_program(
@@ -41,151 +71,310 @@ def generate_program(
     beside the arena, for TFLM's own planner. The rest, and what is raised, as for ``generate``.
     """
     check_namespace(name)
+    network = Network(name, tuple(part.file for part in program.parts), tuple(parts))
     target = target or program.target
     if target is None:
         raise UsageError("a program's arena is for one kernel library: name your chip or core with --target")
-    has_table = planner != "metadata"
-    models = [read_planned(part) for part in parts]
-    files: dict[str, bytes] = {}
-    for number, part in enumerate(parts):
-        made = generate(part, target, f"{name}_part{number}", program.parts[number].file, force, planner or "table")
-        kept = _WITH_TABLE if has_table else _OF_A_PART
-        files |= {f"part{number}/{path}": made[path] for path in kept}
-    profile = profile_of(parts[0], target)
-    if profile.libraries:
-        raise UsageError("a program's arena is for one kernel library: leave --kernels out")
-    abi = profile.abi
+    profile = one_library(network, target)
     words = {
-        "name": name,
-        "version": __version__,
-        "whom": target,
+        "what": f"A model that runs as {len(parts)} models, one after another, in one arena.",
+        "usage": _USAGE_OF_ONE.replace("$name", name),
         "source": "" if program.source is None else f"{literal(program.source)}, ",
         "digest": program.source_sha256,
         "bytes": str(program.source_bytes),
-        "parts": str(len(parts)),
-        "kernels": profile.name,
-        "condition": condition_of(profile.name),
-        "pointer": str(abi.word // 8),
-        "enumeration": "1" if abi.short_enums else "4",
-        "sdkconfig": "",
-        "input_bytes": ", ".join(str(tensor.nbytes) for tensor in models[0].main.inputs),
-        "output_bytes": ", ".join(str(tensor.nbytes) for tensor in models[-1].main.outputs),
+        "runs_what": "the program",
+        "header": "program.h",
+        "object": f"{name}::Program program;",
+        "runs": _run(name, "program", ""),
     }
-    if has_table:
-        words |= _in_place(models, *arena_of(models, profile), name)
+    if planner == "metadata":
+        arena, words = _stock_arena(network, profile), words | _copied(network)
     else:
-        words |= _copied(models, profile, name)
-    whole = replace(models[0], graphs=[graph for model in models for graph in model.graphs])
-    files["resolver.h"] = resolver_file(whole, words)
-    files["program.h"] = filled("program.h", words).encode()
-    files["main.cc"] = filled("program_main.cc", words).encode()
-    files["model_data.cc"] = "".join(f'#include "part{at}/model_data.cc"\n' for at in range(len(parts))).encode()
+        arena, moves = arena_of(network.models, profile)
+        words |= {"tables": _table(network, moves, None), **_in_place([])}
+    words |= {"classes": _class_of_one(network, arena), "buffer": words.get("buffer", ""), "places": "1"}
+    words |= _words_for(name, target, profile, arena)
+    files = _files([network], words, target, force, planner or "table")
+    return {path.removeprefix(f"{name}/"): data for path, data in files.items()}
+
+
+def generate_shared(
+    networks: Sequence[Network], arenas: Sequence[int], order: Sequence[int], arena: int, target: str | None, name: str
+) -> dict[str, bytes]:
+    """Files by path of networks in one arena of so many bytes.
+
+    ``arenas``: of those that are made anew, by themselves; ``order``: that in which the others are made, once. What is
+    raised is as for ``generate``.
+    """
+    check_namespace(name)
+    profile = one_library(networks[0], target)
+    data = b"".join(part for network in networks for part in network.parts)
+    members = "\n".join(f"  ::{each.name}::Program {each.name}{{shared_}};" for each in networks)
+    has_new = len(order) < len(networks)
+    tables = [
+        _table(each, arena_of(each.models, profile)[1], order.index(at) if at in order else None)
+        for at, each in enumerate(networks)
+    ]
+    kept = [networks[at].name for at in order]
+    if kept:
+        tables.append("// Interpreters that stay alive, in the order in which they need least.")
+        tables.append(f"constexpr const Part* kKept[] = {{{', '.join(f'kParts_{each}' for each in kept)}}};")
+    words = {
+        "what": f"{len(networks)} networks in one arena, in any order, one at a time.",
+        "usage": _USAGE_OF_SEVERAL.replace("$name", name).replace("$first", networks[0].name),
+        "source": "".join(f"{literal(each.name)}, " for each in networks),
+        "digest": sha256(data).hexdigest(),
+        "bytes": str(len(data)),
+        "runs_what": "each network",
+        "header": "models.h",
+        "object": f"{name}::Models models;",
+        "runs": "\n".join(_run(each.name, f"models.{each.name}", f"{each.name} ") for each in networks),
+        "buffer": "",
+        "tables": "\n".join(tables),
+        "places": str(len(order) + has_new),
+        "classes": "".join(_class(each, size, name, "") for each, size in zip(networks, arenas, strict=True))
+        + f"namespace {name} {{\n\nclass Models {{\n  Shared shared_{{arena}};\n\n public:\n{members}\n}};\n\n"
+        f"}}  // namespace {name}\n",
+        **_in_place(kept),
+        **_words_for(name, target, profile, arena),
+    }
+    files = _files(networks, words, target, False, "table")
+    files["models.h"] = files.pop("program.h")
     return files
 
 
-def _in_place(models: Sequence[Model], arena: int, moves: Sequence[Handover], name: str) -> dict[str, str]:
-    """The words of a class that leaves what crosses a cut in the arena."""
-    every = [Handover((), ()), *moves]
-    tables = [
-        _models(len(models), name),
-        f"  static constexpr const tflite_memopt::Plan* kPlans[] = {{{_each(len(models), name, '&', 'kPlan')}}};",
-        "  struct Move {\n    size_t from, to, bytes, turned;\n    int part;\n  };",
-        "  // What crosses a cut, past what AllocateTensors writes: in order, before a part is made and after.",
-        f"  static constexpr Move kBefore[] = {{{', '.join(_moves(each.before for each in every))}}};",
-        f"  static constexpr Move kAfter[] = {{{', '.join(_moves(each.after for each in every))}}};",
-        "  template <size_t kCount>\n  void Carry(const Move (&moves)[kCount], int part) {",
-        "    for (const Move& move : moves) {",
-        "      if (move.part != part) continue;",
-        "      uint8_t* const to = arena_ + move.to;",
-        "      if (move.turned > 0) std::rotate(to, to + move.turned, to + move.bytes);",
-        "      else std::memmove(to, arena_ + move.from, move.bytes);",
-        "    }\n  }\n",
-    ]
-    create = (
-        "    Carry(kBefore, part);\n"
-        "    auto* const planner =\n"
-        "        new (planner_place_) tflite_memopt::TablePlanner(*kPlans[part], memories_, (checked_ >> part & 1u) != 0);\n"
-        "    if (!planner->IsIntact()) return kTfLiteError;\n"
-        "    checked_ |= 1u << part;\n"
-        "    auto* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes, planner);\n"
+def one_library(network: Network, target: str | None) -> KernelProfile:
+    """The kernels for which a network's arena is counted. Raises UsageError where there is more than one library."""
+    profile = profile_of(network.parts[0], target)
+    if profile.target is None:
+        raise UsageError("an arena is for one kernel library: name your chip or core with --target")
+    if profile.libraries:
+        raise UsageError("an arena is for one kernel library: leave --kernels out")
+    return profile
+
+
+def _words_for(name: str, target: str | None, profile: KernelProfile, arena: int) -> dict[str, str]:
+    return {
+        "name": name,
+        "version": __version__,
+        "whom": target or str(profile.target),
+        "kernels": profile.name,
+        "condition": condition_of(profile.name),
+        "pointer": str(profile.abi.word // 8),
+        "enumeration": "1" if profile.abi.short_enums else "4",
+        "sdkconfig": "",
+        "arena_bytes": str(arena),
+    }
+
+
+def _files(
+    networks: Sequence[Network], words: Mapping[str, str], target: str | None, force: bool, planner: Planner
+) -> dict[str, bytes]:
+    kept = _OF_A_PART if planner == "metadata" else _WITH_TABLE
+    files, folders = dict[str, bytes](), []
+    for network in networks:
+        for number, part in enumerate(network.parts):
+            made = generate(part, target, f"{network.name}_part{number}", network.files[number], force, planner)
+            folders.append(f"{network.name}/part{number}" if len(networks) > 1 else f"part{number}")
+            files |= {f"{network.name}/part{number}/{path}": made[path] for path in kept}
+    headers = [path for path in (_OF_A_PART[0], PLANNER_FILE) if path in kept]
+    includes = "\n".join(f'#include "{folder}/{path}"' for folder in folders for path in headers)
+    models = [model for network in networks for model in network.models]
+    whole = replace(models[0], graphs=[graph for model in models for graph in model.graphs])
+    most = max(map(resource_variables, models))
+    variables = (
+        ",\n        part.variables > 0 ? tflite::MicroResourceVariables::Create(allocator, part.variables) : nullptr"
     )
+    words = {**words, "includes": includes, "resources": variables if most else ""}
+    files["resolver.h"] = resolver_file(whole, words)
+    files["program.h"] = filled("program.h", words).encode()
+    files["main.cc"] = filled("program_main.cc", words).encode()
+    files["model_data.cc"] = "".join(f'#include "{folder}/model_data.cc"\n' for folder in folders).encode()
+    return files
+
+
+def _run(name: str, member: str, said: str) -> str:
+    return (
+        f'    if (int code = Run("{said}", {member}, {name}::Program::kInputBytes, {name}::Program::kOutputBytes, '
+        "run == 1)) return code;"
+    )
+
+
+def _class(network: Network, arena: int, shared: str, more: str) -> str:
+    """The class of a network, whose constructor takes what it shares with others."""
+    sides = (("Input", network.models[0].main.inputs), ("Output", network.models[-1].main.outputs))
+    sizes = "".join(
+        f"  static constexpr size_t k{side}Bytes[] = {{{', '.join(str(tensor.nbytes) for tensor in tensors)}}};\n"
+        for side, tensors in sides
+    )
+    base = (
+        f'{shared}::Network(shared, "{network.name}", {shared}::kParts_{network.name}, {len(network.parts)}, {arena})'
+    )
+    constructor = f"  explicit Program({shared}::Shared& shared) : {base} {{}}\n"
+    return (
+        f"namespace {network.name} {{\n\nclass Program : public {shared}::Network {{\n public:\n{sizes}"
+        f"{more or constructor}}};\n\n}}  // namespace {network.name}\n\n"
+    )
+
+
+def _class_of_one(network: Network, arena: int) -> str:
+    """The class of the only network, which has all that others would share."""
+    made = f'Network(own_, "{network.name}", kParts_{network.name}, {len(network.parts)}, kArenaBytes), own_(memory)'
+    more = (
+        "\n  Program() : Program(arena) {}\n"
+        "  // In memory of yours: at least kArenaBytes at a multiple of 16.\n"
+        f"  explicit Program(uint8_t* memory) : {made} {{}}\n"
+        "  ~Program() { Close(); }\n\n private:\n  Shared own_;\n"
+    )
+    return _class(network, arena, network.name, more)
+
+
+def _table(network: Network, moves: Sequence[Handover], kept: int | None) -> str:
+    """The parts of a network, which leaves what crosses a cut in the arena; ``kept``: its place among what stays."""
+    every = [Handover((), ()), *moves]
+    rows, moved = [], list[Move]()
+    for number, (model, each) in enumerate(zip(network.models, every, strict=True)):
+        space = f"{network.name}_part{number}"
+        rows.append(
+            f"    {{{space}::kModelData, {-1 if kept is None else kept}, {resource_variables(model)}, &{space}::kPlan, "
+            f"{f'kMoves_{network.name} + {len(moved)}' if each.before or each.after else 'nullptr'}, "
+            f"{len(each.before)}, {len(each.after)}}},"
+        )
+        moved += (*each.before, *each.after)
+    carried = ", ".join(f"{{{each.source}, {each.target}, {each.nbytes}, {each.turned}}}" for each in moved)
+    first = [f"constexpr Move kMoves_{network.name}[] = {{{carried}}};"] if moved else []
+    return "\n".join([*first, f"constexpr Part kParts_{network.name}[] = {{", *rows, "};"])
+
+
+def _in_place(kept: Sequence[str]) -> dict[str, str]:
+    """The words of networks that leave what crosses a cut in the arena; ``kept``: those whose interpreters stay."""
+    part = """\
+struct Move {
+  size_t from, to, bytes, turned;
+};
+struct Part {
+  const unsigned char* model;
+  int kept;  // its place among the interpreters that stay alive; -1: it is made anew in each run
+  int variables;
+  const tflite_memopt::Plan* plan;
+  // What crosses a cut, past what AllocateTensors writes: `before` the part is made, then `after`.
+  const Move* moves;
+  int before, after;
+};
+"""
     members = (
-        "  uint8_t* const memories_[1] = {arena_};\n"
-        "  unsigned checked_ = 0;  // parts whose model and table were compared\n"
-        "  alignas(tflite_memopt::TablePlanner) unsigned char planner_place_[sizeof(tflite_memopt::TablePlanner)];\n"
+        "  uint8_t* const memories[1] = {arena};\n"
+        "  alignas(tflite_memopt::TablePlanner) unsigned char planner_place[sizeof(tflite_memopt::TablePlanner)];\n"
+    )
+    plan = "new ({0}planner_place) tflite_memopt::TablePlanner(*{1}plan, {0}memories{2});\n"
+    is_kept = (
+        "    if (part.kept >= 0) {\n      interpreter_ = shared_.Kept(part.kept);\n      part_ = number;\n"
+        "      return kTfLiteOk;\n    }\n"
+    )
+    create = (
+        f"{is_kept if kept else ''}"
+        "    Carry(part.moves, part.before);\n"
+        f"    auto* const planner = {plan.format('shared_.', 'part.', ', (checked_ >> number & 1u) != 0')}"
+        "    if (!planner->IsIntact()) return kTfLiteError;\n"
+        "    checked_ |= 1u << number;\n"
+        "    auto* const allocator = tflite::MicroAllocator::Create(shared_.arena, arena_bytes_, planner);\n"
+        f"    interpreter_ = shared_.Make({len(kept)}, part, allocator);\n"
     )
     return {
-        "includes": "\n".join(
-            f'#include "part{at}/{file}"' for at in range(len(models)) for file in (_OF_A_PART[0], PLANNER_FILE)
-        ),
-        "arena_bytes": str(arena),
-        "buffer": "",
-        "tables": "\n".join(tables),
+        "part": part,
+        "shared": members + (_kept_members(plan) if kept else ""),
+        "begin": "shared_.MakeKept()" if kept else "kTfLiteOk",
         "create": create,
-        "opened": "    Carry(kAfter, part);\n",
-        "members": members,
+        "opened": "    Carry(part.moves + part.before, part.after);\n",
+        "arena_argument": ", arena_bytes_(arena_bytes)",
+        "members": _CARRY,
         "save": "",
         "restore": "",
     }
 
 
-def _copied(models: Sequence[Model], profile: KernelProfile, name: str) -> dict[str, str]:
+_CARRY = """
+  void Carry(const Move* moves, int count) {
+    for (const Move* move = moves; move != moves + count; ++move) {
+      uint8_t* const to = shared_.arena + move->to;
+      if (move->turned > 0) std::rotate(to, to + move->turned, to + move->bytes);
+      else std::memmove(to, shared_.arena + move->from, move->bytes);
+    }
+  }
+  const size_t arena_bytes_;
+  unsigned checked_ = 0;  // parts whose model and table were compared
+"""
+
+
+def _kept_members(plan: str) -> str:
+    return f"""
+  // Their structures stack up from the end of the arena, by one allocator, and their tensors share its start.
+  TfLiteStatus MakeKept() {{
+    if (is_made) return kTfLiteOk;
+    tflite::MicroAllocator* allocator = nullptr;
+    for (const Part* part : kKept) {{
+      auto* const planner = {plan.format("", "part->", "")}      if (!planner->IsIntact()) return kTfLiteError;
+      if (allocator == nullptr) allocator = tflite::MicroAllocator::Create(arena, kArenaBytes, planner);
+      if (Make(part->kept, *part, allocator)->AllocateTensors() != kTfLiteOk) {{
+        MicroPrintf("%s: AllocateTensors fails", part->plan->name);
+        return kTfLiteError;
+      }}
+    }}
+    is_made = true;
+    return kTfLiteOk;
+  }}
+  tflite::MicroInterpreter* Kept(int place) {{
+    return std::launder(reinterpret_cast<tflite::MicroInterpreter*>(places[place]));
+  }}
+  bool is_made = false;
+"""
+
+
+def _copied(network: Network) -> dict[str, str]:
     """The words of a class that copies what crosses a cut through a buffer."""
-    crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in models[1:]]
-    save, restore = (
-        (
-            "      size_t at = 0;\n"
-            "      for (size_t i = 0; i < interpreter_->outputs_size(); ++i) {\n"
-            "        const TfLiteTensor* const from = interpreter_->output(i);\n"
-            "        std::memcpy(crossing + at, from->data.data, from->bytes);\n"
-            "        at += (from->bytes + 15) / 16 * 16;\n"
-            "      }\n"
-        ),
-        (
-            "      at = 0;\n"
-            "      for (size_t i = 0; i < interpreter_->inputs_size(); ++i) {\n"
-            "        TfLiteTensor* const to = interpreter_->input(i);\n"
-            "        std::memcpy(to->data.data, crossing + at, to->bytes);\n"
-            "        at += (to->bytes + 15) / 16 * 16;\n"
-            "      }\n"
-        ),
+    crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in network.models[1:]]
+    save = (
+        "      size_t at = 0;\n"
+        "      for (size_t i = 0; i < interpreter_->outputs_size(); ++i) {\n"
+        "        const TfLiteTensor* const from = interpreter_->output(i);\n"
+        "        std::memcpy(crossing + at, from->data.data, from->bytes);\n"
+        "        at += (from->bytes + 15) / 16 * 16;\n"
+        "      }\n"
     )
-    arena = max(_stock_arena(model, profile) for model in models)
+    restore = (
+        "      at = 0;\n"
+        "      for (size_t i = 0; i < interpreter_->inputs_size(); ++i) {\n"
+        "        TfLiteTensor* const to = interpreter_->input(i);\n"
+        "        std::memcpy(to->data.data, crossing + at, to->bytes);\n"
+        "        at += (to->bytes + 15) / 16 * 16;\n"
+        "      }\n"
+    )
+    rows = (
+        f"{{{network.name}_part{at}::kModelData, -1, {resource_variables(model)}}}"
+        for at, model in enumerate(network.models)
+    )
     return {
-        "includes": "\n".join(f'#include "part{at}/{_OF_A_PART[0]}"' for at in range(len(models))),
-        "arena_bytes": str(arena),
         "buffer": "// What crosses a cut, while TFLM's planner overwrites the arena.\n"
         f"alignas(16) inline uint8_t crossing[{max((16, *crossing))}];\n",
-        "tables": _models(len(models), name),
-        "create": "    auto* const allocator = tflite::MicroAllocator::Create(arena_, kArenaBytes);\n",
+        "part": "struct Part {\n  const unsigned char* model;\n  int kept;  // none\n  int variables;\n};\n",
+        "tables": f"constexpr Part kParts_{network.name}[] = {{{', '.join(rows)}}};",
+        "shared": "",
+        "begin": "kTfLiteOk",
+        "create": "    auto* const allocator = tflite::MicroAllocator::Create(shared_.arena, kArenaBytes);\n"
+        "    interpreter_ = shared_.Make(0, part, allocator);\n",
         "opened": "",
+        "arena_argument": "",
         "members": "",
         "save": save,
         "restore": restore,
     }
 
 
-def _stock_arena(model: Model, profile: KernelProfile) -> int:
-    """The arena of a part with TFLM's own planner."""
-    head = head_in_force(memory_layout(model, profile), offline_plan.decode(model) or {})
-    return arena_use(model, head, profile.requests, profile.abi).required
+def _stock_arena(network: Network, profile: KernelProfile) -> int:
+    """The arena of the largest part with TFLM's own planner."""
 
+    def of(model: Model) -> int:
+        head = head_in_force(memory_layout(model, profile), offline_plan.decode(model) or {})
+        return arena_use(model, head, profile.requests, profile.abi).required
 
-def _models(count: int, name: str) -> str:
-    return (
-        f"  static constexpr int kParts = {count};\n"
-        f"  static constexpr const unsigned char* kModels[] = {{{_each(count, name, '', 'kModelData')}}};"
-    )
-
-
-def _each(count: int, name: str, before: str, what: str) -> str:
-    return ", ".join(f"{before}{name}_part{at}::{what}" for at in range(count))
-
-
-def _moves(groups: Iterable[Sequence[Move]]) -> list[str]:
-    found = [
-        f"{{{move.source}, {move.target}, {move.nbytes}, {move.turned}, {part}}}"
-        for part, moves in enumerate(groups)
-        for move in moves
-    ]
-    return found or ["{0, 0, 0, 0, -1}"]  # an array has at least one element
+    return max(map(of, network.models))

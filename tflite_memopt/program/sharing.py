@@ -1,0 +1,115 @@
+"""Several networks in one arena: those that stay alive stack their structures at its end, the others come and go.
+
+| tensors of the network that runs        | structures of c | of b | of a |    a, b and c stay alive
+| a network in parts: tensors, structures |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..analysis.side_effects import keeps_state
+from ..errors import UsageError
+from ..firmware.cpp_text import check_namespace
+from ..io import offline_plan
+from ..io.files import read_file
+from ..ir.model import Model
+from ..kernels.arena import allocator_tail, arena_beside_head
+from ..kernels.profile import KernelProfile
+from ..memory.in_force import head_in_force
+from ..memory.layout import memory_layout
+from ..memory.reading import naming, read_planned
+from .files import read_program
+from .firmware import Network, generate_shared, one_library
+from .space import arena_of
+from .stacking import Maker, least_stack
+
+MOST_NETWORKS = 12
+"""The search for an order takes two to the power of that many steps."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Networks in one arena of ``arena`` bytes, for ``target``.
+
+    ``alone``: the arena of each by itself. ``order``: those that stay alive, as they are made. ``tail``: bytes of their
+    structures.
+    """
+
+    networks: tuple[Network, ...]
+    alone: tuple[int, ...]
+    order: tuple[int, ...]
+    tail: int
+    arena: int
+    target: str
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """C++ files by path, in a namespace; raises as ``generate_shared``."""
+        if name in [network.name for network in self.networks]:
+            raise UsageError(f"--name {name}: a network has this name; choose another one")
+        return generate_shared(self.networks, self.alone, self.order, self.arena, self.target, name)
+
+
+def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | None = None) -> Sharing:
+    """Model files, and folders that ``optimize --parts`` wrote, in one arena, counted to the byte.
+
+    What is whole stays alive, with its state; what is in parts is made anew in each run. ``one_at_a_time``: what keeps
+    no state is made anew as well, whenever another network has run. Raises UsageError for what is no such file, for two
+    of one name, and without a target; UnsupportedModelError for a model that TFLM cannot run.
+    """
+    if not 2 <= len(sources) <= MOST_NETWORKS:
+        raise UsageError(f"{len(sources)} networks: name 2 to {MOST_NETWORKS}")
+    networks = tuple(_network(path, one_at_a_time) for path in sources)
+    names = [network.name for network in networks]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two networks are called {twice}: rename a file")
+    profile = one_library(networks[0], target)
+    alone = tuple(arena_of(network.models, profile)[0] for network in networks)
+    kept = [at for at, network in enumerate(networks) if network.kept]
+    apart = max((need for need, network in zip(alone, networks, strict=True) if not network.kept), default=0)
+    if not kept:
+        return Sharing(networks, alone, (), 0, apart, str(profile.target))
+    models = [networks[at].models[0] for at in kept]
+    makers = [_maker(model, profile) for model in models]
+    head = max(
+        apart, *(head_in_force(memory_layout(each, profile), offline_plan.decode(each) or {}) for each in models)
+    )
+    stack = least_stack(makers, allocator_tail(profile.abi), head)
+    order = tuple(kept[at] for at in stack.order)
+    return Sharing(networks, alone, order, stack.tail, stack.arena(head), str(profile.target))
+
+
+def _network(path: Path, one_at_a_time: bool) -> Network:
+    name = re.sub("[^A-Za-z0-9]+", "_", path.stem if path.is_file() else path.absolute().name).strip("_")
+    check_namespace(name)
+    if path.is_dir():
+        program, parts = read_program(path)
+        files = tuple(part.file for part in program.parts)
+    else:
+        parts, files = (read_file(path),), (path.name,)
+    with naming(path.name):
+        models = [read_planned(part) for part in parts]
+    return Network(name, files, parts, len(parts) == 1 and (_keeps_state(models[0]) or not one_at_a_time))
+
+
+def _keeps_state(model: Model) -> bool:
+    return any(keeps_state(operator) for graph in model.graphs for operator in graph.operators)
+
+
+def _maker(model: Model, profile: KernelProfile) -> Maker:
+    @cache
+    def from_residue(residue: int) -> tuple[int, int]:
+        made = arena_beside_head(model, profile.requests, profile.abi, planner="table", beside=residue)
+        return made.tail, made.before_plan
+
+    def make(tail: int) -> tuple[int, int]:
+        residue = tail % 16  # structures are aligned to 16 bytes at most
+        after, peak = from_residue(residue)
+        return tail - residue + after, tail - residue + peak
+
+    return make
