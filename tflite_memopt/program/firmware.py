@@ -99,12 +99,17 @@ def generate_program(
 
 
 def generate_shared(
-    networks: Sequence[Network], arenas: Sequence[int], order: Sequence[int], arena: int, target: str | None, name: str
+    networks: Sequence[Network],
+    arenas: Sequence[int],
+    order: Sequence[int],
+    sizes: tuple[int, int, int],
+    target: str | None,
+    name: str,
 ) -> dict[str, bytes]:
-    """Files by path of networks in one arena of so many bytes.
+    """Files by path of networks in one arena.
 
-    ``arenas``: of those that are made anew, by themselves; ``order``: that in which the others are made, once. What is
-    raised is as for ``generate``.
+    ``arenas``: of each by itself; ``order``: that in which those are made that stay alive. ``sizes``: bytes of the
+    arena, of the largest network that does not, and of the structures of those that do. Raises as ``generate``.
     """
     check_namespace(name)
     profile = one_library(networks[0], target)
@@ -118,6 +123,11 @@ def generate_shared(
     kept = [networks[at].name for at in order]
     if kept:
         tables.append("// Interpreters that stay alive, in the order in which they need least.")
+        if sizes[1]:
+            fits = (
+                f'static_assert(kArenaBytes >= {sizes[1]} + {sizes[2]}, "networks would overwrite these structures");'
+            )
+            tables.append(fits)
         tables.append(f"constexpr const Part* kKept[] = {{{', '.join(f'kParts_{each}' for each in kept)}}};")
     words = {
         "what": f"{len(networks)} networks in one arena, in any order, one at a time.",
@@ -136,7 +146,7 @@ def generate_shared(
         + f"namespace {name} {{\n\nclass Models {{\n  Shared shared_{{arena}};\n\n public:\n{members}\n}};\n\n"
         f"}}  // namespace {name}\n",
         **_in_place(kept),
-        **_words_for(name, target, profile, arena),
+        **_words_for(name, target, profile, sizes[0]),
     }
     files = _files(networks, words, target, False, "table")
     files["models.h"] = files.pop("program.h")

@@ -37,13 +37,14 @@ class Sharing:
     """Networks in one arena of ``arena`` bytes, for ``target``.
 
     ``alone``: the arena of each by itself. ``order``: those that stay alive, as they are made. ``tail``: bytes of their
-    structures.
+    structures; ``anew``: the largest arena of the others, by themselves.
     """
 
     networks: tuple[Network, ...]
     alone: tuple[int, ...]
     order: tuple[int, ...]
     tail: int
+    anew: int
     arena: int
     target: str
 
@@ -51,7 +52,8 @@ class Sharing:
         """C++ files by path, in a namespace; raises as ``generate_shared``."""
         if name in [network.name for network in self.networks]:
             raise UsageError(f"--name {name}: a network has this name; choose another one")
-        return generate_shared(self.networks, self.alone, self.order, self.arena, self.target, name)
+        sizes = (self.arena, self.anew, self.tail)
+        return generate_shared(self.networks, self.alone, self.order, sizes, self.target, name)
 
 
 def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | None = None) -> Sharing:
@@ -71,17 +73,16 @@ def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | No
     profile = one_library(networks[0], target)
     alone = tuple(arena_of(network.models, profile)[0] for network in networks)
     kept = [at for at, network in enumerate(networks) if network.kept]
-    apart = max((need for need, network in zip(alone, networks, strict=True) if not network.kept), default=0)
+    anew = max((need for need, network in zip(alone, networks, strict=True) if not network.kept), default=0)
     if not kept:
-        return Sharing(networks, alone, (), 0, apart, str(profile.target))
+        return Sharing(networks, alone, (), 0, anew, anew, str(profile.target))
     models = [networks[at].models[0] for at in kept]
     makers = [_maker(model, profile) for model in models]
-    head = max(
-        apart, *(head_in_force(memory_layout(each, profile), offline_plan.decode(each) or {}) for each in models)
-    )
+    heads = [head_in_force(memory_layout(each, profile), offline_plan.decode(each) or {}) for each in models]
+    head = max(anew, *heads)
     stack = least_stack(makers, allocator_tail(profile.abi), head)
     order = tuple(kept[at] for at in stack.order)
-    return Sharing(networks, alone, order, stack.tail, stack.arena(head), str(profile.target))
+    return Sharing(networks, alone, order, stack.tail, anew, stack.arena(head), str(profile.target))
 
 
 def _network(path: Path, one_at_a_time: bool) -> Network:

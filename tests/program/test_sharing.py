@@ -1,0 +1,187 @@
+"""Several networks in one arena, compiled with the real TFLM, against each alone in the wheel's interpreter."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.firmware.compiled import run_on
+from tests.firmware.test_own_buffers import wanted
+from tests.firmware.test_plan_table import changed
+from tests.models import dense_model, mobile_chain, streaming_model
+from tflite_memopt import Options, UsageError, optimize
+from tflite_memopt.cli import cli
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.program.sharing import Sharing, share
+from tflite_memopt.program.stacking import Maker, Stack, least_stack
+
+from .test_program_firmware import MODELS, in_parts
+
+pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
+MAIN = Path(__file__).parent / "shared_networks.cc"
+RUNS = 24
+WHOLE = {"wake": streaming_model, "chain": mobile_chain, "dense": dense_model}
+BUILDS = [("host-reference", "host"), ("cortex-m7-cmsis-nn", "cortex-m7")]
+
+
+def sources(folder: Path, target: str, *names: str) -> list[Path]:
+    """Model files, and for those of MODELS folders with their parts."""
+    paths = []
+    for name in names:
+        path = folder / (name if name in MODELS else f"{name}.tflite")
+        if name in MODELS:
+            path.mkdir()
+            in_parts(name, target)[1].save(path)
+        else:
+            options = Options(verify=False, cascade=False, target=target)
+            path.write_bytes(optimize(write_model(WHOLE[name]()), options).model)
+        paths.append(path)
+    return paths
+
+
+def written(folder: Path, sharing: Sharing) -> Path:
+    for path, text in sharing.files("models").items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text)
+    names = [network.name for network in sharing.networks]
+    listed = " ".join(f"X({name})" for name in names)
+    (folder / "networks.h").write_text(
+        f"#define NETWORKS(X) {listed}\nconstexpr unsigned kCount = {len(names)};\nconstexpr int kRuns = {RUNS};\n"
+    )
+    shutil.copy(MAIN, folder)
+    arena = r"alignas\(16\) inline uint8_t arena\[kArenaBytes\] TFLITE_MEMOPT_IN_ARENA;"
+    guarded = "alignas(16) inline uint8_t guarded[kArenaBytes + 64];\ninline uint8_t* const arena = guarded + 32;"
+    changed(folder, "models.h", arena, guarded)
+    return folder
+
+
+def check_outputs(said: str, names: tuple[str, ...]) -> None:
+    """Each network computed what it computes alone, over as many runs."""
+    runs = 0
+    for name in names:
+        model = write_model((MODELS | WHOLE)[name]())
+        found = [line.removeprefix(f"{name} ") for line in said.splitlines() if line.startswith(f"{name} ")]
+        outputs = 2 if name == "residual" else 1
+        assert len(found) > outputs
+        assert found == wanted(model, len(found) // outputs, {})
+        runs += len(found) // outputs
+    assert runs == RUNS
+
+
+@pytest.mark.parametrize("one_at_a_time", [False, True])
+@pytest.mark.parametrize(("build", "target"), BUILDS)
+def test_networks_in_any_order_compute_what_they_do_alone(
+    build: str, target: str, one_at_a_time: bool, tmp_path: Path
+) -> None:
+    names = ("wake", "separable", "chain", "residual")
+    sharing = share(sources(tmp_path, target, *names), one_at_a_time, target)
+    assert [sharing.networks[at].name for at in sorted(sharing.order)] == [
+        "wake",
+        *([] if one_at_a_time else ["chain"]),
+    ]
+    assert sharing.arena < sum(sharing.alone)
+    code, said = run_on(build, written(tmp_path / "firmware", sharing), MAIN.name)
+    assert code == 0, said
+    check_outputs(said, names)
+
+
+@pytest.mark.parametrize(("build", "target"), BUILDS)
+def test_the_arena_of_those_that_stay_alive_is_the_smallest(build: str, target: str, tmp_path: Path) -> None:
+    names = ("wake", "dense", "chain")
+    sharing = share(sources(tmp_path, target, *names))
+    folder = written(tmp_path / "firmware", sharing)
+    code, said = run_on(build, folder, MAIN.name)
+    assert code == 0, said
+    check_outputs(said, names)
+    changed(folder, "models.h", r"(kArenaBytes = \d+)", r"\1 - 16")
+    code, said = run_on(build, folder, MAIN.name)
+    assert code == 2, said
+
+
+def test_a_state_that_is_not_kept_is_noticed(tmp_path: Path) -> None:
+    """The negative control: the streaming model made anew forgets."""
+    names = ("wake", "chain")
+    folder = written(tmp_path / "firmware", share(sources(tmp_path, "host", *names)))
+    changed(folder, "models.h", r"if \(is_made\) return kTfLiteOk;", "")
+    code, said = run_on("host-reference", folder, MAIN.name)
+    assert code == 0, said
+    with pytest.raises(AssertionError):
+        check_outputs(said, names)
+
+
+def test_structures_that_others_would_overwrite_do_not_compile(tmp_path: Path) -> None:
+    folder = written(tmp_path / "firmware", share(sources(tmp_path, "host", "wake", "separable")))
+    changed(folder, "models.h", r"(kArenaBytes = \d+)", r"\1 - 16")
+    with pytest.raises(UsageError, match="networks would overwrite these structures"):
+        run_on("host-reference", folder, MAIN.name)
+
+
+def test_the_order_needs_least() -> None:
+    """Every order is the oracle, of structures with padding and temporaries."""
+    draw = random.Random(5)
+    saved = 0
+    for _ in range(200):
+        makers = [_maker(draw) for _ in range(draw.randint(1, 5))]
+        head = draw.choice((0, 64, 400))
+        found = least_stack(makers, 72, head)
+        arenas = []
+        for order in permutations(range(len(makers))):
+            stack = Stack((), 72, 0)
+            for at in order:
+                stack = stack.with_one_more(at, makers[at])
+            arenas.append(stack.arena(head))
+            if order == found.order:
+                assert stack == found
+        assert found.arena(head) == min(arenas)
+        saved += min(arenas) < max(arenas)
+    assert saved > 50
+
+
+def _maker(draw: random.Random) -> Maker:
+    structures = [(draw.randint(1, 60), draw.choice((4, 16))) for _ in range(draw.randint(1, 6))]
+    temporaries = draw.randint(0, 600)
+
+    def make(tail: int) -> tuple[int, int]:
+        for size, alignment in structures:
+            tail = -(-(tail + size) // alignment) * alignment
+        return tail, tail + temporaries
+
+    return make
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    paths = list(map(str, sources(tmp_path, "cortex-m7", "chain", "separable")))
+    done = CliRunner().invoke(cli, ["share", *paths, "-o", str(tmp_path / "firmware")])
+    assert done.exit_code == 0, done.output
+    assert "for all in one arena on cortex-m7" in done.output
+    assert (tmp_path / "firmware" / "models.h").is_file()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda paths: paths[:1], "1 networks: name 2 to 12"),
+        (lambda paths: [paths[0], paths[0]], "two networks are called chain: rename a file"),
+        (lambda paths: [paths[0], paths[1].parent], "holds no program.json"),
+        (lambda paths: [paths[0], paths[1] / "program.json"], "program.json"),
+    ],
+)
+def test_what_cannot_be_shared_is_told(change: object, said: str, tmp_path: Path) -> None:
+    assert callable(change)
+    paths = sources(tmp_path, "host", "chain", "separable")
+    done = CliRunner().invoke(cli, ["share", *map(str, change(paths)), "-o", str(tmp_path / "firmware")])
+    assert done.exception is not None
+    assert said in str(done.exception)
+    assert not (tmp_path / "firmware").exists()
+
+
+def test_a_model_for_any_kernels_needs_a_target(tmp_path: Path) -> None:
+    for name in ("chain", "dense"):
+        (tmp_path / f"{name}.tflite").write_bytes(write_model(WHOLE[name]()))
+    with pytest.raises(UsageError, match="name your chip or core with --target"):
+        share([tmp_path / "chain.tflite", tmp_path / "dense.tflite"])
