@@ -53,17 +53,18 @@ def build(names: tuple[str, ...], tflm: Path | None, cache: Path, jobs: int) -> 
 @cli.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--build", "name", type=click.Choice(tuple(BUILDS)), default="host-reference", show_default=True)
+@click.option("--ram", type=int, metavar="BYTES", help="RAM of an emulated core, for data, heap and stack.")
 @click.option("--main", default="main.cc", show_default=True, help="The program; main_two_arenas.cc is the other one.")
 @click.option(
     "--tflm", type=click.Path(exists=True, path_type=Path), help=f"Folder or archive of sources; else {VARIABLE}."
 )
 @click.option("--cache", type=click.Path(path_type=Path), default=default_cache, help="Folder of everything built.")
-def firmware(folder: Path, name: str, main: str, tflm: Path | None, cache: Path) -> None:
+def firmware(folder: Path, name: str, ram: int | None, main: str, tflm: Path | None, cache: Path) -> None:
     """Compile and run what `tflite-memopt codegen` wrote into FOLDER."""
     sources = find_sources(tflm, cache) if tflm else sources_from_environment(cache)
     if sources is None:
         raise UsageError(f"say where TFLM's sources are: --tflm, or {VARIABLE}")
-    start = compiled_program(name, BUILDS[name], sources, cache, folder.resolve(), main)
+    start = compiled_program(name, BUILDS[name], sources, cache, folder.resolve(), main, ram=ram)
     sys.exit(subprocess.run(start, check=False, stdin=subprocess.DEVNULL).returncode)
 
 

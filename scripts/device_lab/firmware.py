@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,9 +33,19 @@ extern "C" int DebugVsnprintf(char* buffer, size_t size, const char* format, va_
 
 
 def compiled_program(
-    name: str, build: Build, sources: Sources, cache: Path, folder: Path, main: str, flags: Sequence[str] = ()
+    name: str,
+    build: Build,
+    sources: Sources,
+    cache: Path,
+    folder: Path,
+    main: str,
+    flags: Sequence[str] = (),
+    ram: int | None = None,
 ) -> list[str]:
-    """The command that starts a program of generated files, compiled beside them. Raises UsageError when that fails."""
+    """The command that starts a program of generated files, compiled beside them. Raises UsageError when that fails.
+
+    ``ram``: bytes that an emulated core has for data, heap and stack; None: as much as the emulated board.
+    """
     library = built_library(name, build, sources, cache)
     (folder / "debug_log.cc").write_text(DEBUG_LOG)
     program = folder / f"{main}.elf"
@@ -42,12 +53,18 @@ def compiled_program(
     common = [*SMALL, *_TFLM, *_MACROS[build.kernels], *flags, *includes]
     files = [str(folder / each) for each in (main, "model_data.cc", "debug_log.cc")]
     if build.machine is None:
+        if ram is not None:
+            raise UsageError(f"{name} runs on this machine, whose RAM is not limited: name a build for QEMU")
         _run(["g++", *common, *files, str(library), "-o", str(program)])
         return [str(program)]
     cpu = [*_CPUS[build.core], "-mthumb", "-funsigned-char"]
     startup = str(folder / "startup.o")
     _run(["arm-none-eabi-gcc", *cpu, "-O1", "-c", str(NATIVE / "startup.c"), "-o", startup])
-    script = f"-T{NATIVE / f'cortex-{build.core}.ld'}"
+    linked = (NATIVE / f"cortex-{build.core}.ld").read_text()
+    if ram is not None:
+        linked = re.sub(r"(DATA .*LENGTH = )\w+", rf"\g<1>{ram}", linked)
+    (folder / "core.ld").write_text(linked)
+    script = f"-T{folder / 'core.ld'}"
     linking = ["-nostartfiles", script, f"-L{NATIVE}", "--specs=rdimon.specs", "-lm", "-Wl,--gc-sections"]
     sections = ["-ffunction-sections", "-fdata-sections"]
     _run(["arm-none-eabi-g++", *cpu, *common, *sections, *files, startup, str(library), *linking, "-o", str(program)])

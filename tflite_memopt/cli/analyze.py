@@ -71,6 +71,7 @@ def analyze(
     """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
     from ..io.files import read_file, write_files, write_folder
     from ..measuring import analyze as run
+    from ..program.foresight import with_parts
     from ..report.baseline import growth_markdown, growth_since, growth_text, has_grown
     from ..report.console import render_analysis
     from ..report.csv_rows import operators_csv
@@ -85,6 +86,7 @@ def analyze(
     before = None if baseline is None else read_file(baseline)
     named = click.get_current_context().get_parameter_source("kernels")
     analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram, *memories_of(memories))
+    analysis = with_parts(analysis, read_file(source))
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".csv": lambda: operators_csv(analysis.arena).encode(),

@@ -120,10 +120,10 @@ def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 
     where no path keeps to ``most_work``; with ``enough``, also where every path needs more than that.
     """
     while True:
-        bound = _best(stretches.options, stretches.positions, most_parts, most_work)
+        bound = best_path(stretches.options, stretches.positions, most_parts, most_work)
         if bound is None or 0 < enough < bound.need:
             return None
-        found = _best(stretches.known_options, stretches.positions, most_parts, most_work)
+        found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
         if found is not None and found.need <= max(enough, bound.need * (1 + _GAP)):
             return replace(found, bound=bound.need)
         if not stretches.may_measure:
@@ -147,9 +147,10 @@ def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | No
     return best
 
 
-def _best(
+def best_path(
     options_of: Callable[[Stretch], list[tuple[Price, int]]], positions: Sequence[int], most_parts: int, most_work: int
 ) -> Choice | None:
+    """The path as in ``choose``, of options that are known for every stretch."""
     every = ((first, end) for at, first in enumerate(positions) for end in positions[at + 1 :])
     options = {stretch: options_of(stretch) for stretch in every}
     needs = sorted({price.need for found in options.values() for price, _ in found})

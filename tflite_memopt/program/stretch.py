@@ -24,9 +24,7 @@ from .space import counted_library, part_space
 
 SHARE = 1_000_000
 """Of the limit on added run time: a work of so much uses all of it."""
-_SHARE_LIMIT, _NO_LOOPS = 1, 2
-_MOST_CUTS = 40
-"""Positions that may be cut: those where fewest bytes cross."""
+_SHARE_LIMIT, _NO_LOOPS, _NO_STRIPES = 1, 2, 3
 
 
 @dataclass
@@ -34,28 +32,34 @@ class StretchCosts:
     """Prices of the stretches of ``model``, which runs in the order in which it stands and is not changed.
 
     The work of a stretch is what it adds, making its interpreter included, as a share of what the options allow the
-    whole model; of several kernel libraries, that of the one which uses most of its own.
+    whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
+    may be cut, those where fewest bytes cross.
     """
 
     model: Model
     options: Options
     progress: Progress
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
-    limits: int = 3
+    limits: int = 4
+    most_cuts: int = 40
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
         """Both ends, and the positions between them that may be cut."""
         sizes = [sum(tensor.nbytes for tensor in tensors) for tensors in self._across]
-        inner = sorted(range(1, len(sizes) - 1), key=lambda at: (sizes[at], at))[:_MOST_CUTS]
+        inner = sorted(range(1, len(sizes) - 1), key=lambda at: (sizes[at], at))[: self.most_cuts]
         return (0, *sorted(inner), len(sizes) - 1)
 
     def estimate(self, stretch: Stretch) -> int:
         """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
-        part = part_of(self.model, *stretch)
-        sides = (sum(tensor.nbytes for tensor in side) for side in (part.main.inputs, part.main.outputs))
+        sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)
+        return max(sides) + self.least_tail(stretch)
+
+    def least_tail(self, stretch: Stretch) -> int:
+        """Bytes of TFLM's structures for the operators as they are."""
         profile = counted_library(self._profile)
-        return max(sides) + arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
+        part = part_of(self.model, *stretch)
+        return arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
 
     def least_work(self, stretch: Stretch) -> int:
         """Making the interpreter of the part."""
@@ -66,6 +70,7 @@ class StretchCosts:
         """What is found for the part under a limit: 0 is all that the whole model may add, 1 the part's own share.
 
         2 is 0 without loops: TFLM clears a loop's variables while it makes the part, so that inputs cannot lie there.
+        3 adds nothing: what stripes would take of the limit is left for more interpreters.
         """
         if limit == _NO_LOOPS and not stretch[0]:
             return None  # the inputs of the model come later
@@ -98,6 +103,8 @@ class StretchCosts:
         """The options of a part under a limit."""
         if limit == _SHARE_LIMIT:
             return replace(self.options, budget=None)
+        if limit == _NO_STRIPES:
+            return replace(self.options, budget=None, cascade=False)
         part = part_of(self.model, *stretch)
         own, macs = instructions(part, self._profile), model_macs(part)
         work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
