@@ -22,7 +22,8 @@ LEVELS = (
     ("cascade", "firmware", "report", "rewrite"),
     ("batch", "oracle", "published", "transform"),
     ("measuring", "pipeline"),
-    ("exploring", "keras_model", "program"),
+    ("keras_model", "program"),
+    ("exploring",),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -14,12 +14,15 @@ from .memory.spread import spread_use
 from .memory.work import slowest
 from .options import Options
 from .pipeline import optimize
+from .program.run import optimize_in_parts
 from .report.exploration import chosen_of, flags_of, front_of, within
 from .report.model import Exploration, FrontPoint, Goal
 from .transform import Cache
 
 LIMITS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Limits on added run time, as fractions."""
+PARTS_LIMITS = (0.3, 0.1)
+"""Of them, those under which the model is cut into parts: each takes a search of its own."""
 Progress = Callable[[str], None]
 
 
@@ -37,11 +40,14 @@ def explore(
     progress: Progress = lambda _: None,
     memories: Mapping[str, int] | None = None,
     prices: Mapping[str, int] | None = None,
+    most_parts: int | None = 1,
 ) -> Explored:
     """The Pareto front of RAM against run time of a .tflite given as bytes or as a path.
 
     ``memories``: bytes by name, the fastest first. The front is then that of bytes through all but the first, by the
     points that fit; UsageError with a budget, InfeasibleError when none fits. ``prices``: as for ``analyze``.
+    ``most_parts``: also the model as up to so many parts, None: as many as pay; UsageError with memories, or with the
+    head as the objective.
 
     Every point is what :func:`tflite_memopt.pipeline.optimize` makes under a limit, and none is proved.
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
@@ -51,8 +57,12 @@ def explore(
     options = options.started()
     if memories and options.budget is not None:
         raise UsageError("--memory and --budget exclude each other: the sizes of the memories are the budget")
+    if most_parts != 1 and (memories or options.objective != "total"):
+        raise UsageError("--parts makes the whole arena small: leave --memory and --objective head out")
     run = _Exploring(data, progress, memories or {}, prices or {})
     run.search(replace(options, budget=None, verify=False))
+    for limit in PARTS_LIMITS if most_parts != 1 else ():
+        run.cut(within(replace(options, budget=None, verify=False), limit), most_parts)
     warnings = (f"the search: {OUT_OF_TIME}",) if run.has_struck else ()
     assert run.before is not None
     before = _point_of(run.before, run.before, len(data), "")
@@ -102,6 +112,29 @@ class _Exploring:
             self.searches += 1
             # A limit that the answer keeps by itself is left out: the answer would be the same.
             most = max((each for each in LIMITS if each < min(most, point.slowdown)), default=None)
+
+    def cut(self, options: Options, most_parts: int | None) -> None:
+        """The model as a program, where cuts pay."""
+        limits = flags_of(options)
+        made = optimize_in_parts(self.data, options, most_parts, lambda said: self.progress(f"{limits}: {said}"))
+        self.searches += 1
+        if len(made.parts) == 1:
+            return
+        each = [part.report.after for part in made.parts]
+        point = FrontPoint(
+            total=made.program.arena,
+            head=max(use.arena_bytes for use in each),
+            slowdown=round(max(made.program.slowdown.values()), 4) + 0.0,  # not -0.0
+            macs=sum(use.macs for use in each),
+            operators=sum(use.operators for use in each),
+            file_bytes=sum(len(part.model) for part in made.parts),
+            limits=f"--parts {len(each)} {limits}",
+            stripes=tuple(
+                use.stripes for part in made.parts for use in part.report.rewrites if use.stripes is not None
+            ),
+            parts=len(each),
+        )
+        self.found.setdefault(point, options)
 
     def _made(self, options: Options) -> FrontPoint:
         limits = flags_of(options)

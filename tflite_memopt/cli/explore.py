@@ -36,7 +36,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, GivenMemories, ModelPath
+from .types import ByteSize, GivenMemories, ModelPath, PartCount
 
 if TYPE_CHECKING:
     from ..exploring import Explored
@@ -59,6 +59,13 @@ if TYPE_CHECKING:
     metavar="SIZE",
     help="The RAM that you have, for example 64K, 64KiB or 0.5M. Picks the cheapest point that fits; when none fits, "
     "the nearest, and says what limits it and what would help. The exit code is then 3.",
+)
+@click.option(
+    "--parts",
+    type=PartCount(),
+    metavar="N|auto",
+    help="Also show the model as up to N models that run one after another in one arena; auto: as many as pay. Only "
+    "optimize --parts writes them.",
 )
 @MEMORY
 @OBJECTIVE
@@ -85,6 +92,7 @@ def explore(
     quiet: bool | None,
     as_json: bool,
     memories: tuple[GivenMemories, ...],
+    parts: int | None,
     **chosen: Any,
 ) -> None:
     """Show what RAM IN.tflite can need, and at which price in computation, operators and bytes of file.
@@ -100,13 +108,17 @@ def explore(
     from ..report.pictures.front import exploration_page, front_plot
 
     check_files((output, *reports), (source,), force)
+    if parts is not None and output is not None:
+        raise click.UsageError("--parts shows what parts bring: to write them run optimize with the flags of the point")
     options = Options(**chosen)
     is_chosen = output is not None or options.budget is not None or bool(memories)
     # It takes long enough that a pipe is told how far it is, too.
     with progress_line(bool(quiet)) as say:
-        explored = run(source, options, say, *memories_of(memories))
+        explored = run(source, options, say, *memories_of(memories), 1 if parts is None else parts or None)
         # What does not fit is made as well: its report says what limits it.
-        is_made = output is not None or explored.exploration.choice.fits is False
+        choice = explored.exploration.choice
+        is_missed = choice.fits is False and explored.exploration.points[choice.point].parts == 1
+        is_made = output is not None or is_missed
         result = _made(source, explored, output is not None, say) if is_made else None
     found = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
     makers: Makers = {

@@ -282,7 +282,8 @@ class FrontPoint:
 
     ``slowdown``: the run time that is added, as a fraction, with the library that gets slowest (estimated).
     ``limits``: those under which it was found, as flags of ``optimize``. ``stripes``: of each region that has some.
-    ``slow_bytes``: that move through all memories but the first, where memories were asked for.
+    ``slow_bytes``: that move through all memories but the first, where memories were asked for. ``parts``: models that
+    run one after another in the arena; ``head`` is then that of the largest.
     """
 
     total: int
@@ -294,6 +295,7 @@ class FrontPoint:
     limits: str
     stripes: tuple[str, ...]
     slow_bytes: int | None = None
+    parts: int = 1
 
 
 @dataclass(frozen=True)
