@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.program.test_program_firmware import separable
 from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError
 from tflite_memopt.cli import cli
@@ -74,3 +75,14 @@ def test_each_point_is_what_its_flags_write(make: Callable[[], Model], tmp_path:
 def test_a_wrong_pin_is_refused_before_any_search() -> None:
     with pytest.raises(UsageError, match="nothing"):
         explore(write_model(striped()), replace(OPTIONS, pins=(("nothing", 0),)))
+
+
+def test_parts_are_points_that_need_less() -> None:
+    options = Options(target="cortex-m7", effort="quick", rewrite=False, cascade=False)
+    found = explore(write_model(separable()), options, most_parts=None).exploration
+    best = found.points[0]
+    assert best.parts > 1
+    assert best.limits.startswith(f"--parts {best.parts} --")
+    assert best.total < found.before.total
+    with pytest.raises(UsageError, match="--parts makes the whole arena small"):
+        explore(write_model(separable()), OPTIONS, most_parts=2)

@@ -18,6 +18,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.memory.work import construction, instructions
 from tflite_memopt.program.files import MANIFEST, read_program, schema_text, to_json
+from tflite_memopt.program.page import parts_plot, program_page
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.verifying import verify_program
 
@@ -140,7 +141,7 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
         (("--parts", "many"), "'many' is no number of parts; write auto, or a number from 1 to 30"),
         (("--parts", "0"), "'0' is no number of parts"),
         (("--parts", "2", "--pin", "x=0"), "--pin has no meaning with --parts"),
-        (("--parts", "2", "--report", "r.json"), "--report is for one model"),
+        (("--parts", "2", "--report", "r.csv"), "with --parts there is no .csv"),
         (("--parts", "2", "--objective", "head"), "leave --objective head out"),
     ],
 )
@@ -151,6 +152,16 @@ def test_wrong_options_are_refused_in_a_line(
     assert code != 0
     assert said in output
     assert not (tmp_path / "out").exists()
+
+
+def test_the_page_shows_each_part(tmp_path: Path) -> None:
+    _, result = in_parts("separable")
+    page, picture = program_page(result.program).decode(), parts_plot(".svg", result.program).decode()
+    assert f"RAM {result.program.arena:,} bytes in 3 parts" in page
+    for number, part in enumerate(result.program.parts):
+        assert part.head + part.tail <= result.program.arena
+        assert f"part {number}: {part.head:,} bytes of tensors" in picture
+        assert f"part {number}: {part.tail:,} bytes of structures" in picture
 
 
 def test_the_schema_is_that_of_the_dataclasses() -> None:

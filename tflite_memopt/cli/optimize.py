@@ -243,9 +243,7 @@ def optimize(
 
     options = options_from_flags(**chosen)
     if parts is not None:
-        if reports:
-            raise UsageError("--report is for one model: with --parts, program.json in the folder is the report")
-        _in_parts(source, output, options, parts or None, force, quiet, as_json)
+        _in_parts(source, output, reports, options, parts or None, force, quiet, as_json)
         return
     check_files((output, *reports), (source,), force)
     if explain:
@@ -267,10 +265,19 @@ def optimize(
 
 
 def _in_parts(
-    source: Path, output: Path, options: Options, parts: int | None, force: bool, quiet: bool | None, as_json: bool
+    source: Path,
+    output: Path,
+    reports: tuple[Path, ...],
+    options: Options,
+    parts: int | None,
+    force: bool,
+    quiet: bool | None,
+    as_json: bool,
 ) -> None:
+    from ..io.files import write_files
     from ..program.console import render_program
     from ..program.files import is_program, to_json
+    from ..program.page import parts_plot, program_page
     from ..program.run import optimize_in_parts
 
     if output.is_file():
@@ -279,14 +286,26 @@ def _in_parts(
         raise UsageError(f"output '{output}' holds a program; name another folder, or --force to replace it")
     if not output.parent.is_dir():
         raise UsageError(f"output '{output}': the folder '{output.parent}' does not exist; create it first")
+    if any(path.suffix == ".csv" for path in reports):
+        raise UsageError("--report: with --parts there is no .csv; name a .json, .html, .svg or .png")
+    check_files(reports, (source,), force)
     with progress_line(quiet) as say:
         result = optimize_in_parts(source, options, parts, say)
+    program = result.program
+    makers: Makers = {
+        ".json": lambda: to_json(program).encode(),
+        ".html": lambda: program_page(program),
+        ".svg": lambda: parts_plot(".svg", program),
+        ".png": lambda: parts_plot(".png", program),
+    }
+    files = reports_of(reports, makers)
     result.save(output, force)
+    write_files(files)
     if as_json:
-        click.echo(to_json(result.program), nl=False)
+        click.echo(to_json(program), nl=False)
     else:
         show(render_program(result, output))
-    if options.budget is not None and result.program.arena > options.budget:
+    if options.budget is not None and program.arena > options.budget:
         sys.exit(OVER_BUDGET)
 
 

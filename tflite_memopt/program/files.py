@@ -35,7 +35,10 @@ class Crossing:
 
 @dataclass(frozen=True)
 class PartFile:
-    """One part. ``operators``: of the original, which it computes. ``required_bytes``: as in a report, by itself."""
+    """One part. ``operators``: of the original, which it computes. ``required_bytes``: as in a report, by itself.
+
+    ``head``, ``tail``: bytes of its tensors from the start of the arena, and of TFLM's structures at the end.
+    """
 
     file: str
     sha256: str
@@ -43,6 +46,8 @@ class PartFile:
     required_bytes: dict[str, int]
     inputs: tuple[Crossing, ...]
     outputs: tuple[Crossing, ...]
+    head: int = 0
+    tail: int = 0
 
 
 @dataclass(frozen=True)

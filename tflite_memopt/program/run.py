@@ -19,6 +19,8 @@ from ..ir.change import Exactness, loosest
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
+from ..memory.in_force import head_in_force
+from ..memory.layout import memory_layout
 from ..memory.reading import read_planned
 from ..memory.work import construction, instructions, slowdowns
 from ..options import Options
@@ -202,7 +204,8 @@ def _program(name: str | None, data: bytes, parts: Sequence[Result], whole: Resu
 
 
 def _part_file(number: int, part: Result, model: Model, profile: KernelProfile) -> PartFile:
-    space = part_space(model, counted_library(profile), offline_plan.decode(model) or {})
+    library, planned = counted_library(profile), offline_plan.decode(model) or {}
+    space = part_space(model, library, planned)
     sides = ((model.main.inputs, space.inputs), (model.main.outputs, space.outputs))
     inputs, outputs = (
         tuple(Crossing(tensor.name, tensor.nbytes, place[0]) for tensor, place in zip(*side, strict=True))
@@ -215,4 +218,6 @@ def _part_file(number: int, part: Result, model: Model, profile: KernelProfile) 
         dict(part.report.after.required_bytes),
         inputs,
         outputs,
+        head_in_force(memory_layout(model, library), planned),
+        space.tail,
     )

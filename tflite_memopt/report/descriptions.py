@@ -144,6 +144,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "stripes": "Regions that run in stripes, in words.",
         "slowdown": "Added run time with the library that gets slowest, as a fraction; an estimate.",
         "slow_bytes": "Bytes through all memories but the first; null without --memory, and where it does not fit.",
+        "parts": "Models that run one after another in the arena; the head is then that of the largest.",
     },
     "Choice": {
         "objective": f"What the budget limits. {_OBJECTIVE} slow: bytes through slow memory (--memory).",
