@@ -83,9 +83,9 @@ def test_the_pages_are_short() -> None:
     reference = [docs / f"{name}.md" for name in REFERENCE]
     figures = [*(docs / f"{name}.md" for name in FIGURES), *docs.glob("benchmarks/*.md"), *docs.glob("evidence/*.md")]
     assert {*user, *reference, *figures} == {*PAGES} - {ROOT / "CONTRIBUTING.md"}
-    assert words_of(user) <= 9_600
+    assert words_of(user) <= 10_000
     assert words_of(reference) <= 9_000
-    assert words_of((*user, *reference, *figures)) <= 31_000
+    assert words_of((*user, *reference, *figures)) <= 31_600
     assert (ROOT / "CHANGELOG.md").read_text().count("\n") <= 40
 
 
@@ -128,7 +128,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("name", RUN)
 def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write_model(mobile_chain())
-    for file in ("model.tflite", "small.tflite"):
+    for file in ("model.tflite", "small.tflite", "kws.tflite", "vww.tflite"):
         (tmp_path / file).write_bytes(data)
     monkeypatch.chdir(tmp_path)
     lines = commands_of(ROOT / name)

@@ -103,7 +103,7 @@ def generate_shared(
     arenas: Sequence[int],
     order: Sequence[int],
     sizes: tuple[int, int, int],
-    target: str | None,
+    target: str,
     name: str,
 ) -> dict[str, bytes]:
     """Files by path of networks in one arena.
@@ -163,11 +163,11 @@ def one_library(network: Network, target: str | None) -> KernelProfile:
     return profile
 
 
-def _words_for(name: str, target: str | None, profile: KernelProfile, arena: int) -> dict[str, str]:
+def _words_for(name: str, target: str, profile: KernelProfile, arena: int) -> dict[str, str]:
     return {
         "name": name,
         "version": __version__,
-        "whom": target or str(profile.target),
+        "whom": target,
         "kernels": profile.name,
         "condition": condition_of(profile.name),
         "pointer": str(profile.abi.word // 8),

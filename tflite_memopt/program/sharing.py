@@ -15,6 +15,7 @@ from pathlib import Path
 from ..analysis.side_effects import keeps_state
 from ..errors import UsageError
 from ..firmware.cpp_text import check_namespace
+from ..firmware.generate import profile_of
 from ..io import offline_plan
 from ..io.files import read_file
 from ..ir.model import Model
@@ -70,7 +71,8 @@ def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | No
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two networks are called {twice}: rename a file")
-    profile = one_library(networks[0], target)
+    planned = (each for each in networks if profile_of(each.parts[0], target).target is not None)
+    profile = one_library(next(planned, networks[0]), target)
     alone = tuple(arena_of(network.models, profile)[0] for network in networks)
     kept = [at for at, network in enumerate(networks) if network.kept]
     anew = max((need for need, network in zip(alone, networks, strict=True) if not network.kept), default=0)
