@@ -33,10 +33,10 @@ _USAGE_OF_ONE = """\
 //   if (program.Invoke() != kTfLiteOk) ...
 //   const void* scores = program.output();   // until input() is called again"""
 _USAGE_OF_SEVERAL = """\
-//   static $name::Models models;
-//   std::memcpy(models.$first.input(), samples, $first::Program::kInputBytes[0]);   // input() before each Invoke
-//   if (models.$first.Invoke() != kTfLiteOk) ...
-//   const void* scores = models.$first.output();   // until input() of any network is called"""
+//   static $name::Models networks;
+//   std::memcpy(networks.$first.input(), samples, $first::Program::kInputBytes[0]);   // input() before each Invoke
+//   if (networks.$first.Invoke() != kTfLiteOk) ...
+//   const void* scores = networks.$first.output();   // until input() of any network is called"""
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def generate_shared(
         "bytes": str(len(data)),
         "runs_what": "each network",
         "header": "models.h",
-        "object": f"{name}::Models models;",
-        "runs": "\n".join(_run(each.name, f"models.{each.name}", f"{each.name} ") for each in networks),
+        "object": f"{name}::Models networks;",
+        "runs": "\n".join(_run(each.name, f"networks.{each.name}", f"{each.name} ") for each in networks),
         "buffer": "",
         "tables": "\n".join(tables),
         "places": str(len(order) + has_new),
