@@ -24,7 +24,7 @@ _ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.
 PAGES = sorted(page for page in _ALL if page.parent.name != "_made")  # what scripts/docs makes is not counted
 RUN = (
     *("README.md", "docs/index.md", "docs/tools.md", "docs/report.md", "docs/does_not_fit.md", "docs/ci.md"),
-    *("docs/device_firmware.md", "docs/comparison.md", "docs/parts.md"),
+    *("docs/device_firmware.md", "docs/comparison.md", "docs/parts.md", "docs/feed.md"),
 )
 """Pages whose commands are run, one after the other, on a small model.
 
@@ -39,6 +39,7 @@ USER = (
     "targets",
     "device_firmware",
     "parts",
+    "feed",
     "batch",
     "ci",
     "tools",

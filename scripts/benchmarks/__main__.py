@@ -43,6 +43,7 @@ from .batch import batch
 from .cascade import cascade
 from .construction import construction
 from .devices import devices
+from .feed import feed
 from .floor import floor
 from .growth import growth
 from .loops import loops
@@ -176,6 +177,7 @@ cli.add_command(cascade)
 cli.add_command(construction)
 cli.add_command(devices)
 cli.add_command(schedule)
+cli.add_command(feed)
 cli.add_command(floor)
 cli.add_command(growth)
 cli.add_command(loops)

@@ -97,7 +97,7 @@ def construction(sources: tuple[Path, ...], target: str, build: str, parts: int)
         for number, piece in enumerate(pieces):
             data = optimize(write_model(piece), Options(target=target, verify=False, cascade=False)).model
             made_of = constructed(read_planned(data))
-            found.append(Made(path.stem, number, made_of, len(data), *_measured(data, target, build)))
+            found.append(Made(path.stem, number, made_of, len(data), *measured(data, target, build)))
     features = np.array([[1, each.of.operators, each.of.tensors, each.of.channels, each.nbytes] for each in found])
     made = np.array([each.making for each in found], np.float64)
     weights = 1 / made  # so that relative errors count
@@ -116,7 +116,8 @@ def _lines(found: Sequence[Made], estimates: npt.NDArray[np.float64]) -> Iterato
         yield row(each.name, each.part or "whole", *counts, each.making, f"{estimate:,.0f}", share)
 
 
-def _measured(data: bytes, target: str, build: str) -> tuple[int, int]:
+def measured(data: bytes, target: str, build: str) -> tuple[int, int]:
+    """Instructions of making an interpreter of a model, and of a run of it, in QEMU."""
     sources = sources_from_environment(default_cache())
     if sources is None:
         raise click.UsageError("TFLITE_MEMOPT_TFLM names no sources of TFLM")

@@ -107,3 +107,15 @@ def analyze(
         click.echo(analysis.summary.headline)
     else:
         show(render_analysis(analysis))
+        _say_of_feeding(source, target, kernels)
+
+
+def _say_of_feeding(source: Path, target: str | None, kernels: str | None) -> None:
+    from ..io.files import load
+    from ..memory.reading import read_planned
+    from ..options import Options
+    from ..program.fronts import said_of_feeding
+
+    said = said_of_feeding(read_planned(load(source)[0]), Options(target=target, kernels=kernels))
+    if said is not None:
+        click.echo(said)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
     *("source", "output", "pins", "inputs", "runner", "keep_failures", "keep_best", "all_kernels", "explain", "force"),
-    *("replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts"),
+    *("replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
 _LINE_SECONDS = 5.0

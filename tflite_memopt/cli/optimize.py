@@ -41,7 +41,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, ModelPath, PartCount, Percent, Pin
+from .types import ByteSize, ModelPath, PartCount, Percent, Pin, RowsFed
 
 if TYPE_CHECKING:
     from ..io.plan_label import PlanLabel
@@ -203,6 +203,13 @@ _AS_IS = "as_is"
     "auto: as many as pay. OUT is then a folder, which codegen and verify take.",
 )
 @click.option(
+    "--feed",
+    type=RowsFed(),
+    metavar="rows=N|auto",
+    help="Let the model take its image in N rows a call, as a camera gives them, so that the image is never in the "
+    "arena as a whole; auto: as many rows as turn out best. OUT is then a folder as with --parts, whose default is 2.",
+)
+@click.option(
     "--replay",
     metavar="TEXT|FILE",
     help="Do what another run decided, without a search: the decision in its report, or the .tflite that it wrote, "
@@ -228,6 +235,7 @@ def optimize(
     as_json: bool,
     explain: bool,
     parts: int | None,
+    feed: int | None,
     **chosen: Any,
 ) -> None:
     """Make a model that needs less RAM from IN.tflite, verify that it computes the same, and write it to OUT.tflite.
@@ -242,8 +250,9 @@ def optimize(
     from ..report.pictures.plot import plot_of
 
     options = options_from_flags(**chosen)
-    if parts is not None:
-        _in_parts(source, output, reports, options, parts or None, force, quiet, as_json)
+    if parts is not None or feed is not None:
+        most_parts = 2 if parts is None else parts or None
+        _in_parts(source, output, reports, options, most_parts, feed, force, quiet, as_json)
         return
     check_files((output, *reports), (source,), force)
     if explain:
@@ -270,6 +279,7 @@ def _in_parts(
     reports: tuple[Path, ...],
     options: Options,
     parts: int | None,
+    feed: int | None,
     force: bool,
     quiet: bool | None,
     as_json: bool,
@@ -290,7 +300,7 @@ def _in_parts(
         raise UsageError("--report: with --parts there is no .csv; name a .json, .html, .svg or .png")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
-        result = optimize_in_parts(source, options, parts, say)
+        result = optimize_in_parts(source, options, parts, say, feed)
     program = result.program
     makers: Makers = {
         ".json": lambda: to_json(program).encode(),

@@ -66,6 +66,20 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
+class RowsFed(click.ParamType):  # type: ignore[type-arg]
+    """``rows=N``, a number from 1, or ``rows=auto``, which is 0."""
+
+    name = "rows"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        name, _, count = str(value).partition("=")
+        if name != "rows" or not (count == "auto" or (count.isdecimal() and int(count) > 0)):
+            self.fail(f"'{value}' says no rows; write rows=auto, or a number from 1 such as rows=8", param, ctx)
+        return 0 if count == "auto" else int(count)
+
+
 class GivenMemory(NamedTuple):
     """A memory as it was given: its name, its bytes, and a price or none."""
 

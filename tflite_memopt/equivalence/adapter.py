@@ -27,6 +27,9 @@ class RunJob:
     For TFLM: ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is
     there). For a runner of the user's, ``LARGEST_ARENA`` stands for all that it has. ``measure``: whether a runner or
     a module looks for the smallest arena.
+    ``carried``: (output, input) pairs by position. A sample may end before such an input, which then is what the output
+    of the sample before was: TFLM has it there, as the model's plan says, elsewhere it is copied. ``wanted``: the
+    samples whose values are given back; None: all.
     """
 
     model: bytes
@@ -36,6 +39,12 @@ class RunJob:
     kernels: str = REFERENCE
     fill: int | None = None
     measure: bool = False
+    carried: tuple[tuple[int, int], ...] = ()
+    wanted: tuple[int, ...] | None = None
+
+    def gives_back(self, sample: int) -> bool:
+        """Whether the values of a sample, by number, are wanted."""
+        return self.wanted is None or sample in self.wanted
 
 
 @dataclass(frozen=True)

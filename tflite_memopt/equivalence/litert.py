@@ -41,10 +41,15 @@ def _run(interpreter_class: Any, resolvers: Any, job: RunJob) -> Run:
     inputs = [detail["index"] for detail in interpreter.get_input_details()]
     outputs = [detail["index"] for detail in interpreter.get_output_details()]
     given, shown = [], []
-    for sample in job.samples:
-        for index, array in zip(inputs, sample, strict=True):
+    for number, sample in enumerate(job.samples):
+        for output, source in job.carried:
+            if source >= len(sample):
+                interpreter.set_tensor(inputs[source], interpreter.get_tensor(outputs[output]))
+        for index, array in zip(inputs, sample, strict=not job.carried):
             interpreter.set_tensor(index, array)
         interpreter.invoke()
+        if not job.gives_back(number):
+            continue
         given.append(_plain({at: interpreter.get_tensor(index) for at, index in enumerate(outputs)}))
         shown.append(_plain(_shown(interpreter, job.tensors)))
     return Run(by_position(given), by_position(shown))

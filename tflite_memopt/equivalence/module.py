@@ -165,10 +165,12 @@ class ModuleRunner:
         for watch in shown.values():
             instance.watch(watch)
         outputs, tensors = [], []
-        for sample in job.samples:
+        for number, sample in enumerate(job.samples):
             if self._is_closed:
                 raise GivenUpError
-            given, seen = instance.invoked(sample)
+            given, seen = instance.invoked(sample, is_whole=not job.carried)
+            if not job.gives_back(number):
+                continue
             outputs.append({at: _shaped(data, model.main.outputs[at]) for at, data in enumerate(given)})
             pairs = zip(shown.items(), seen, strict=True)
             tensors.append({place: _in_turns(parts, watch.holds) for (place, watch), parts in pairs if parts})
@@ -274,9 +276,9 @@ class _Instance:
         facts = {name: self.call(name) for name in ("head", "tail")}
         return {**facts, "total": self.call("used"), "pointer_bits": 32}
 
-    def invoked(self, sample: Sequence[Array]) -> tuple[list[bytes], list[list[bytes]]]:
-        """The outputs, and of each watch what it saw, one after the other."""
-        for array, (at, nbytes) in zip(sample, self._inputs, strict=True):
+    def invoked(self, sample: Sequence[Array], is_whole: bool) -> tuple[list[bytes], list[list[bytes]]]:
+        """The outputs, and of each watch what it saw, one after the other. ``is_whole``: it has all inputs."""
+        for array, (at, nbytes) in zip(sample, self._inputs, strict=is_whole):
             data = np.ascontiguousarray(array).tobytes()
             if len(data) != nbytes:
                 raise _ModuleError(f"an input has {len(data)} bytes, TFLM takes {nbytes}")

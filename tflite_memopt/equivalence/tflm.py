@@ -39,11 +39,12 @@ def run_tflm(job: RunJob) -> Run:
 
 def _invoke(interpreter: Any, job: RunJob) -> dict[int, list[Array]]:
     count, rows = _output_count(job.model), []
-    for sample in job.samples:
+    for number, sample in enumerate(job.samples):
         for position, array in enumerate(sample):
             interpreter.set_input(array, position)
         interpreter.invoke()
-        rows.append({position: interpreter.get_output(position).copy() for position in range(count)})
+        if job.gives_back(number):
+            rows.append({position: interpreter.get_output(position).copy() for position in range(count)})
     return by_position(rows)
 
 

@@ -259,7 +259,11 @@ class AssociatedFile:
 
 @dataclass(eq=False)
 class Model:
-    """A whole model. ``graphs[0]`` is the entry; ``metadata`` maps names to buffers, in file order."""
+    """A whole model. ``graphs[0]`` is the entry; ``metadata`` maps names to buffers, in file order.
+
+    ``ties``: outputs of the entry, each with the input at whose place it lies: its value in the next invocation. Files
+    do not say it.
+    """
 
     version: int
     description: str | None
@@ -271,6 +275,7 @@ class Model:
     signatures: list[Signature] | None = None
     associated_files: tuple[AssociatedFile, ...] = ()
     extras: Extras = field(default_factory=dict)
+    ties: tuple[tuple[Tensor, Tensor], ...] = ()
 
     @property
     def main(self) -> Graph:

@@ -39,6 +39,7 @@ class MemoryLayout:
     returned: tuple[Tensor, ...]
     loops: LoopLayout
     order: tuple[int, ...] | None = None
+    ties: tuple[tuple[Tensor, Tensor], ...] = ()
 
     @cached_property
     def problem(self) -> PlanProblem:
@@ -51,9 +52,18 @@ class MemoryLayout:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Items by number that lie at one offset: what a loop carries."""
+        """Items by number that lie at one offset: what a loop carries, and what is tied."""
+        return self.groups_with(self.ties)
+
+    def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> tuple[tuple[int, ...], ...]:
+        """The groups with these ties in place of the model's own."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
-        return tuple(tuple(numbers[tensor] for tensor in each.tensors) for each in self.loops.carried)
+        groups = [{numbers[tensor] for tensor in each.tensors} for each in self.loops.carried]
+        for tie in ties:
+            pair = {numbers[tensor] for tensor in tie}
+            touched = [group for group in groups if group & pair]
+            groups = [*(group for group in groups if not group & pair), pair.union(*touched)]
+        return tuple(tuple(sorted(group)) for group in groups)
 
 
 def memory_layout(
@@ -80,7 +90,7 @@ def memory_layout(
     runs_in = None if order is None else tuple(order)
     tensors, returned = tuple(timeline.tensors), model.main.outputs
     loops = loop_layout(model, reuses, timeline, profile)
-    return MemoryLayout(timeline, tensors, scratch, reuses, tuple(items), returned, loops, runs_in)
+    return MemoryLayout(timeline, tensors, scratch, reuses, tuple(items), returned, loops, runs_in, model.ties)
 
 
 def unplannable_tensors(model: Model) -> frozenset[Tensor]:

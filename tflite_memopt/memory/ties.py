@@ -45,14 +45,9 @@ def groups_with(layout: MemoryLayout, ties: Sequence[tuple[Tensor, Tensor]]) -> 
 
     Raises UsageError where the output of a tie would overwrite its input too early.
     """
-    groups = [set(group) for group in layout.groups]
     for output, source in ties:
-        pair = {layout.tensors.index(output), layout.tensors.index(source)}
         _check_times(layout, output, source)
-        touched = [group for group in groups if group & pair]
-        groups = [group for group in groups if not group & pair]
-        groups.append(pair.union(*touched))
-    return tuple(tuple(sorted(group)) for group in groups)
+    return layout.groups_with(ties)
 
 
 def _by_name(tensors: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -64,7 +64,8 @@ class Stretches:
     ``estimate``: bytes that a stretch needs at least, as far as can be told at once. ``measure``: its price under each
     of ``limits`` limits on work, the widest first; None where it has none. ``least_work``: of a stretch, under any
     limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones need not be measured.
-    ``most_measured``: how many stretches may be measured.
+    ``most_measured``: how many stretches may be measured. ``first_is_apart``: the first stretch of a path is run in
+    another way, so that what others need says nothing of it.
     """
 
     positions: Sequence[int]
@@ -74,6 +75,7 @@ class Stretches:
     measure: Callable[[Stretch, int], Price | None]
     most_measured: int
     keeps_to: Callable[[Stretch, Price], bool] = lambda *_: False
+    first_is_apart: bool = False
     known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
     _least: dict[Stretch, int] = field(default_factory=dict)
 
@@ -99,7 +101,8 @@ class Stretches:
             self.known |= {(stretch, each): price for each in range(1, self.limits)}
         if price is not None and limit == 0:
             first, end = stretch
-            for other in [each for each in self._least if each[0] <= first and end <= each[1]]:
+            around = [each for each in self._least if each[0] <= first and end <= each[1]]
+            for other in (each for each in around if each[0] or not self.first_is_apart):
                 self._least[other] = max(self._least[other], price.need if price.inner is None else price.inner)
 
     @property

@@ -23,7 +23,7 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     change = percent(program.arena / before - 1) if before else ""
     slowdown = max(program.slowdown.values(), default=0.0)
     said = NOT_VERIFIED if program.verified == NOT_VERIFIED else f"verified {program.verified}"
-    count = "as one model" if result.why_whole else f"in {counted(len(result.parts), 'part')}"
+    count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
     yield (
         f"RAM {before:,} -> {program.arena:,} bytes ({change}) {count} at {percent(slowdown)} run time, making every "
         f"interpreter included; {said}"
@@ -32,16 +32,20 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
         yield f"limit  one part was written: {result.why_whole}"
         return
     copy = program.copy_bytes
+    if program.feed is not None:
+        feed = program.feed
+        yield f"feed   {feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"
     yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
     if max(program.arena_bytes.values()) > program.arena:
         needs = ", ".join(
             f"{need:,} with {library}" for library, need in program.arena_bytes.items() if need > program.arena
         )
         yield f"kernels it needs {needs}: name a --target"
-    yield (
-        f"copies {copy['arena']:,} + {copy['handover']:,} bytes where TFLM's own planner is used (codegen --planner "
-        "metadata)"
-    )
+    if program.feed is None:
+        yield (
+            f"copies {copy['arena']:,} + {copy['handover']:,} bytes where TFLM's own planner is used (codegen "
+            "--planner metadata)"
+        )
     yield f"next   tflite-memopt codegen {folder} -o firmware: the class Program, which runs the parts in one arena"
 
 

@@ -51,6 +51,39 @@ class PartFile:
 
 
 @dataclass(frozen=True)
+class Tie:
+    """What a fed part carries from call to call: an input, and the output at its place, by their positions.
+
+    ``fill``: each byte of the input before the first call; None: they do not matter.
+    """
+
+    input: int
+    output: int
+    bytes: int
+    offset: int
+    fill: int | None
+
+
+@dataclass(frozen=True)
+class Feed:
+    """How the first part takes its input: in ``calls`` invocations, for each of which input 0 holds ``rows`` rows.
+
+    An image has ``height`` rows of ``row_bytes`` bytes. The first ``lead`` rows of the first call, and what comes after
+    the image, are padding, each byte of which is ``padding``. Input 1 is an int32: ``step`` times the number of the
+    call, from 0. The other inputs are those of the ``ties``. Output 0 is what crosses the cut, after the last call.
+    """
+
+    height: int
+    row_bytes: int
+    rows: int
+    lead: int
+    calls: int
+    padding: int
+    step: int
+    ties: tuple[Tie, ...]
+
+
+@dataclass(frozen=True)
 class Program:
     """What program.json holds.
 
@@ -58,7 +91,8 @@ class Program:
     ``codegen`` writes. ``copy_bytes``: with TFLM's own planner, the arena on the target, and the ``handover`` buffer
     beside it. ``whole_bytes``: what the model needs as one. ``slowdown``: the estimated instructions that a run takes
     more than the model as it came, making all interpreters included, as a fraction by kernel library. ``verified``: how
-    far outputs are equal, on how many inputs, and where.
+    far outputs are equal, on how many inputs, and where. ``feed``: how the first part takes its input in rows; None:
+    whole.
     """
 
     version: int
@@ -74,6 +108,7 @@ class Program:
     slowdown: dict[str, float]
     verified: str
     parts: tuple[PartFile, ...]
+    feed: Feed | None = None
 
     @property
     def arena(self) -> int:
@@ -128,7 +163,10 @@ def _program_in(fields: Any) -> Program:
     )
     if not parts or any(Path(part.file).name != part.file for part in parts):
         raise ValueError("its parts are no files beside it")
-    return Program(**{**fields, "parts": parts})
+    feed = fields.get("feed")
+    if feed is not None:
+        feed = Feed(**{**feed, "ties": tuple(Tie(**each) for each in feed["ties"])})
+    return Program(**{**fields, "parts": parts, "feed": feed})
 
 
 def _crossings(fields: list[Mapping[str, Any]]) -> tuple[Crossing, ...]:

@@ -21,7 +21,8 @@ from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
 from ..memory.reading import read_planned
 from ..version import __version__
-from .files import Program
+from .files import Feed, Program
+from .fronts import with_ties
 from .handover import Handover, Move
 from .space import arena_of
 
@@ -32,6 +33,10 @@ _USAGE_OF_ONE = """\
 //   std::memcpy(program.input(), image, $name::Program::kInputBytes[0]);   // input() before each Invoke
 //   if (program.Invoke() != kTfLiteOk) ...
 //   const void* scores = program.output();   // until input() is called again"""
+_USAGE_ON_ROWS = """\
+//   $name::Program program;
+//   if (program.Feed(row) != kTfLiteOk) ...   // for each row that the camera gives, kRowBytes bytes
+//   if (program.Done()) use(program.output());   // until the next row is fed"""
 _USAGE_OF_SEVERAL = """\
 //   static $name::Models networks;
 //   std::memcpy(networks.$first.input(), samples, $first::Program::kInputBytes[0]);   // input() before each Invoke
@@ -43,18 +48,20 @@ _USAGE_OF_SEVERAL = """\
 class Network:
     """What one class runs. ``name``: of its C++ namespace and folder. ``files``: of the parts, which comments tell.
 
-    ``kept``: it is one model whose interpreter stays alive.
+    ``kept``: it is one model whose interpreter stays alive. ``feed``: how its first part takes its input in rows.
     """
 
     name: str
     files: tuple[str, ...]
     parts: tuple[bytes, ...]
     kept: bool = False
+    feed: Feed | None = None
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
         """The parts as they are planned."""
-        return tuple(map(read_planned, self.parts))
+        first, *others = map(read_planned, self.parts)
+        return (first if self.feed is None else with_ties(first, self.feed), *others)
 
 
 def generate_program(
@@ -71,21 +78,23 @@ def generate_program(
     beside the arena, for TFLM's own planner. The rest, and what is raised, as for ``generate``.
     """
     check_namespace(name)
-    network = Network(name, tuple(part.file for part in program.parts), tuple(parts))
+    network = Network(name, tuple(part.file for part in program.parts), tuple(parts), feed=program.feed)
+    if program.feed is not None and planner == "metadata":
+        raise UsageError("--planner metadata would copy what calls leave to one another: a fed program has a table")
     target = target or program.target
     if target is None:
         raise UsageError("a program's arena is for one kernel library: name your chip or core with --target")
     profile = one_library(network, target)
     words = {
         "what": f"A model that runs as {len(parts)} models, one after another, in one arena.",
-        "usage": _USAGE_OF_ONE.replace("$name", name),
+        "usage": (_USAGE_OF_ONE if program.feed is None else _USAGE_ON_ROWS).replace("$name", name),
         "source": "" if program.source is None else f"{literal(program.source)}, ",
         "digest": program.source_sha256,
         "bytes": str(program.source_bytes),
         "runs_what": "the program",
         "header": "program.h",
         "object": f"{name}::Program program;",
-        "runs": _run(name, "program", ""),
+        "runs": _run(network, "program", ""),
     }
     if planner == "metadata":
         arena, words = _stock_arena(network, profile), words | _copied(network)
@@ -138,7 +147,7 @@ def generate_shared(
         "runs_what": "each network",
         "header": "models.h",
         "object": f"{name}::Models networks;",
-        "runs": "\n".join(_run(each.name, f"networks.{each.name}", f"{each.name} ") for each in networks),
+        "runs": "\n".join(_run(each, f"networks.{each.name}", f"{each.name} ") for each in networks),
         "buffer": "",
         "tables": "\n".join(tables),
         "places": str(len(order) + has_new),
@@ -203,7 +212,10 @@ def _files(
     return files
 
 
-def _run(name: str, member: str, said: str) -> str:
+def _run(network: Network, member: str, said: str) -> str:
+    name = network.name
+    if network.feed is not None:
+        return f'    if (int code = RunOnRows("{said}", {member}, run == 1)) return code;'
     return (
         f'    if (int code = Run("{said}", {member}, {name}::Program::kInputBytes, {name}::Program::kOutputBytes, '
         "run == 1)) return code;"
@@ -220,11 +232,25 @@ def _class(network: Network, arena: int, shared: str, more: str) -> str:
     base = (
         f'{shared}::Network(shared, "{network.name}", {shared}::kParts_{network.name}, {len(network.parts)}, {arena})'
     )
+    if network.feed is not None:
+        _, outputs = sizes.splitlines()
+        sizes = f"{outputs}\n{_fed(network.feed, shared)}"
     constructor = f"  explicit Program({shared}::Shared& shared) : {base} {{}}\n"
     return (
         f"namespace {network.name} {{\n\nclass Program : public {shared}::Network {{\n public:\n{sizes}"
         f"{more or constructor}}};\n\n}}  // namespace {network.name}\n\n"
     )
+
+
+def _fed(feed: Feed, shared: str) -> str:
+    """What the class of a network has that takes rows of its image."""
+    states = ", ".join(f"{{{tie.input}, {tie.bytes}, {tie.fill}}}" for tie in feed.ties if tie.fill is not None)
+    words = {name: str(value) for name, value in vars(feed).items()} | {
+        "shared": shared,
+        "turns": str(feed.calls),
+        "states": states or "{1, 4, 0}",  # the counter: an array has at least one element
+    }
+    return filled("program_fed.h", words)
 
 
 def _class_of_one(network: Network, arena: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedModelError, UsageError
+from ..errors import InfeasibleError, UnsupportedModelError, UsageError
 from ..graph.alignment import aligned
 from ..io import offline_plan, plan_label
 from ..io.files import Source, load, write_folder
@@ -30,6 +30,7 @@ from ..version import __version__
 from .choice import Choice, Stretches, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
+from .fronts import FeedCosts, FrontFile, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import SHARE, StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
@@ -50,17 +51,24 @@ _GAIN = 0.01
 class ProgramResult:
     """``whole``: the model as one, verified. ``parts``: the parts' results, one for what is not worth a cut.
 
-    ``why_whole``: why there is one part only; None where there are several.
+    ``why_whole``: why there is one part only; None where there are several. ``front``: the part before these, which
+    takes rows as they come; None where there is none.
     """
 
     whole: Result
     parts: tuple[Result, ...]
     program: Program
     why_whole: str | None = None
+    front: FrontFile | None = None
+
+    @property
+    def models(self) -> tuple[bytes, ...]:
+        """The files of all parts, in order."""
+        return (*(() if self.front is None else (self.front.data,)), *(part.model for part in self.parts))
 
     def files(self) -> dict[str, bytes]:
         """The files of the folder, by name."""
-        parts = {part.file: result.model for part, result in zip(self.program.parts, self.parts, strict=True)}
+        parts = {part.file: data for part, data in zip(self.program.parts, self.models, strict=True)}
         return {**parts, MANIFEST: to_json(self.program).encode()}
 
     def save(self, folder: Path, force: bool = False) -> tuple[Path, ...]:
@@ -69,13 +77,19 @@ class ProgramResult:
 
 
 def optimize_in_parts(
-    source: Source, options: Options = Options(), most_parts: int | None = None, progress: Progress = lambda _: None
+    source: Source,
+    options: Options = Options(),
+    most_parts: int | None = None,
+    progress: Progress = lambda _: None,
+    feed: int | None = None,
 ) -> ProgramResult:
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
     No more run time is added than the options allow, making an interpreter for each part in each run included.
+    ``feed``: the first part takes so many rows of its image a call, or ``fronts.AUTO``; None: the image as a whole.
+    Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
-    _check(options, most_parts)
+    _check(options, most_parts, feed)
     options = options.started()
     data, name = load(source)
     whole = optimize(data, options, progress)
@@ -83,6 +97,8 @@ def optimize_in_parts(
     reason = why_whole(model)
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
+    if feed is not None:
+        return _fed(name, data, model, FeedCosts(model, options, progress, rows=feed), whole, most_parts)
     costs = StretchCosts(model, options, progress)
     choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
@@ -90,22 +106,52 @@ def optimize_in_parts(
     as_one = ProgramResult(whole, (whole,), program, reason or _NO_GAIN)
     if choice is None or not choice.cuts or choice.need > whole_bytes * (1 - _GAIN):
         return as_one
-    pieces = cut(model, choice.cuts)
-    boundaries = boundaries_of(model, pieces, options, progress)
-    parts = tuple(
-        _optimized(costs, choice, at, piece, boundary, options, progress)
-        for at, (piece, boundary) in enumerate(zip(pieces, boundaries, strict=True))
-    )
+    parts = _optimized_parts(costs, choice, 0)
     program = _program(name, data, parts, whole, options)
     if program.arena > whole_bytes * (1 - _GAIN):
         return as_one
-    if options.verify:
-        said = verify_program(data, [part.model for part in parts], options, progress, _exactness(parts))
-        program = replace(program, verified=said)
-    return ProgramResult(whole, parts, program)
+    return _verified(data, ProgramResult(whole, parts, program), options, progress)
 
 
-def _check(options: Options, most_parts: int | None) -> None:
+def _fed(
+    name: str | None, data: bytes, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None
+) -> ProgramResult:
+    """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
+    options, reason = costs.options, why_whole(model) or costs.why_none()
+    if reason is not None:
+        raise UnsupportedModelError(f"--feed: {reason}")
+    choice = _chosen(costs, most_parts)
+    if choice is None:
+        raise InfeasibleError(
+            f"--feed: no front stays within {options.extra_work:.0%} more run time: allow more with --max-extra-work"
+        )
+    front = costs.chosen(choice.stretches[0], choice.limits[0])
+    parts = _optimized_parts(costs, choice, 1)
+    program = _program(name, data, parts, whole, options, front)
+    return _verified(data, ProgramResult(whole, parts, program, None, front), options, costs.progress)
+
+
+def _optimized_parts(costs: StretchCosts, choice: Choice, first: int) -> tuple[Result, ...]:
+    """The parts of a choice from number ``first`` on."""
+    pieces = cut(costs.model, choice.cuts)
+    boundaries = boundaries_of(costs.model, pieces, costs.options, costs.progress)
+    numbered = list(enumerate(zip(pieces, boundaries, strict=True)))[first:]
+    return tuple(
+        _optimized(costs, choice, at, piece, boundary, costs.options, costs.progress)
+        for at, (piece, boundary) in numbered
+    )
+
+
+def _verified(data: bytes, result: ProgramResult, options: Options, progress: Progress) -> ProgramResult:
+    """The result, and on what all parts together were verified."""
+    if not options.verify:
+        return result
+    feed = result.program.feed
+    said = verify_program(data, result.models, options, progress, _exactness(result.parts), feed)
+    return replace(result, program=replace(result.program, verified=said))
+
+
+def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
     if most_parts is not None and not 1 <= most_parts <= _LIMIT:
         raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
     if options.pins:
@@ -114,6 +160,8 @@ def _check(options: Options, most_parts: int | None) -> None:
         raise UsageError("--replay has no meaning with --parts: each part has a decision of its own")
     if options.objective != "total":
         raise UsageError("--parts makes the whole arena small: leave --objective head out")
+    if feed is not None and options.runner is not None:
+        raise UsageError("--runner has no meaning with --feed: it runs whole models")
 
 
 def _to_cut(data: bytes, options: Options, progress: Progress) -> Model:
@@ -129,7 +177,14 @@ def _to_cut(data: bytes, options: Options, progress: Progress) -> Model:
 
 def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
     stretches = Stretches(
-        costs.positions, costs.limits, costs.estimate, costs.least_work, costs.measure, _MOST_MEASURED, costs.keeps_to
+        costs.positions,
+        costs.limits,
+        costs.estimate,
+        costs.least_work,
+        costs.measure,
+        _MOST_MEASURED,
+        costs.keeps_to,
+        isinstance(costs, FeedCosts),
     )
     return fewest(stretches, MOST_PARTS, SHARE) if most_parts is None else choose(stretches, most_parts, SHARE)
 
@@ -171,17 +226,30 @@ def _whole_bytes(whole: Result) -> int:
     return after.required_bytes.get("table", after.required_for_target)
 
 
-def _program(name: str | None, data: bytes, parts: Sequence[Result], whole: Result, options: Options) -> Program:
-    models = [read_planned(part.model) for part in parts]
-    profile = options.profile
+def _program(
+    name: str | None,
+    data: bytes,
+    parts: Sequence[Result],
+    whole: Result,
+    options: Options,
+    front: FrontFile | None = None,
+) -> Program:
+    profile, behind = options.profile, [read_planned(part.model) for part in parts]
+    before_them = [] if front is None else [with_ties(read_planned(front.data), front.feed)]
+    models, calls = [*before_them, *behind], [1 if front is None else front.feed.calls, *(1 for _ in behind)]
     libraries = {each.name: each for each in profile.libraries or (profile,)}
     original = read_planned(data)
     before, after = instructions(original, profile), dict.fromkeys(instructions(original, profile), 0)
-    for model in models:
+    for model, times in zip(models, calls, strict=False):
         made = construction(model, profile) if len(models) > 1 else {}
         for library, count in instructions(model, profile).items():
-            after[library] += count + made.get(library, 0)
-    needs = [part.report.after.required_for_target for part in parts]
+            after[library] += times * count + made.get(library, 0)
+    files = [] if front is None else [_front_file(front, models[0], profile)]
+    files += [
+        _part_file(number, part, model, profile)
+        for number, (part, model) in enumerate(zip(parts, behind, strict=True), len(files))
+    ]
+    needs = [each.required_bytes.get("target", each.required_bytes["32"]) for each in files]
     crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in models[1:]]
     return Program(
         version=VERSION,
@@ -196,10 +264,21 @@ def _program(name: str | None, data: bytes, parts: Sequence[Result], whole: Resu
         whole_bytes=_whole_bytes(whole),
         slowdown=slowdowns(before, after),
         verified=NOT_VERIFIED,
-        parts=tuple(
-            _part_file(number, part, model, profile)
-            for number, (part, model) in enumerate(zip(parts, models, strict=True))
-        ),
+        parts=tuple(files),
+        feed=None if front is None else front.feed,
+    )
+
+
+def _front_file(front: FrontFile, model: Model, profile: KernelProfile) -> PartFile:
+    space = part_space(model, counted_library(profile), offline_plan.decode(model) or {})
+    (rows, *_), (result, *_) = model.main.inputs, model.main.outputs
+    return PartFile(
+        "part0.tflite",
+        sha256(front.data).hexdigest(),
+        front.operators,
+        dict(front.placement.memory.required_bytes),
+        (Crossing(rows.name, rows.nbytes, space.inputs[0][0]),),
+        (Crossing(result.name, result.nbytes, space.outputs[0][0]),),
     )
 
 

@@ -92,6 +92,8 @@ def _network(path: Path, one_at_a_time: bool) -> Network:
     check_namespace(name)
     if path.is_dir():
         program, parts = read_program(path)
+        if program.feed is not None:
+            raise UsageError(f"'{path}' takes its image in rows: share is for networks that take their inputs whole")
         files = tuple(part.file for part in program.parts)
     else:
         parts, files = (read_file(path),), (path.name,)

@@ -23,7 +23,8 @@ from ..ir.model import Model
 from ..memory.reading import naming, read_planned
 from ..options import Options
 from ..transform import Progress
-from .files import read_program
+from .feeding import fed_outputs, image_of
+from .files import Feed, read_program
 
 _NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
 _WORDS: Mapping[Exactness, str] = {
@@ -66,24 +67,30 @@ def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progr
 
 
 def verify_program(
-    original: bytes, parts: Sequence[bytes], options: Options, progress: Progress, exactness: Exactness = "exact"
+    original: bytes,
+    parts: Sequence[bytes],
+    options: Options,
+    progress: Progress,
+    exactness: Exactness = "exact",
+    feed: Feed | None = None,
 ) -> str:
     """Run the parts one after another on each runtime, and compare with the original there; on what, in words.
 
-    ``exactness``: how far the rewriting may have changed values. Raises EquivalenceError when outputs differ, or when
+    ``exactness``: how far the rewriting may have changed values. ``feed``: how the first part takes its image; None:
+    whole. Raises EquivalenceError when outputs differ, or when
     no runtime runs both.
     """
     model, last = read_model(original), read_model(parts[-1])
     with open_for(options, model) as interpreters:
         progress("verifying the parts one after another")
         baseline = measure_baseline(original, model, options, interpreters)
-        interface = interface_between(model, _joined(read_model(parts[0]), last))
+        interface = interface_between(model, _joined(read_model(parts[0]), last, feed))
         ran = {}
         for name, each in baseline.runs.items():
             if each.run is None:
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
-            outputs = interface.restored_outputs(_chained(name, parts, samples, interpreters))
+            outputs = interface.restored_outputs(_chained(name, parts, samples, interpreters, feed))
             ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
     for name, difference in ran.items():
         if difference is not None:
@@ -104,16 +111,23 @@ def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact"
     return f"{_WORDS[exactness]} on {inputs} inputs ({where})"
 
 
-def _joined(first: Model, last: Model) -> Model:
+def _joined(first: Model, last: Model, feed: Feed | None) -> Model:
     """The interface of the program as a model's."""
+    if feed is not None:
+        first.main.inputs = (image_of(first, feed),)
     first.main.outputs = last.main.outputs
     return first
 
 
-def _chained(name: str, parts: Sequence[bytes], samples: Values, interpreters: Interpreters) -> dict[int, list[Array]]:
+def _chained(
+    name: str, parts: Sequence[bytes], samples: Values, interpreters: Interpreters, feed: Feed | None
+) -> dict[int, list[Array]]:
     """The outputs of the last part, each part run on what the one before gives."""
     outputs: dict[int, list[Array]] = {}
-    for number, data in enumerate(parts):
+    if feed is not None:
+        outputs = {0: fed_outputs(name, parts[0], feed, [image for (image,) in samples], interpreters)}
+        samples = [[result] for result in outputs[0]]
+    for number, data in list(enumerate(parts))[feed is not None :]:
         run = interpreters[name].run(RunJob(data, samples, arena_for(read_model(data))))
         if not run.ran:
             raise EquivalenceError(f"part {number} does not run on {name}: {run.reason}")
@@ -127,5 +141,5 @@ def verify_folder(original: Source, folder: Path, options: Options, progress: Pr
     data, name = load(original)
     with naming(name):
         read_planned(data)
-    _, parts = read_program(folder)
-    return verify_program(data, parts, options, progress)
+    program, parts = read_program(folder)
+    return verify_program(data, parts, options, progress, feed=program.feed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -17,6 +17,8 @@ from .clamped import Clamped
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
 from .turn_graph import LoopSubgraphs, TurnGraph
+
+NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
 
 
 def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
@@ -40,22 +42,29 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
 
 def rolling_body(model: Model, region: Region, turns: Peeled | Masked) -> LoopSubgraphs:
     """The subgraphs of a peeled or of a masked loop."""
-    return _RollingBody(model, region, turns).write()
+    turn = TurnGraph(model, region, len(turns.writes))
+    made, kept = RollingBody(turn, region, turns).write()
+    return turn.finish(made, turns.writes, kept)
 
 
-class _RollingBody:
-    """Writes the operators of an interior stripe into the body."""
+class RollingBody:
+    """Writes the operators of an interior stripe into a graph.
 
-    def __init__(self, model: Model, region: Region, turns: Peeled | Masked) -> None:
+    ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
+    """
+
+    def __init__(
+        self, turn: TurnGraph, region: Region, turns: Peeled | Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
+    ) -> None:
         self._region, self._turns, self._stripe = region, turns, turns.turn
-        self._turn = TurnGraph(model, region, len(turns.writes))
+        self._turn, self._given = turn, given
         self._masks = turns.masks if isinstance(turns, Masked) else {}
         self._wide = turns.wide if isinstance(turns, Masked) else {}
         self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
 
-    def write(self) -> LoopSubgraphs:
-        """The whole body."""
+    def write(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """The rows of the exit, and what is kept: as it is at the start of an iteration, and at its end."""
         turn = self._turn
         given = {
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
@@ -67,8 +76,7 @@ class _RollingBody:
         # What the first iterations write lies outside the image, and is overwritten.
         ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
         turn.note(made, self._region.exit, (*ahead, *self._turns.writes[early:]))
-        kept = [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
-        return turn.finish(made, self._turns.writes, kept)
+        return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
 
     def _last_rows(self, tensor: Tensor) -> Rows:
         """The rows of a tensor that the next iteration needs."""
@@ -77,6 +85,8 @@ class _RollingBody:
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
+        if tensor in self._given:
+            return self._given[tensor]
         if (tensor, rows) not in self._slices:
             sides = self._read_wide.get((tensor, rows), (0, 0))
             starts, twin = self._turns.reads[tensor, rows], self._turn.twins[tensor]

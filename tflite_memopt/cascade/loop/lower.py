@@ -40,15 +40,23 @@ def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges
 
     ``halo`` and ``edges`` are for peeled loops; the others have their own.
     """
+    reason = reason_against_loops(region)
+    if reason is not None:
+        return reason
+    if form == "peeled":
+        return peeled(region, rows, halo, edges)
+    return clamped(region, rows) if form == "clamped" else masked(region, rows)
+
+
+def reason_against_loops(region: Region) -> str | None:
+    """Why a region cannot run in iterations over rows; None where it can."""
     if any(way.rows.factor > 1 for way in region.ways):
         return "an operator in it makes several rows of one"
     if len(region.exit.shape) != 4:
         return "its result has no channels"
     if region.exit.dtype is DType.BOOL:
         return "TFLM cannot write rows of booleans into a larger tensor (dynamic_update_slice.cc)"
-    if form == "peeled":
-        return peeled(region, rows, halo, edges)
-    return clamped(region, rows) if form == "clamped" else masked(region, rows)
+    return None
 
 
 def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None:

@@ -58,8 +58,15 @@ class Masked:
     first_turn: int
 
 
-def masked(region: Region, rows: int) -> Masked | str:
-    """The loop with ``rows`` rows per iteration, or the reason why there is none."""
+def masked(
+    region: Region, rows: int, is_padded: Collection[Tensor] = (), in_step: Collection[Tensor] = ()
+) -> Masked | str:
+    """The loop with ``rows`` rows per iteration, or the reason why there is none.
+
+    ``is_padded``: inner tensors whose new rows outside the image are the zero point as they come. ``in_step``: those of
+    which the new rows of an iteration begin with a multiple of their number, so that none is half above the image;
+    more of their rows are kept.
+    """
     height = region.exit.shape[1]
     if height % rows or rows >= height:
         return f"{rows} rows a turn are no part of {height}"
@@ -67,12 +74,12 @@ def masked(region: Region, rows: int) -> Masked | str:
     if isinstance(strides, str):
         return strides
     wide = _wide(region, {tensor: rows * stride for tensor, stride in strides.items()})
-    turn = _turn(region, rows, strides, wide)
+    turn = _turn(region, rows, strides, wide, in_step)
     if isinstance(turn, str):
         return turn
     if _is_wasteful(turn, wide):
         wide = {}
-        turn = _turn(region, rows, strides, wide)
+        turn = _turn(region, rows, strides, wide, in_step)
         assert not isinstance(turn, str)
     read_wide = _sides_of_reads(region, turn)
     turn = replace(turn, jobs={operator: _beside(operator, job, read_wide) for operator, job in turn.jobs.items()})
@@ -83,7 +90,7 @@ def masked(region: Region, rows: int) -> Masked | str:
     count = height // rows + early
     reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
     masks = {}
-    for tensor in _padded(region) & turn.windows.keys():
+    for tensor in (padded_in(region) & turn.windows.keys()).difference(is_padded):
         window, step = turn.windows[tensor], rows * strides[tensor]
         firsts = [window.made.start + (t - early) * step for t in range(count)]
         starts = tuple(window.kept.count + _mask(first, window.made.count, tensor.shape[1]) for first in firsts)
@@ -205,17 +212,24 @@ def _is_wasteful(turn: Stripe, wide: Mapping[Tensor, Sides]) -> bool:
     return added > largest
 
 
-def _turn(region: Region, rows: int, strides: Mapping[Tensor, int], wide: Mapping[Tensor, Sides]) -> Stripe | str:
+def _turn(
+    region: Region,
+    rows: int,
+    strides: Mapping[Tensor, int],
+    wide: Mapping[Tensor, Sides],
+    in_step: Collection[Tensor],
+) -> Stripe | str:
     """The jobs and windows of the iteration that writes the exit's first rows, without regard to the image's edges."""
     needed = {region.exit: Rows(0, rows)}
     jobs: dict[Operator, Job] = {}
     windows: dict[Tensor, Window] = {}
     for operator, way in reversed(region.steps):
         output = operator.outputs[0]
-        end = needed[output].end
-        made = Rows(end - rows * strides[output], end)
-        if made.start < needed[output].start:
-            needed[output] = made
+        end, step = needed[output].end, rows * strides[output]
+        if output in in_step:
+            end = -(-end // step) * step
+        made = Rows(end - step, end)
+        needed[output] = Rows(min(needed[output].start, made.start), end)
         windows[output] = Window(needed[output], Rows(needed[output].start, made.start), made)
         if _has_other_padding(operator, way):
             return f"'{output.name}' is padded by something else than the zero point"
@@ -235,7 +249,7 @@ def _has_other_padding(operator: Operator, way: RowByRow) -> bool:
     return any(sides) and kind_of(operator).beyond != "zero point"
 
 
-def _padded(region: Region) -> set[Tensor]:
+def padded_in(region: Region) -> set[Tensor]:
     """Tensors that some operator reads with padding above or below."""
     return {
         tensor for operator, way in region.steps for tensor in way.images(operator) if way.rows.before or way.rows.after

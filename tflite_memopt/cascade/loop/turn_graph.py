@@ -52,7 +52,7 @@ class TurnGraph:
         self._model, self._turns, self._axis = model, turns, axis
         self.graph = Graph(f"{stem(exit_)}/turn")
         self.edit = Editor(model, self.graph, 0)
-        self._counter = self.edit.integers("counter", (1,))
+        self.counter = self.edit.integers("counter", (1,))
         self.carried = _read_from_outside(region) if whole is None else ()
         constants = (t for op in region.operators for t in op.present_inputs() if t.is_constant)
         read = dict.fromkeys((*self.carried, *constants))
@@ -80,7 +80,7 @@ class TurnGraph:
             table = np.zeros((len(rows), NHWC), np.int32)
             table[:, self._axis] = rows
             begin = self.edit.integers("begin", (NHWC,))
-            self._begins[rows] = self._slice(self.edit.constant("begins", table.ravel()), self._counter, begin)
+            self._begins[rows] = self._slice(self.edit.constant("begins", table.ravel()), self.counter, begin)
         return self._begins[rows]
 
     def flag(self, holds: tuple[bool, ...]) -> Tensor:
@@ -88,23 +88,27 @@ class TurnGraph:
         if holds not in self._flags:
             table = np.repeat(np.asarray(holds, np.bool_), NHWC)
             flag = self.edit.integers("flag", (1,), DType.BOOL)
-            self._flags[holds] = self._slice(self.edit.constant("flags", table), self._counter, flag)
+            self._flags[holds] = self._slice(self.edit.constant("flags", table), self.counter, flag)
         return self._flags[holds]
 
     def note(self, made: Tensor, of: Tensor, first: tuple[int, ...]) -> None:
         """Say which rows of an original tensor a tensor of the body holds in each iteration."""
         made.origin = rows_in_turns(of, first)
 
+    def grow(self, made: Tensor, writes: tuple[int, ...]) -> Tensor:
+        """The result with the rows of this iteration, which are row ``writes[t]`` of it and those that follow."""
+        grown = self.edit.activation(f"{last_part(self.result)}/and_these", self.result.shape, self.result)
+        self.edit.update_slice(self.result, made, self.begin(writes), grown)
+        return grown
+
     def finish(self, made: Tensor, writes: tuple[int, ...], kept: Sequence[tuple[Tensor, Tensor]]) -> LoopSubgraphs:
         """Write the rows into the result and add both subgraphs to the model.
 
         ``kept``: what else is carried, as it is at the start of an iteration and at its end.
         """
-        grown = self.edit.activation(f"{last_part(self.result)}/and_these", self.result.shape, self.result)
-        begin = self.begin(writes)
-        self.edit.update_slice(self.result, made, begin, grown)
+        grown = self.grow(made, writes)
         unchanged = [self.twins[tensor] for tensor in self.carried]
-        self.graph.inputs = (self._counter, *unchanged, self.result, *(before for before, _ in kept))
+        self.graph.inputs = (self.counter, *unchanged, self.result, *(before for before, _ in kept))
         self.graph.outputs = (self._next(), *unchanged, grown, *(after for _, after in kept))
         for tensor in self.graph.tensors:
             if tensor.origin is not None and not (tensor.origin.turns or tensor.is_constant):
@@ -120,7 +124,7 @@ class TurnGraph:
     def _next(self) -> Tensor:
         """The counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
         table = np.repeat(np.arange(1, self._turns + 1, dtype=np.int32) * NHWC, NHWC)
-        return self._slice(self.edit.constant("next", table), self._counter, self.edit.integers("counter_next", (1,)))
+        return self._slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
 
     def _condition(self) -> Graph:
         """The subgraph that says whether there is another iteration. TFLM gives it all that is carried."""

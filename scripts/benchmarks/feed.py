@@ -1,0 +1,163 @@
+"""Models that take the rows of their image as they come: the arena, and runs in QEMU: docs/benchmarks/feed.md."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import click
+import numpy as np
+
+from scripts.device_lab.build import NATIVE, default_cache
+from scripts.device_lab.builds import BUILDS
+from scripts.device_lab.firmware import compiled_program
+from scripts.device_lab.sources import sources_from_environment
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.baseline import arena_for
+from tflite_memopt.equivalence.verification import open_for
+from tflite_memopt.memory.reading import read_planned
+from tflite_memopt.options import Io, Options
+from tflite_memopt.program.firmware import generate_program
+from tflite_memopt.program.run import ProgramResult, optimize_in_parts
+from tflite_memopt.report.words import percent
+
+from .construction import measured
+from .markdown_table import row, table
+
+_COLUMNS = (
+    "model | rows a call | calls | parts | front: operators, arena | image | as it came | as one | fed | "
+    "instructions as it came | as one | fed | more, estimate | on the core | 16 bytes less"
+)
+_ARENA = re.compile(r"(kArenaBytes = \d+)")
+_COUNT = re.compile(r"instructions (\d+)")
+_FED = """
+#include <cstdio>
+#include "counter.h"
+#include "program.h"
+static model::Program program;
+int main() {
+  static uint8_t row[model::Program::kRowBytes];
+  StartCounter();
+  uint64_t spent = 0;
+  for (int image = 0; image < 2; ++image) {  // the first image also compares checksums
+    spent = 0;
+    uint32_t state = 12345;
+    for (int at = 0; at < model::Program::kRows; ++at) {
+      for (uint8_t& byte : row) {
+        state = state * 1664525u + 1013904223u;
+        byte = static_cast<uint8_t>(state >> 24);
+      }
+      const uint64_t start = Instructions();
+      if (program.Feed(row) != kTfLiteOk) return 3;
+      spent += Instructions() - start;
+    }
+  }
+  if (!program.Done()) return 4;
+  int number = 0;
+  for (size_t bytes : model::Program::kOutputBytes) {
+    const auto* const output = static_cast<const uint8_t*>(program.output(number++));
+    for (size_t at = 0; at < bytes; ++at) printf("%d ", output[at]);
+  }
+  printf("\\ninstructions %lu\\n", static_cast<unsigned long>(spent));
+}
+"""
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--target", default="cortex-m7", show_default=True)
+@click.option("--build", type=click.Choice(sorted(BUILDS)), default="cortex-m7-cmsis-nn", show_default=True)
+@click.option("--rows", default=0, show_default=True, help="As of optimize --feed; 0: auto.")
+@click.option("--parts", "most_parts", type=int, help="Parts at most; none: as many as pay.")
+@click.option("--max-extra-work", "work", default=0.2, show_default=True, help="As of optimize, as a fraction.")
+@click.option("--io", type=click.Choice(("keep", "int8")), default="keep")
+def feed(
+    sources: tuple[Path, ...],
+    target: str,
+    build: str,
+    rows: int,
+    most_parts: int | None,
+    work: float,
+    io: Io,
+) -> None:
+    """SOURCES on rows of their image, against the whole: the arena in bytes, and instructions in QEMU."""
+    for line in table(_COLUMNS):
+        click.echo(line)
+    options = Options(target=target, verify=False, io=io, max_extra_work=work)
+    for path in sources:
+        result = optimize_in_parts(path, options, most_parts, feed=rows)
+        click.echo(_row(path, result, options, build))
+
+
+def _row(path: Path, result: ProgramResult, options: Options, build: str) -> str:
+    program, fed, target = result.program, result.program.feed, str(options.target)
+    assert fed is not None
+    front = program.parts[0]
+    spent, bytes_, less = _on_core(result, build)
+    stock = measured(path.read_bytes(), target, build)[1]
+    more = f"{percent(spent / stock - 1)}, {percent(max(program.slowdown.values()))}"
+    return row(
+        path.stem,
+        fed.rows,
+        fed.calls,
+        len(program.parts),
+        f"{front.operators}, {front.required_bytes['table']:,}",
+        fed.height * fed.row_bytes,
+        result.whole.report.before.required_for_target,
+        program.whole_bytes,
+        program.arena,
+        stock,
+        measured(result.whole.model, target, build)[1],
+        spent,
+        more,
+        "equal" if bytes_ == _wanted(result, options) else "DIFFERS",
+        "EQUAL" if less == bytes_ else "refused or wrong",
+    )
+
+
+def _wanted(result: ProgramResult, options: Options) -> list[int]:
+    """What TFLM, with the kernels of the target, makes of the image that the program draws, with the model as one."""
+    model, x, drawn = read_planned(result.whole.model), 12345, bytearray()
+    (image,) = model.main.inputs
+    while len(drawn) < image.nbytes:
+        x = (x * 1664525 + 1013904223) & 0xFFFFFFFF
+        drawn.append(x >> 24)
+    values = np.frombuffer(bytes(drawn), image.dtype.label).reshape(image.shape)
+    with open_for(options, model) as interpreters:
+        run = interpreters["tflm"].run(RunJob(result.whole.model, [[values]], arena_for(model)))
+    return [byte for at in sorted(run.outputs) for byte in run.outputs[at][0].tobytes()]
+
+
+def _on_core(result: ProgramResult, build: str) -> tuple[int, list[int], list[int]]:
+    """Instructions for one image, the bytes of its outputs, and these with 16 bytes less of arena."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path, text in generate_program(result.program, result.models).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(text)
+        (folder / "feed_main.cc").write_text(_FED)
+        spent, found = _ran(folder, build)
+        header = folder / "program.h"
+        header.write_text(_ARENA.sub(r"\1 - 16", header.read_text(), count=1))
+        return spent, found, _ran(folder, build)[1]
+
+
+def _ran(folder: Path, build: str) -> tuple[int, list[int]]:
+    """Instructions, and the bytes of the outputs; none where it fails."""
+    sources = sources_from_environment(default_cache())
+    if sources is None:
+        raise click.UsageError("TFLITE_MEMOPT_TFLM names no sources of TFLM")
+    start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, "feed_main.cc", (f"-I{NATIVE}",))
+    command = [*start, "-icount", "shift=0"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=900, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return 0, []  # a fault of an emulated core ends in a loop
+    count = _COUNT.search(done.stdout)
+    if done.returncode or count is None:
+        return 0, []
+    return int(count[1]), [int(byte) for byte in done.stdout.splitlines()[-2].split()]

@@ -1,0 +1,218 @@
+"""Fronts that take rows as they come, on LiteRT with copied states and on TFLM with tied ones; what cannot be fed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.models import ALL
+from tflite_memopt import Options
+from tflite_memopt.cli import cli
+from tflite_memopt.equivalence.adapter import RunJob
+from tflite_memopt.equivalence.inputs import seeded_inputs
+from tflite_memopt.equivalence.pool import Interpreters
+from tflite_memopt.equivalence.verification import open_for
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import VALID, ModelBuilder
+from tflite_memopt.ir.model import Model
+from tflite_memopt.program.feeding import fed_outputs
+from tflite_memopt.program.files import MANIFEST, Feed, read_program
+from tflite_memopt.program.fronts import FeedCosts, FrontFile
+
+pytestmark = pytest.mark.xdist_group("programs")
+PLAIN = Options(target="host", jobs=1)
+
+
+def chain() -> Model:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 16, 9, 3), zero_point=-7), 6, kernel=3)
+    y = b.conv(b.depthwise(y, stride=2), 5, seed=2)
+    return b.finish(b.depthwise(y, seed=3))
+
+
+def residual() -> Model:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 27, 11, 3)), 8, kernel=3, stride=2, padding=VALID)
+    y = b.add(b.conv(b.depthwise(b.conv(y, 16)), 8), y)
+    return b.finish(b.depthwise(y))
+
+
+def branches() -> Model:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 12, 8, 2), zero_point=4), 4, kernel=3)
+    return b.finish(b.conv(b.concat([b.depthwise(y, seed=1), b.depthwise(y, kernel=5, seed=2)]), 3, kernel=3))
+
+
+def causal() -> Model:
+    """All padding of its windows lies above: what is kept before the first call is read."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 12, 7, 3), zero_point=9)
+    for seed in range(2):
+        above = b.tensor(f"above{seed}", (1, 14, *y.shape[2:]), zero_point=9 if seed == 0 else 0)
+        amounts = b.constant(f"amounts{seed}", np.asarray([[0, 0], [2, 0], [0, 0], [0, 0]], np.int32))
+        b.operator("PAD", (y, amounts), (above,), "PadOptions")
+        y = b.depthwise(above, padding=VALID, seed=seed)
+    return b.finish(y)
+
+
+NETWORKS: dict[str, Callable[[], Model]] = {
+    "chain": chain,
+    "residual": residual,
+    "branches": branches,
+    "causal": causal,
+}
+CASES = [("chain", 2), ("chain", 4), ("residual", 2), ("branches", 1), ("branches", 3), ("causal", 1), ("causal", 4)]
+
+
+@cache
+def front_of(name: str, rows: int) -> tuple[Model, FrontFile]:
+    model = NETWORKS[name]()
+    costs, whole = FeedCosts(model, PLAIN, lambda _: None, rows=rows), (0, len(model.main.operators))
+    assert costs.measure(whole, 0) is not None, costs.reasons
+    return model, costs.chosen(whole, 0)
+
+
+@pytest.fixture(scope="module")
+def interpreters() -> Iterator[Interpreters]:
+    with open_for(PLAIN, chain()) as running:
+        yield running
+
+
+def differs(name: str, rows: int, runtime: str, interpreters: Interpreters, feed: Feed | None = None) -> bool:
+    """Whether a front makes something else of images than the model makes of them."""
+    model, file = front_of(name, rows)
+    samples = seeded_inputs(model, 3, 0)
+    run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
+    found = fed_outputs(runtime, file.data, feed or file.feed, [image for (image,) in samples], interpreters)
+    assert any(np.ptp(result) > 1 for result in run.outputs[0])
+    return not all(np.array_equal(one, other) for one, other in zip(run.outputs[0], found, strict=True))
+
+
+@pytest.mark.parametrize("runtime", ["litert", "tflm"])
+@pytest.mark.parametrize(("name", "rows"), CASES)
+def test_rows_give_what_the_image_gives(name: str, rows: int, runtime: str, interpreters: Interpreters) -> None:
+    assert not differs(name, rows, runtime, interpreters)
+
+
+def with_kept(feed: Feed) -> Feed:
+    """The same, with other bytes in what is kept before the first call."""
+    return replace(feed, ties=tuple(replace(t, fill=None if t.fill is None else t.fill ^ 0x40) for t in feed.ties))
+
+
+WRONG: dict[str, tuple[str, int, Callable[[Feed], Feed]]] = {
+    "padding": ("chain", 4, lambda feed: replace(feed, padding=feed.padding ^ 0x40)),
+    "lead": ("chain", 4, lambda feed: replace(feed, lead=feed.lead - 1)),
+    "masks": ("chain", 4, lambda feed: replace(feed, step=0)),
+    "kept": ("causal", 1, with_kept),
+}
+
+
+@pytest.mark.parametrize("runtime", ["litert", "tflm"])
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_fed_wrongly_shows(name: str, runtime: str, interpreters: Interpreters) -> None:
+    """The negative controls."""
+    network, rows, wrong = WRONG[name]
+    assert differs(network, rows, runtime, interpreters, wrong(front_of(network, rows)[1].feed))
+
+
+def without_masks(model: Model) -> Model:
+    """A front in which no row outside the image is overwritten."""
+    for operator in list(model.main.operators):
+        if operator.name == "SELECT_V2" or (
+            operator.name == "DYNAMIC_UPDATE_SLICE" and operator.outputs[0] is not model.main.outputs[0]
+        ):
+            source = operator.inputs[1 if operator.name == "SELECT_V2" else 0]
+            assert source is not None
+            model.main.replace_uses(operator.outputs[0], source)
+            model.main.remove_operator(operator)
+    return model
+
+
+def test_without_masks_it_is_wrong(interpreters: Interpreters) -> None:
+    model, file = front_of("chain", 4)
+    bare = write_model(without_masks(read_model(file.data)))
+    samples = seeded_inputs(model, 2, 0)
+    run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
+    found = fed_outputs("litert", bare, file.feed, [image for (image,) in samples], interpreters)
+    assert not np.array_equal(run.outputs[0][0], found[0])
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    found = CliRunner().invoke(cli, [str(each) for each in arguments])
+    return found.exit_code, found.output + ("" if found.exception is None else str(found.exception))
+
+
+def with_dense() -> Model:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 32, 24, 3), zero_point=-7), 12, kernel=3)
+    y = b.conv(b.depthwise(b.conv(b.depthwise(y), 12), stride=2, seed=1), 4, seed=1)
+    return b.finish(b.dense(b.reshape(y, (1, y.elements)), 5), y)
+
+
+def test_the_whole_way(tmp_path: Path) -> None:
+    path, folder = tmp_path / "m.tflite", tmp_path / "program"
+    path.write_bytes(write_model(with_dense()))
+    how = ("--feed", "rows=auto", "--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick")
+    code, said = run("optimize", path, "-o", folder, *how, "--samples", 2)
+    assert code == 0, said
+    assert "rows a call" in said
+    assert "verified bit-exact on " in said
+    program, parts = read_program(folder)
+    assert program.feed is not None
+    assert program.feed.rows * program.feed.calls >= program.feed.height
+    assert program.arena < program.whole_bytes
+    code, said = run("verify", path, folder, "--samples", 2)
+    assert code == 0, said
+    other = json.loads((folder / MANIFEST).read_text())
+    other["feed"]["padding"] ^= 0x40
+    (folder / MANIFEST).write_text(json.dumps(other))
+    code, said = run("verify", path, folder, "--samples", 2)
+    assert code == 1, said
+    assert "not equal to the original" in said
+    assert len(parts) == len(program.parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("mobile_chain", ("rows=0",), "'rows=0' says no rows; write rows=auto, or a number from 1 such as rows=8"),
+        ("mobile_chain", ("steps=4",), "'steps=4' says no rows"),
+        ("mobile_chain", ("rows=5",), "--feed: 5 rows of the image make no whole rows of"),
+        ("mobile_chain", ("rows=8", "--report", "r.json"), "--report is for one model"),
+        ("mobile_chain", ("rows=8", "--parts", "1"), "--feed: "),
+        ("dense_model", ("rows=1",), "has no rows; those are of [1, rows, columns, channels]"),
+        ("streaming_model", ("rows=1",), "keeps state over invocations"),
+    ],
+)
+def test_what_cannot_be_fed_is_refused_in_a_line(
+    name: str, arguments: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(write_model(ALL[name]()))
+    code, output = run(
+        "optimize", path, "-o", tmp_path / "out", "--no-verify", "--effort", "quick", "--feed", *arguments
+    )
+    assert code != 0
+    assert said in output, output
+    assert not (tmp_path / "out").exists()
+
+
+def test_analyze_says_what_rows_would_bring(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 64, 64, 3)), 4, kernel=3, stride=2)
+    y = b.conv(b.depthwise(y, stride=2), 8, seed=1)
+    wide, narrow = tmp_path / "wide.tflite", tmp_path / "narrow.tflite"
+    wide.write_bytes(write_model(b.finish(b.dense(b.reshape(y, (1, y.elements)), 2))))
+    narrow.write_bytes(write_model(ALL["dense_model"]()))
+    code, said = run("analyze", wide)
+    assert code == 0, said
+    assert "the image takes 12,288 bytes, below which no plan goes" in said.replace("\n", " ")
+    assert "the image takes" not in run("analyze", narrow)[1]

@@ -1,0 +1,109 @@
+"""The class that takes rows as they come, compiled with the real TFLM: in exactly its arena, between guard bytes."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.firmware.compiled import run_on
+from tests.firmware.test_own_buffers import wanted
+from tests.firmware.test_plan_table import changed, outputs
+from tflite_memopt import Options, UsageError
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.ir.builder import VALID, ModelBuilder
+from tflite_memopt.ir.model import Model
+from tflite_memopt.program.firmware import generate_program
+from tflite_memopt.program.run import ProgramResult, optimize_in_parts
+
+pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
+MAIN = Path(__file__).parent / "guarded_feed.cc"
+RUNS = 4
+
+
+def chain() -> Model:
+    """Its second output is what a cut behind the convolutions hands over, so that a wrong row shows."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 32, 24, 3), zero_point=-7), 12, kernel=3)
+    y = b.conv(b.depthwise(y), 12)
+    y = b.conv(b.depthwise(y, stride=2, seed=1), 4, seed=1)
+    return b.finish(b.dense(b.reshape(y, (1, y.elements)), 5), y)
+
+
+def residual() -> Model:
+    """Blocks with a sum, of which one halves the rows; the last rows of the image are read by nobody."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 27, 11, 3)), 8, kernel=3, stride=2, padding=VALID)
+    for number in range(2):
+        y = b.add(b.conv(b.depthwise(b.conv(y, 16, seed=number)), 8, seed=number), y)
+    y = b.conv(b.depthwise(y, stride=1, padding=VALID), 6, kernel=4, stride=2)
+    return b.finish(b.dense(b.reshape(y, (1, y.elements)), 3), y)
+
+
+MODELS = {"chain": chain, "residual": residual}
+
+
+@cache
+def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramResult]:
+    data = write_model(MODELS[name]())
+    options = Options(target=target, verify=False, max_extra_work=1.0, effort="quick")
+    return data, optimize_in_parts(data, options, 2, feed=rows)
+
+
+def written(folder: Path, result: ProgramResult, left_out: int = -1) -> Path:
+    for path, text in generate_program(result.program, result.models).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text)
+    (folder / "runs.h").write_text(f"constexpr int kRuns = {RUNS}, kLeftOut = {left_out};\n")
+    shutil.copy(MAIN, folder)
+    arena = r"alignas\(16\) inline uint8_t arena\[kArenaBytes\] TFLITE_MEMOPT_IN_ARENA;"
+    guarded = "alignas(16) inline uint8_t guarded[kArenaBytes + 64];\ninline uint8_t* const arena = guarded + 32;"
+    changed(folder, "program.h", arena, guarded)
+    return folder
+
+
+@pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2)])
+def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) -> None:
+    data, result = in_rows(name, rows)
+    code, said = run_on("host-reference", written(tmp_path, result, left_out=2), MAIN.name)
+    assert code == 0, said
+    assert outputs(said) == wanted(data, RUNS, {})
+
+
+def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
+    data, result = in_rows("chain", 4, "cortex-m7")
+    code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result, left_out=1), MAIN.name)
+    assert code == 0, said
+    assert outputs(said) == wanted(data, RUNS, {})
+
+
+@pytest.mark.parametrize(
+    ("what", "to"),
+    [
+        (r"(PadTo\(kRowsAbove\);)", r"\1 std::memset(Place(0), 0x11, kRowsAbove * kRowBytes);"),
+        (r"call_\+\+ \* 4;", "call_++ == 0 ? 4 : call_ * 4 - 4;"),
+        (r"(kArenaBytes = \d+)", r"\1 - 16"),
+    ],
+)
+def test_wrong_borders_wrong_turns_and_a_smaller_arena_show(what: str, to: str, tmp_path: Path) -> None:
+    """The negative controls."""
+    data, result = in_rows("chain", 4)
+    changed(written(tmp_path, result, left_out=2), "program.h", what, to)
+    code, said = run_on("host-reference", tmp_path, MAIN.name)
+    assert code != 0 or outputs(said) != wanted(data, RUNS, {})
+
+
+def test_its_main_program_runs(tmp_path: Path) -> None:
+    _, result = in_rows("chain", 4)
+    written(tmp_path, result)
+    code, said = run_on("host-reference", tmp_path, "main.cc")
+    assert code == 0, said
+    assert "output 0: 5 bytes" in said
+
+
+def test_a_fed_program_needs_a_table() -> None:
+    _, result = in_rows("chain", 4)
+    with pytest.raises(UsageError, match="a fed program has a table"):
+        generate_program(result.program, result.models, planner="metadata")

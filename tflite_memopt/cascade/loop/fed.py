@@ -1,0 +1,125 @@
+"""A front of a network that takes the rows of its image as they come: the turn of a masked loop as a main graph.
+
+    each call   rows ----+                                     result            the image is never there as a whole
+                kept ----+--> the operators --> rows of it --> result'
+                counter -+                          kept'
+
+A loop has the whole image and iterates over it. Here the firmware invokes the graph once for each iteration, with new
+rows of the image. What the loop carries, the kept rows and the result so far, are outputs *tied* to inputs: each lies
+at the place of the input that it is in the next call (``memory/layout.py``), so that nobody copies it.
+
+The image gets a line buffer as all that is read with a window: a PAD of nothing in front of it makes it an inner tensor
+of the region. That PAD is not written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...ir.check import check_model
+from ...ir.copying import copy_model
+from ...ir.dead_tensors import drop_dead_tensors
+from ...ir.dtype import DType
+from ...ir.editor import Editor
+from ...ir.model import Model, Tensor
+from ..region import Region, region_of
+from .bodies import RollingBody, zero_rows
+from .lower import reason_against_loops
+from .masked import Masked, masked, padded_in, strides_of
+from .turn_graph import NHWC, TurnGraph
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A front as a model of its own, invoked ``calls`` times for an image.
+
+    ``rows``: of the image, that a call takes, in the first input; each byte of rows that are none, the first ``lead``
+    of the first call and all that come after the image, is ``padding``. The second input, the counter, is ``step``
+    times the number of the call. The other inputs are those of ``model.ties``: the result, whose bytes do not matter
+    before the first call, and kept rows, each byte of which is ``fills[k]`` then. The first output is the result.
+    """
+
+    model: Model
+    rows: int
+    lead: int
+    calls: int
+    padding: int
+    fills: tuple[int, ...]
+    step: int = NHWC
+
+
+def fed(front: Model, rows: int) -> Fed | str:
+    """``front`` on ``rows`` new rows of its image a call, or the reason why it cannot be; ``front`` stays as it is.
+
+    It keeps as few rows as possible; where some would have to be overwritten in part, those few more that need not be.
+    """
+    found = _region_on_rows(front)
+    if isinstance(found, str):
+        return found
+    model, region, stride = found
+    image = region.operators[0].outputs[0]
+    if rows % stride:
+        return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
+    turns = masked(region, rows // stride, (image,))
+    if isinstance(turns, str):
+        turns = masked(region, rows // stride, (image,), padded_in(region) - {image})
+    return turns if isinstance(turns, str) else _written(model, region, turns)
+
+
+def least_rows(front: Model) -> int | str:
+    """The rows of its image of which a front makes one row of its result, or the reason why it cannot be fed."""
+    found = _region_on_rows(front)
+    return found if isinstance(found, str) else found[2]
+
+
+def _region_on_rows(front: Model) -> tuple[Model, Region, int] | str:
+    """A copy with a PAD of nothing in front of its image, all of it as a region, and rows of the image for one row."""
+    model = copy_model(front)
+    graph = model.main
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        return f"{len(graph.inputs)} tensors go in and {len(graph.outputs)} come out: one of each can be in rows"
+    (image,) = graph.inputs
+    if len(image.shape) != 4 or image.shape[0] != 1:
+        return f"'{image.name}' of shape {list(image.shape)} has no rows; those are of [1, rows, columns, channels]"
+    edit = Editor(model, graph, 0)
+    camera = edit.activation(f"{image.name}/rows", image.shape, image)
+    edit.pad(camera, ((0, 0),) * 4, image)
+    graph.inputs = (camera,)
+    region = region_of(graph, graph.operators)
+    if isinstance(region, str):
+        return region
+    reason, strides = reason_against_loops(region), strides_of(region)
+    if reason is not None or isinstance(strides, str):
+        return reason or str(strides)
+    return model, region, strides[image]
+
+
+def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
+    (camera,), image = region.inputs, region.operators[0].outputs[0]
+    window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
+    padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
+    fills = tuple(byte for byte in padding if byte is not None)
+    if len(fills) < len(padding):
+        return "the zero point of rows that it keeps is no single byte"
+    turn = TurnGraph(model, region, count, region.exit)
+    rows = turn.rows_like(camera, window.count, "new")
+    made, kept = RollingBody(turn, region, turns, {camera: rows}).write()
+    grown = turn.grow(made, turns.writes)
+    turn.graph.inputs = (rows, turn.counter, turn.result, *(before for before, _ in kept))
+    turn.graph.outputs = (grown, *(after for _, after in kept))
+    rows.name, grown.name = image.name, region.exit.name
+    for tensor in turn.graph.tensors:
+        tensor.origin = None  # it says what holds in one call
+    ties = tuple(zip(turn.graph.outputs, turn.graph.inputs[2:], strict=True))
+    model = replace(model, graphs=[turn.graph], ties=ties)
+    drop_dead_tensors(model)
+    used = {operator.opcode for operator in turn.graph.operators}
+    model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
+    check_model(model)
+    return Fed(model, step, -(window.start + turns.first_turn * step), count, fills[0], fills[1:])
+
+
+def _byte_of_padding(tensor: Tensor) -> int | None:
+    """The byte of which padding of a tensor consists; None where its bytes differ."""
+    values = {int(byte) for byte in zero_rows(tensor, 1).astype(tensor.dtype.label).tobytes()}
+    return values.pop() if len(values) == 1 and tensor.dtype is not DType.BOOL else None

@@ -1,0 +1,65 @@
+"""A fed front run as firmware runs it: image after image in calls, some given up, from whatever was there before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..equivalence.adapter import Array, RunJob, Sample
+from ..equivalence.baseline import arena_for
+from ..equivalence.pool import Interpreters
+from ..errors import EquivalenceError
+from ..io.reader import read_model
+from ..ir.model import Model, Tensor
+from .files import Feed
+
+
+def image_of(front: Model, feed: Feed) -> Tensor:
+    """The first input of a front as the original has it."""
+    rows = front.main.inputs[0]
+    return Tensor(rows.name, (1, feed.height, *rows.shape[2:]), rows.dtype, rows.buffer, quantization=rows.quantization)
+
+
+def fed_outputs(name: str, data: bytes, feed: Feed, images: Sequence[Array], interpreters: Interpreters) -> list[Array]:
+    """What a front makes of images one after the other, in one interpreter; each was preceded by one that is given up.
+
+    The result so far is random before the first call. On TFLM the ties are as the plan has them; elsewhere what is tied
+    is copied. Raises EquivalenceError where the front does not run.
+    """
+    model, draw = read_model(data), np.random.default_rng(0)
+    samples: list[Sample] = []
+    wanted = []
+    for image in images:
+        given_up = np.flip(image, 1)
+        samples += list(_calls(model, feed, given_up, draw))[: (feed.calls + 1) // 2]
+        samples += _calls(model, feed, image, draw)
+        wanted.append(len(samples) - 1)
+    carried = tuple((tie.output, tie.input) for tie in feed.ties)
+    job = RunJob(data, samples, arena_for(model), fill=0x5A, carried=carried, wanted=tuple(wanted))
+    run = interpreters[name].run(job)
+    if not run.ran:
+        raise EquivalenceError(f"part 0 does not run on {name}: {run.reason}")
+    return list(run.outputs[0])
+
+
+def _calls(model: Model, feed: Feed, image: Array, draw: np.random.Generator) -> Iterator[Sample]:
+    """The inputs of each call; what is tied is given for the first one only."""
+    behind = feed.calls * feed.rows - feed.lead - feed.height
+    padding = _filled(image[:, :1], feed.padding)
+    parts = [np.repeat(padding, feed.lead, 1), image, np.repeat(padding, max(0, behind), 1)]
+    rows = np.concatenate(parts, 1)
+    for call in range(feed.calls):
+        counter = np.asarray([call * feed.step], np.int32)
+        sample = [rows[:, call * feed.rows : (call + 1) * feed.rows], counter]
+        if call == 0:
+            for tie in feed.ties:
+                source = model.main.inputs[tie.input]
+                like = np.zeros(source.shape, source.dtype.label)
+                sample.append(_filled(like, int(draw.integers(256)) if tie.fill is None else tie.fill))
+        yield sample
+
+
+def _filled(like: Array, byte: int) -> Array:
+    """An array of the same shape and type, each byte of which is ``byte``."""
+    return np.frombuffer(bytes([byte]) * like.nbytes, like.dtype).reshape(like.shape)

@@ -1,0 +1,161 @@
+"""Fronts of a model that take rows of its image as they come: what each needs, and the file of the one that is chosen.
+
+A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
+numbers stand for the rows that it makes of its result in a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from ..cascade.loop.fed import Fed, fed, least_rows
+from ..graph.alignment import aligned
+from ..io.writer import write_model
+from ..ir.decision import NOTHING_DECIDED
+from ..ir.model import Model
+from ..kernels.arena import arena_beside_head
+from ..memory.arrange import ModelPlacement, arrange
+from ..memory.label import attach_plan
+from ..memory.work import construction, instructions
+from ..options import Options
+from .choice import Price, Stretch
+from .cutting import part_of, why_whole
+from .files import Feed, Tie
+from .space import counted_library, part_space
+from .stretch import StretchCosts
+
+AUTO = 0
+"""As many rows a call as turn out best."""
+ROWS_MADE = (1, 2, 4)
+"""Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
+_IMPOSSIBLE = 1 << 60
+
+
+@dataclass
+class FeedCosts(StretchCosts):
+    """As ``StretchCosts``; the stretches from step 0 on are fronts that are fed ``rows`` rows a call, or ``AUTO``."""
+
+    rows: int = AUTO
+    placed: dict[tuple[Stretch, int], tuple[Fed, ModelPlacement]] = field(default_factory=dict)
+    reasons: dict[Stretch, str] = field(default_factory=dict)
+    _ways: dict[Stretch, list[Fed]] = field(default_factory=dict)
+
+    def estimate(self, stretch: Stretch) -> int:
+        """Of a front what is always there at the start of a call: rows, all that is tied, and TFLM's structures."""
+        if stretch[0]:
+            return super().estimate(stretch)
+        return min((self._at_least(way) for way in self._fronts(stretch)), default=_IMPOSSIBLE)
+
+    def least_work(self, stretch: Stretch) -> int:
+        """Of a front 0: it may have fewer instructions than the operators as they are."""
+        return super().least_work(stretch) if stretch[0] else 0
+
+    def measure(self, stretch: Stretch, limit: int) -> Price | None:
+        """Of a front with so many rows a call as the limit stands for."""
+        if stretch[0]:
+            return super().measure(stretch, limit)
+        ways = self._fronts(stretch)
+        if limit >= len(ways):
+            return None
+        front = ways[limit]
+        self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
+        placement = arrange(front.model, self._profile, self.options).placement
+        front.model.main.reorder(placement.order)
+        self.placed[stretch, limit] = front, placement
+        own = instructions(part_of(self.model, *stretch), self._profile)
+        made = construction(front.model, self._profile)
+        turn = instructions(front.model, self._profile)
+        work = max(self._share(name, front.calls * turn[name] + made[name] - own[name]) for name in own)
+        space = part_space(front.model, counted_library(self._profile), placement.offsets)
+        return Price(space.required, max(0, work))
+
+    def keeps_to(self, stretch: Stretch, price: Price) -> bool:
+        """Of a front never: each limit is another front."""
+        return bool(stretch[0]) and super().keeps_to(stretch, price)
+
+    def why_none(self) -> str | None:
+        """Why no front can be fed; None where one can."""
+        reasons = []
+        for end in self.positions[1:]:
+            if self._fronts((0, end)):
+                return None
+            reasons.append(self.reasons[0, end])
+        return next(iter(reasons), "it has no operators")
+
+    def _fronts(self, stretch: Stretch) -> list[Fed]:
+        """The ways to feed a front, those that make fewer rows first."""
+        if stretch not in self._ways:
+            front, found = part_of(self.model, *stretch), []
+            for rows in self._row_counts(front):
+                way = fed(front, rows)
+                if isinstance(way, Fed):
+                    found.append(way)
+                else:
+                    self.reasons.setdefault(stretch, way)
+            self._ways[stretch] = found
+        return self._ways[stretch]
+
+    def _row_counts(self, front: Model) -> Iterator[int]:
+        """Rows of the image a call; where there is nothing to feed any number, which says why."""
+        one = least_rows(front)
+        yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
+
+    def _at_least(self, front: Fed) -> int:
+        taken = sum(aligned(tensor.nbytes) for tensor in front.model.main.inputs)
+        profile = counted_library(self._profile)
+        return taken + arena_beside_head(front.model, profile.requests, profile.abi, planner="table").tail
+
+    def chosen(self, stretch: Stretch, limit: int) -> FrontFile:
+        """The file of a front that was measured."""
+        front, placement = self.placed[stretch, limit]
+        attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, {})
+        return FrontFile(write_model(front.model), stretch[1], placement, _feed_of(front, self.model, placement))
+
+
+@dataclass(frozen=True)
+class FrontFile:
+    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed."""
+
+    data: bytes
+    operators: int
+    placement: ModelPlacement
+    feed: Feed
+
+
+def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
+    (image,), graph = whole.main.inputs, front.model.main
+    fills = (None, *front.fills)
+    ties = tuple(
+        Tie(
+            graph.inputs.index(source),
+            graph.outputs.index(output),
+            source.nbytes,
+            placement.offsets[source],
+            fill,
+        )
+        for (output, source), fill in zip(front.model.ties, fills, strict=True)
+    )
+    row_bytes = prod(image.shape[2:]) * image.dtype.arena_bytes
+    return Feed(image.shape[1], row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties)
+
+
+def with_ties(front: Model, feed: Feed) -> Model:
+    """A front that was read from its file, itself, with its ties."""
+    front.ties = tuple((front.main.outputs[tie.output], front.main.inputs[tie.input]) for tie in feed.ties)
+    return front
+
+
+def said_of_feeding(model: Model, options: Options) -> str | None:
+    """What a model may need whose image comes in rows, where that is less than its image takes; else None."""
+    costs = FeedCosts(model, options, lambda _: None)
+    if why_whole(model) is not None or len(model.main.inputs) != 1 or costs.why_none() is not None:
+        return None
+    (image,), least = model.main.inputs, min(costs.estimate((0, end)) for end in costs.positions[1:])
+    if least >= image.nbytes:
+        return None
+    return (
+        f"input  the image takes {image.nbytes:,} bytes, below which no plan goes; the layers that read it in rows may "
+        f"need as few as {least:,} (optimize --feed rows=auto --parts auto)"
+    )
