@@ -171,6 +171,9 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert program.arena < program.whole_bytes
     code, said = run("verify", path, folder, "--samples", 2)
     assert code == 0, said
+    code, said = run("share", path, folder, "-o", tmp_path / "both", "--target", "cortex-m7")
+    assert code != 0
+    assert "takes its image in rows: share is for networks that take their inputs whole" in said
     other = json.loads((folder / MANIFEST).read_text())
     other["feed"]["padding"] ^= 0x40
     (folder / MANIFEST).write_text(json.dumps(other))
@@ -186,7 +189,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
         ("mobile_chain", ("rows=0",), "'rows=0' says no rows; write rows=auto, or a number from 1 such as rows=8"),
         ("mobile_chain", ("steps=4",), "'steps=4' says no rows"),
         ("mobile_chain", ("rows=5",), "--feed: 5 rows of the image make no whole rows of"),
-        ("mobile_chain", ("rows=8", "--report", "r.json"), "--report is for one model"),
+        ("mobile_chain", ("rows=8", "--report", "r.csv"), "with --parts there is no .csv"),
         ("mobile_chain", ("rows=8", "--parts", "1"), "--feed: "),
         ("dense_model", ("rows=1",), "has no rows; those are of [1, rows, columns, channels]"),
         ("streaming_model", ("rows=1",), "keeps state over invocations"),
