@@ -165,7 +165,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda paths: paths[:1], "1 networks: name 2 to 12"),
+        (lambda paths: paths[:1], "name 2 to 12 networks, not 1"),
         (lambda paths: [paths[0], paths[0]], "two networks are called chain: rename a file"),
         (lambda paths: [paths[0], paths[1].parent], "holds no program.json"),
         (lambda paths: [paths[0], paths[1] / "program.json"], "program.json"),

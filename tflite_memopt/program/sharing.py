@@ -65,7 +65,7 @@ def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | No
     of one name, and without a target; UnsupportedModelError for a model that TFLM cannot run.
     """
     if not 2 <= len(sources) <= MOST_NETWORKS:
-        raise UsageError(f"{len(sources)} networks: name 2 to {MOST_NETWORKS}")
+        raise UsageError(f"name 2 to {MOST_NETWORKS} networks, not {len(sources)}")
     networks = tuple(_network(path, one_at_a_time) for path in sources)
     names = [network.name for network in networks]
     twice = next((name for name in names if names.count(name) > 1), None)
