@@ -8,7 +8,7 @@ import pytest
 
 from scripts.mutation.scoring import graph_scores, plan_scores
 from tests.models import ALL, branches, concat_model, mobile_chain
-from tests.tflm import litert_and_tflm
+from tests.tflm import litert_and_tflm, needs_wheel
 from tflite_memopt import EquivalenceError, Options, optimize
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.exposure import exposed, snapshots
@@ -89,6 +89,7 @@ def test_a_sample_of_wrong_graphs_is_caught(make: object, interpreters: Interpre
     assert [score.missed for score in scores if score.missed] == []
 
 
+@needs_wheel
 @pytest.mark.parametrize("wrong", [Promise(required_bytes=4_096), Promise(head=160)])
 @pytest.mark.usefixtures("no_modules")
 def test_a_wheel_that_takes_more_than_was_counted_is_noted(wrong: Promise) -> None:
@@ -108,6 +109,7 @@ def test_a_wheel_that_takes_more_than_was_counted_is_noted(wrong: Promise) -> No
     assert len(noted) == (wrong.required_bytes is not None)
 
 
+@needs_wheel
 @pytest.mark.usefixtures("no_modules")
 def test_a_wheel_of_another_version_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """The figures of 64 bits are as much as 100 bytes off: the same file, and a warning."""

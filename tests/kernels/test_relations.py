@@ -10,6 +10,7 @@ import pytest
 from scripts.kernel_probes.grid import GRIDS
 from scripts.kernel_probes.probe import Case, probe
 from tests.models import concat_model
+from tests.tflm import needs_wheel
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
@@ -46,6 +47,7 @@ PROBED = [
 ]
 
 
+@needs_wheel
 @pytest.mark.parametrize("label", PROBED)
 def test_tflm_computes_the_right_bytes_at_the_rules_distance(label: str) -> None:
     probes = list(probe(CASES[label]))
