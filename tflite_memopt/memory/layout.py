@@ -58,12 +58,13 @@ class MemoryLayout:
     def groups_with(self, ties: Sequence[tuple[Tensor, Tensor]]) -> tuple[tuple[int, ...], ...]:
         """The groups with these ties in place of the model's own."""
         numbers = {tensor: number for number, tensor in enumerate(self.tensors)}
-        groups = [{numbers[tensor] for tensor in each.tensors} for each in self.loops.carried]
+        groups = [tuple(numbers[tensor] for tensor in each.tensors) for each in self.loops.carried]
         for tie in ties:
             pair = {numbers[tensor] for tensor in tie}
-            touched = [group for group in groups if group & pair]
-            groups = [*(group for group in groups if not group & pair), pair.union(*touched)]
-        return tuple(tuple(sorted(group)) for group in groups)
+            touched = [group for group in groups if not pair.isdisjoint(group)]
+            apart = (group for group in groups if pair.isdisjoint(group))
+            groups = [*apart, tuple(sorted(pair.union(*touched)))]
+        return tuple(groups)
 
 
 def memory_layout(
