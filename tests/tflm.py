@@ -54,6 +54,5 @@ def run_models(
     """Run each model, by label, over all samples; ``samples`` are the same for all of them, or by label."""
     if runtime != "tflm" or HAS_WHEEL:
         return runner.run_models(runtime, models, samples, arena_bytes, kernels)
-    given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
     with closing(reference_module()) as module:
-        return {label: module.run(RunJob(model, given[label], arena_bytes)) for label, model in models.items()}
+        return runner.run_each(module, models, samples, arena_bytes)

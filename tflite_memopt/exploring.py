@@ -46,8 +46,8 @@ def explore(
 
     ``memories``: bytes by name, the fastest first. The front is then that of bytes through all but the first, by the
     points that fit; UsageError with a budget, InfeasibleError when none fits. ``prices``: as for ``analyze``.
-    ``most_parts``: also the model as up to so many parts, None: as many as pay; UsageError with memories, or with the
-    head as the objective.
+    ``most_parts``: the largest number of parts to try as well; 1: none, None: as many as pay. UsageError with memories,
+    or with the head as the objective.
 
     Every point is what :func:`tflite_memopt.pipeline.optimize` makes under a limit, and none is proved.
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.

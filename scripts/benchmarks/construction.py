@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scripts.device_lab.build import NATIVE, default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.firmware import compiled_program
-from scripts.device_lab.sources import sources_from_environment
+from scripts.device_lab.sources import needed_sources
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.memory.reading import read_planned
@@ -118,9 +118,7 @@ def _lines(found: Sequence[Made], estimates: npt.NDArray[np.float64]) -> Iterato
 
 def measured(data: bytes, target: str, build: str) -> tuple[int, int]:
     """Instructions of making an interpreter of a model, and of a run of it, in QEMU."""
-    sources = sources_from_environment(default_cache())
-    if sources is None:
-        raise click.UsageError("TFLITE_MEMOPT_TFLM names no sources of TFLM")
+    sources = needed_sources(default_cache())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path, text in generate(data, target, planner="table").items():

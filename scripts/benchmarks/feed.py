@@ -13,7 +13,7 @@ import numpy as np
 from scripts.device_lab.build import NATIVE, default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.firmware import compiled_program
-from scripts.device_lab.sources import sources_from_environment
+from scripts.device_lab.sources import needed_sources
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.verification import open_for
@@ -146,9 +146,7 @@ def _on_core(result: ProgramResult, build: str) -> tuple[int, list[int], list[in
 
 def _ran(folder: Path, build: str) -> tuple[int, list[int]]:
     """Instructions, and the bytes of the outputs; none where it fails."""
-    sources = sources_from_environment(default_cache())
-    if sources is None:
-        raise click.UsageError("TFLITE_MEMOPT_TFLM names no sources of TFLM")
+    sources = needed_sources(default_cache())
     start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, "feed_main.cc", (f"-I{NATIVE}",))
     command = [*start, "-icount", "shift=0"]
     try:

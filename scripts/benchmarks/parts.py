@@ -13,7 +13,7 @@ import click
 from scripts.device_lab.build import default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.firmware import compiled_program
-from scripts.device_lab.sources import sources_from_environment
+from scripts.device_lab.sources import needed_sources
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.memory.work import construction, instructions
@@ -106,9 +106,7 @@ def _on_core(result: ProgramResult, build: str) -> tuple[str, str]:
 
 
 def _said(folder: Path, build: str) -> list[str]:
-    sources = sources_from_environment(default_cache())
-    if sources is None:
-        raise click.UsageError("TFLITE_MEMOPT_TFLM names no sources of TFLM")
+    sources = needed_sources(default_cache())
     start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, "main.cc")
     try:
         done = subprocess.run(start, capture_output=True, text=True, check=False, timeout=600, stdin=subprocess.DEVNULL)

@@ -13,7 +13,7 @@ import click
 from scripts.device_lab.build import default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.firmware import compiled_program
-from scripts.device_lab.sources import sources_from_environment
+from scripts.device_lab.sources import needed_sources
 from tflite_memopt.errors import UsageError
 from tflite_memopt.firmware import PLANNERS, Planner
 from tflite_memopt.firmware.generate import generate
@@ -78,9 +78,7 @@ def _written(folder: Path, data: bytes, target: str, planner: Planner) -> Path:
 
 
 def _run(folder: Path, build: str) -> tuple[int, str]:
-    sources = sources_from_environment(default_cache())
-    if sources is None:
-        raise click.UsageError("TFLITE_MEMOPT_TFLM names no sources of TFLM")
+    sources = needed_sources(default_cache())
     start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, _MAIN)
     try:
         done = subprocess.run(start, capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from tflite_memopt.errors import UsageError
 
 VARIABLE = "TFLITE_MEMOPT_TFLM"
@@ -45,6 +47,14 @@ def sources_from_environment(cache: Path) -> Sources | None:
     """The sources that TFLITE_MEMOPT_TFLM names; None when it is not set."""
     named = os.environ.get(VARIABLE)
     return find_sources(Path(named), cache) if named else None
+
+
+def needed_sources(cache: Path) -> Sources:
+    """The sources that TFLITE_MEMOPT_TFLM names. Raises click.UsageError when it is not set."""
+    found = sources_from_environment(cache)
+    if found is None:
+        raise click.UsageError(f"{VARIABLE} names no sources of TFLM")
+    return found
 
 
 def find_sources(given: Path, cache: Path) -> Sources:

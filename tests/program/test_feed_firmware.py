@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.firmware.compiled import run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
+from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options, UsageError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import VALID, ModelBuilder
@@ -20,7 +20,6 @@ from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
 pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_feed.cc"
-RUNS = 4
 
 
 def chain() -> Model:
@@ -52,29 +51,17 @@ def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramR
     return data, optimize_in_parts(data, options, 2, feed=rows)
 
 
-def written(folder: Path, result: ProgramResult, left_out: int = -1) -> Path:
-    for path, text in generate_program(result.program, result.models).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text)
-    (folder / "runs.h").write_text(f"constexpr int kRuns = {RUNS}, kLeftOut = {left_out};\n")
-    shutil.copy(MAIN, folder)
-    arena = r"alignas\(16\) inline uint8_t arena\[kArenaBytes\] TFLITE_MEMOPT_IN_ARENA;"
-    guarded = "alignas(16) inline uint8_t guarded[kArenaBytes + 64];\ninline uint8_t* const arena = guarded + 32;"
-    changed(folder, "program.h", arena, guarded)
-    return folder
-
-
 @pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2)])
 def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) -> None:
     data, result = in_rows(name, rows)
-    code, said = run_on("host-reference", written(tmp_path, result, left_out=2), MAIN.name)
+    code, said = run_on("host-reference", written(tmp_path, result, left_out=2, main=MAIN), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
 
 
 def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
     data, result = in_rows("chain", 4, "cortex-m7")
-    code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result, left_out=1), MAIN.name)
+    code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result, left_out=1, main=MAIN), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
 
@@ -90,14 +77,14 @@ def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
 def test_wrong_borders_wrong_turns_and_a_smaller_arena_show(what: str, to: str, tmp_path: Path) -> None:
     """The negative controls."""
     data, result = in_rows("chain", 4)
-    changed(written(tmp_path, result, left_out=2), "program.h", what, to)
+    changed(written(tmp_path, result, left_out=2, main=MAIN), "program.h", what, to)
     code, said = run_on("host-reference", tmp_path, MAIN.name)
     assert code != 0 or outputs(said) != wanted(data, RUNS, {})
 
 
 def test_its_main_program_runs(tmp_path: Path) -> None:
     _, result = in_rows("chain", 4)
-    written(tmp_path, result)
+    written(tmp_path, result, main=MAIN)
     code, said = run_on("host-reference", tmp_path, "main.cc")
     assert code == 0, said
     assert "output 0: 5 bytes" in said

@@ -56,13 +56,13 @@ def in_parts(name: str, target: str = "host") -> tuple[bytes, ProgramResult]:
 
 
 def written(
-    folder: Path, result: ProgramResult, planner: Planner = "table", runs: int = RUNS, left_out: int = -1
+    folder: Path, result: ProgramResult, planner: Planner = "table", left_out: int = -1, main: Path = MAIN
 ) -> Path:
-    for path, text in generate_program(result.program, [part.model for part in result.parts], planner=planner).items():
+    for path, text in generate_program(result.program, result.models, planner=planner).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)
     (folder / "runs.h").write_text(f"constexpr int kRuns = {RUNS}, kLeftOut = {left_out};\n")
-    shutil.copy(MAIN, folder)
+    shutil.copy(main, folder)
     arena = r"alignas\(16\) inline uint8_t arena\[kArenaBytes\] TFLITE_MEMOPT_IN_ARENA;"
     guarded = "alignas(16) inline uint8_t guarded[kArenaBytes + 64];\ninline uint8_t* const arena = guarded + 32;"
     changed(folder, "program.h", arena, guarded)

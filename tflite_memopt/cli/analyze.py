@@ -71,7 +71,10 @@ def analyze(
     """Show what IN.tflite needs as it stands: how much RAM, where most of it is needed, and what limits it."""
     from ..io.files import read_file, write_files, write_folder
     from ..measuring import analyze as run
+    from ..memory.reading import read_planned
+    from ..options import Options
     from ..program.foresight import with_parts
+    from ..program.fronts import said_of_feeding
     from ..report.baseline import growth_markdown, growth_since, growth_text, has_grown
     from ..report.console import render_analysis
     from ..report.csv_rows import operators_csv
@@ -86,7 +89,8 @@ def analyze(
     before = None if baseline is None else read_file(baseline)
     named = click.get_current_context().get_parameter_source("kernels")
     analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram, *memories_of(memories))
-    analysis = with_parts(analysis, read_file(source))
+    model = read_planned(read_file(source))
+    analysis = with_parts(analysis, model)
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".csv": lambda: operators_csv(analysis.arena).encode(),
@@ -107,15 +111,6 @@ def analyze(
         click.echo(analysis.summary.headline)
     else:
         show(render_analysis(analysis))
-        _say_of_feeding(source, target, kernels)
-
-
-def _say_of_feeding(source: Path, target: str | None, kernels: str | None) -> None:
-    from ..io.files import load
-    from ..memory.reading import read_planned
-    from ..options import Options
-    from ..program.fronts import said_of_feeding
-
-    said = said_of_feeding(read_planned(load(source)[0]), Options(target=target, kernels=kernels))
-    if said is not None:
-        click.echo(said)
+        said = said_of_feeding(model, Options(target=target, kernels=kernels))
+        if said is not None:
+            click.echo(said)

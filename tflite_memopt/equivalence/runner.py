@@ -165,9 +165,19 @@ def run_models(
 
     ``samples`` are the same for all models, or by label.
     """
-    given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
     with contextlib.closing(Interpreter(runtime)) as interpreter:
-        return {
-            label: interpreter.run(RunJob(model, given[label], arena_bytes, kernels=kernels))
-            for label, model in models.items()
-        }
+        return run_each(interpreter, models, samples, arena_bytes, kernels)
+
+
+def run_each(
+    runner: ModelRunner,
+    models: Mapping[str, bytes],
+    samples: list[Sample] | Mapping[str, list[Sample]],
+    arena_bytes: int,
+    kernels: str = REFERENCE,
+) -> dict[str, Run]:
+    """As :func:`run_models`, by a runner that is there."""
+    given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
+    return {
+        label: runner.run(RunJob(model, given[label], arena_bytes, kernels=kernels)) for label, model in models.items()
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from ..memory.reading import read_planned
+from ..ir.model import Model
 from ..options import Options
 from ..report.model import Advice, Analysis
 from .choice import Price, Stretch, best_path
@@ -19,13 +19,12 @@ _WORTH = 0.95
 """Of what the model needs, as a share: parts that need more are not spoken of."""
 
 
-def with_parts(analysis: Analysis, data: bytes) -> Analysis:
-    """The analysis of a model, and what parts would bring where that is worth a word.
+def with_parts(analysis: Analysis, model: Model) -> Analysis:
+    """The analysis of a model with its plan, and what parts would bring where that is worth a word.
 
     Each part is estimated at the largest working set of its operators as they stand, and its own structures. With
     stripes it may need less, but hardly less than what crosses its cuts, and its structures.
     """
-    model = read_planned(data)
     if why_whole(model) is not None or not analysis.tflm.runs:
         return analysis
     options = Options(target=analysis.target, kernels=analysis.kernels)

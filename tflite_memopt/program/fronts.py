@@ -53,7 +53,7 @@ class FeedCosts(StretchCosts):
         return super().least_work(stretch) if stretch[0] else 0
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
-        """Of a front with so many rows a call as the limit stands for."""
+        """The price of a front; the limit says how many rows it takes in a call."""
         if stretch[0]:
             return super().measure(stretch, limit)
         ways = self._fronts(stretch)

@@ -86,7 +86,7 @@ def optimize_in_parts(
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
     No more run time is added than the options allow, making an interpreter for each part in each run included.
-    ``feed``: the first part takes so many rows of its image a call, or ``fronts.AUTO``; None: the image as a whole.
+    ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
