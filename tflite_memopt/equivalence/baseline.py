@@ -23,7 +23,7 @@ from .exposure import FILLS, computed_tensors, run_exposed
 from .external_runner import RUNNER, ExternalRunner
 from .inputs import has_state, inputs_from_npz, seeded_inputs
 from .pool import Interpreters
-from .runner import ModelRunner
+from .runner import ModelRunner, side_by_side
 from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
 
@@ -159,9 +159,12 @@ def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], 
     """
     model = shaped.model
     turned = slice(None) if has_state(model.main) else slice(None, None, -1)
-    shown = run_exposed(runner, shaped.data, samples[turned], arena)
     given = samples if offline_plan.decode(model) is not None else for_a_second_look(runner, samples)
-    stock = runner.run(RunJob(shaped.data, given, arena, fill=FILLS[0], measure=True))
+    shown, stock = side_by_side(
+        runner,
+        lambda: run_exposed(runner, shaped.data, samples[turned], arena),
+        lambda: runner.run(RunJob(shaped.data, given, arena, fill=FILLS[0], measure=True)),
+    )
     if not stock.ran:
         names_operator = stock.error is not None and is_refusal(model, stock.error)
         return BaselineRun(None, _refusal(model, stock), refused=names_operator)

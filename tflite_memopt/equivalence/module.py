@@ -74,7 +74,7 @@ def module_for(profile: KernelProfile) -> KernelModule | None:
 
 
 class ModuleRunner:
-    """Runs models in a module: one instance for each, kept for all of its samples. Any thread may run and close it.
+    """Runs models in a module: one instance for each, kept for all of its samples. Any threads may run and close it.
 
     ``memory_bytes`` limits what an instance may have, None for what WebAssembly allows. What a run costs is counted
     in instructions, and limited by the multiply-accumulates of the model. Raises UsageError for a file that is no
@@ -96,7 +96,7 @@ class ModuleRunner:
             config.memory_guard_size = 0
         self._engine = wasmtime.Engine(config)
         self._of = module
-        self._in_use, self._is_closed = threading.Lock(), False
+        self._changes, self._running, self._is_closed = threading.Condition(), 0, False
         try:
             self._module = wasmtime.Module.from_file(self._engine, str(module.path))
             with closing(self._instance(_WORK)) as instance:
@@ -124,8 +124,9 @@ class ModuleRunner:
 
         What is left to the end of the process, Python takes apart in a wrong order.
         """
-        self._is_closed = True
-        with self._in_use:
+        with self._changes:
+            self._is_closed = True
+            self._changes.wait_for(lambda: self._running == 0)
             self._module.close()
             self._engine.close()
 
@@ -135,10 +136,16 @@ class ModuleRunner:
         Tensors are shown as they are just before their last reader runs, and those in a loop's body turn by turn, one
         after the other along the first axis. Raises GivenUpError once closed.
         """
-        with self._in_use:
+        with self._changes:
             if self._is_closed:
                 raise GivenUpError
+            self._running += 1
+        try:
             return self._run(job, read_model(job.model))
+        finally:
+            with self._changes:
+                self._running -= 1
+                self._changes.notify_all()
 
     def _run(self, job: RunJob, model: Model) -> Run:
         work = _WORK + _WORK_OF_MAC * model_macs(model) * len(job.samples)

@@ -11,7 +11,7 @@ from .baseline import for_a_second_look
 from .compare import InnerDifference, first_inner_difference
 from .correspondence import Link
 from .exposure import FILLS, run_exposed, run_shown, run_snapshots
-from .runner import ModelRunner
+from .runner import ModelRunner, side_by_side
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,36 @@ def judge_plan(job: PlanJob) -> PlannedRun:
     What a loop has not yet filled, or needs no longer, is not judged in the entry graph: what is read of it in the
     loop is.
     """
-    run, took_more = _run_as_written(job, job.required_bytes or job.arena_bytes), False
-    if not run.ran and job.may_take_more and job.required_bytes is not None:
-        run = _run_as_written(job, job.arena_bytes)
-        took_more = run.ran
+
+    def exposed() -> Run:
+        return run_exposed(job.runner, job.data, job.samples, job.arena_bytes)
+
+    if job.runner.shows_tensors:
+        (run, took_more), apart = side_by_side(job.runner, lambda: _run_as_promised(job), exposed)
+        shown = run
+    else:
+        run, took_more = _run_as_promised(job)
     if not run.ran:
         return PlannedRun(run, {}, None, _refusal(job, run))
-    shown = run
     if not job.runner.shows_tensors:
         all_samples = RunJob(job.data, job.samples, job.arena_bytes, fill=FILLS[1])
         shown = run_snapshots(job.runner, all_samples, int(run.facts["head"]))
+        apart = exposed() if shown.ran else shown
     # The model as written has run over the first samples, over other memory.
     outputs = {at: [*values, *shown.outputs.get(at, ())[len(values) :]] for at, values in run.outputs.items()}
-    apart = run_exposed(job.runner, job.data, job.samples, job.arena_bytes) if shown.ran else shown
     if not apart.ran:
         reason = f"its tensors could not be shown one by one: {apart.reason}"
         return PlannedRun(run, outputs, None, reason, took_more=took_more)
     return PlannedRun(run, outputs, apart, None, _spoilt(job, shown, apart), took_more)
+
+
+def _run_as_promised(job: PlanJob) -> tuple[Run, bool]:
+    """The run of the model as written, and whether it took more than the arena that is said to be enough."""
+    run = _run_as_written(job, job.required_bytes or job.arena_bytes)
+    if run.ran or not job.may_take_more or job.required_bytes is None:
+        return run, False
+    run = _run_as_written(job, job.arena_bytes)
+    return run, run.ran
 
 
 def _run_as_written(job: PlanJob, arena_bytes: int) -> Run:

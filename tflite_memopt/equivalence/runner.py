@@ -14,12 +14,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO, Protocol, TypeVar
 
 from .adapter import REFERENCE, Run, RunJob, Sample
 
+A = TypeVar("A")
+B = TypeVar("B")
 TIMEOUT_SECONDS = 900.0
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
@@ -58,6 +61,19 @@ class ModelRunner(Protocol):
 
     def close(self) -> None:
         """Give up what it holds. Any thread may call it, and more than once."""
+
+
+def side_by_side(runner: ModelRunner, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+    """What two functions return that ask a runner: at once where it is TFLM's module, else one after the other."""
+    if not runner.shows_tensors:
+        return first(), second()
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(second)
+        try:
+            return first(), later.result()
+        except KeyboardInterrupt:
+            runner.close()  # else the other run would be waited for
+            raise
 
 
 class Interpreter:
