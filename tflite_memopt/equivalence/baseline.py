@@ -23,7 +23,7 @@ from .exposure import FILLS, computed_tensors, run_exposed
 from .external_runner import RUNNER, ExternalRunner
 from .inputs import has_state, inputs_from_npz, seeded_inputs
 from .pool import Interpreters
-from .runner import ModelRunner, side_by_side
+from .runner import ModelRunner, run_both
 from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
 
@@ -160,7 +160,7 @@ def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], 
     model = shaped.model
     turned = slice(None) if has_state(model.main) else slice(None, None, -1)
     given = samples if offline_plan.decode(model) is not None else for_a_second_look(runner, samples)
-    shown, stock = side_by_side(
+    shown, stock = run_both(
         runner,
         lambda: run_exposed(runner, shaped.data, samples[turned], arena),
         lambda: runner.run(RunJob(shaped.data, given, arena, fill=FILLS[0], measure=True)),

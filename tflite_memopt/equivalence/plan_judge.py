@@ -11,7 +11,7 @@ from .baseline import for_a_second_look
 from .compare import InnerDifference, first_inner_difference
 from .correspondence import Link
 from .exposure import FILLS, run_exposed, run_shown, run_snapshots
-from .runner import ModelRunner, side_by_side
+from .runner import ModelRunner, run_both
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,15 @@ def judge_plan(job: PlanJob) -> PlannedRun:
         return run_exposed(job.runner, job.data, job.samples, job.arena_bytes)
 
     if job.runner.shows_tensors:
-        (run, took_more), apart = side_by_side(job.runner, lambda: _run_as_promised(job), exposed)
+        (run, took_more), apart = run_both(job.runner, lambda: _run_as_promised(job), exposed)
         shown = run
     else:
         run, took_more = _run_as_promised(job)
+        all_samples = RunJob(job.data, job.samples, job.arena_bytes, fill=FILLS[1])
+        shown = run_snapshots(job.runner, all_samples, int(run.facts["head"])) if run.ran else run
+        apart = exposed() if shown.ran else shown
     if not run.ran:
         return PlannedRun(run, {}, None, _refusal(job, run))
-    if not job.runner.shows_tensors:
-        all_samples = RunJob(job.data, job.samples, job.arena_bytes, fill=FILLS[1])
-        shown = run_snapshots(job.runner, all_samples, int(run.facts["head"]))
-        apart = exposed() if shown.ran else shown
     # The model as written has run over the first samples, over other memory.
     outputs = {at: [*values, *shown.outputs.get(at, ())[len(values) :]] for at, values in run.outputs.items()}
     if not apart.ran:

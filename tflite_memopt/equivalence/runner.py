@@ -21,8 +21,8 @@ from typing import IO, Protocol, TypeVar
 
 from .adapter import REFERENCE, Run, RunJob, Sample
 
-A = TypeVar("A")
-B = TypeVar("B")
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 TIMEOUT_SECONDS = 900.0
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
@@ -63,7 +63,7 @@ class ModelRunner(Protocol):
         """Give up what it holds. Any thread may call it, and more than once."""
 
 
-def side_by_side(runner: ModelRunner, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+def run_both(runner: ModelRunner, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A, _B]:
     """What two functions return that ask a runner: at once where it is TFLM's module, else one after the other."""
     if not runner.shows_tensors:
         return first(), second()
