@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.models import mobile_chain
+from tests.tflm import needs_wheel
 from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
 
@@ -155,6 +156,7 @@ def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert Path("all.csv").read_text().count("\n") == 2
 
 
+@needs_wheel
 def test_commands_with_a_runner_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runner executes models with the wheel; a board's port is left to it, and it has none."""
     runner = tmp_path / "my_runner"

@@ -15,6 +15,7 @@ from tests.cascade.networks import TYPES, random_network
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
+from tests.tflm import HAS_WHEEL
 from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times
 from tflite_memopt.batch.store import open_store
@@ -166,7 +167,9 @@ def test_what_died_before_the_proof_is_started_anew(started: list[runner.Interpr
 
     model = write_model(mobile_chain(32))
     result = tflite_memopt.optimize(model, replace(ALONE, jobs=2), kill)
-    assert all(each.equal for each in result.report.equivalence.values())
+    verdicts = result.report.equivalence
+    assert verdicts["litert"].equal
+    assert verdicts["tflm"].equal or not HAS_WHEEL
     assert len(started) == 4  # one for each runtime, and another in its place
     assert all_gone(started)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.deep import assert_same_tree, misaligned_buffers
-from tests.tflm import run_models
+from tests.tflm import HAS_WHEEL, run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -44,9 +44,16 @@ STRIPED = {
 }
 
 
+def verified(path: Path, options: Options) -> Result:
+    """Skips a model that nothing runs here."""
+    if path.stem == "tflm_audio_pre_int8" and not HAS_WHEEL:
+        pytest.skip("TFLM's signal operators are in the wheel alone")
+    return optimize(path, options)
+
+
 @cache
 def optimized(path: Path) -> Result:
-    return optimize(path, Options(samples=20, cascade=False))
+    return verified(path, Options(samples=20, cascade=False))
 
 
 def test_the_folder_holds_models() -> None:
@@ -94,7 +101,7 @@ def test_tflm_takes_what_was_predicted_and_planned_and_never_more_than_stock(pat
 @corpus
 def test_stripes_never_cost_more_than_they_save(path: Path) -> None:
     options = Options(samples=5, runtimes=("litert", "tflm"))
-    report = optimize(path, options).report
+    report = verified(path, options).report
     assert any(verdict.equal for verdict in report.equivalence.values())
     assert report.after.required_bytes["32"] <= optimized(path).report.after.required_bytes["32"]
     if "error" not in report.after.tflm:
@@ -131,7 +138,7 @@ def test_the_arena_to_reserve_is_enough_and_within_three_percent(path: Path) -> 
     result = optimized(path)
     if "error" in result.report.after.tflm:
         pytest.skip("TFLM does not load this model")
-    required = result.report.after.required_bytes["64"]
+    required = result.report.after.required_bytes["64" if HAS_WHEEL else "32"]  # a module has pointers of 4 bytes
     samples = seeded_inputs(read_model(result.model), 2, 0)
     accepts = {
         size: run_models("tflm", {"model": result.model}, samples, size)["model"].ran

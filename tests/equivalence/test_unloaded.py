@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.unloaded import explained
+from tflite_memopt.equivalence.unloaded import explained, is_refusal
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
@@ -63,6 +63,7 @@ def one(name: str, custom: str | None = None, *types: DType) -> Model:
     [
         (one("CUSTOM", "FlexErf"), "Failed to get registration from op code CUSTOM", "without SELECT_TF_OPS"),
         (one("CUSTOM", "Mine"), "Failed to get registration from op code CUSTOM", "--runner"),
+        (one("CUSTOM", "SignalEnergy"), "Failed to get registration from op code CUSTOM", "tflite-micro wheel has"),
         (one("ATAN2"), "Failed to get registration from op code ATAN2", "replace the layer"),
         (one("ARG_MAX", None, DType.INT8, DType.INT64), "Node ARG_MAX (number 0) failed", "output_type=tf.int32"),
         (one("CAST", None, DType.FLOAT32, DType.INT8), "Node CAST (number 0) failed", "representative dataset"),
@@ -77,3 +78,11 @@ def test_the_advice_depends_on_what_is_missing(model: Model, said: str, advice: 
 def test_words_about_no_operator_of_the_graph_stay_as_they_are() -> None:
     for said in ("out of memory", "Node ADD (number 7) failed", "op code SUB"):
         assert explained(one("CAST"), said) == said
+
+
+def test_what_the_modules_lack_and_tflm_has_is_no_refusal() -> None:
+    said = "Failed to get registration from op code CUSTOM"
+    assert not is_refusal(one("CUSTOM", "SignalEnergy"), said)
+    assert not is_refusal(one("CUSTOM", "Mine"), said)
+    assert is_refusal(one("CUSTOM", "FlexErf"), said)
+    assert is_refusal(one("CUSTOM", "SignalEnergy"), "Node CUSTOM (number 0) failed to prepare")

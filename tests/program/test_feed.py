@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from tests.models import ALL
+from tests.tflm import litert_and_tflm
 from tflite_memopt import Options
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.verification import open_for
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import VALID, ModelBuilder
@@ -82,7 +82,7 @@ def front_of(name: str, rows: int) -> tuple[Model, FrontFile]:
 
 @pytest.fixture(scope="module")
 def interpreters() -> Iterator[Interpreters]:
-    with open_for(PLAIN, chain()) as running:
+    with litert_and_tflm() as running:
         yield running
 
 

@@ -13,6 +13,7 @@ import pytest
 import tflite_memopt
 from tests.kernels.one_operator import alone, with_weights
 from tests.models import dense_model, mobile_chain
+from tests.tflm import needs_wheel
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
@@ -68,6 +69,7 @@ def test_nothing_is_said_of_a_measurement_that_was_not_made() -> None:
     assert any(said in each for each in measured.warnings) == ("head" in measured.after.tflm)
 
 
+@needs_wheel  # it runs in place of the modules
 @pytest.mark.parametrize(("target", "is_built"), [("cortex-m7", True), ("cortex-m55", False)])
 def test_kernels_that_did_not_run_are_named_with_how_to_get_them(target: str, is_built: bool, no_modules: None) -> None:
     warnings = tflite_memopt.optimize(write_model(mobile_chain()), Options(samples=2, target=target)).report.warnings

@@ -6,13 +6,15 @@ import re
 
 from ..ir.check import describe
 from ..ir.model import Model, Operator
+from ..kernels.requests.table import REFERENCE
 from ..kernels.support import ADVICE, is_own, kind_by_types, kind_of_missing, types_of
 
 _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 """micro_interpreter_graph.cc: an operator's Prepare or Eval failed."""
 _UNREGISTERED = re.compile(r"op code (\w+)")
-"""micro_interpreter.cc: the resolver has no such operator; the wheel's has all that TFLM has."""
+"""micro_interpreter.cc: the resolver has no such operator. The wheel's has all that TFLM has; a module's, the builtins."""
 _OWN = "the firmware must bring its kernel, and a --runner with that can verify the result"
+_ELSEWHERE = "TFLM has a kernel for it, which what ran here lacks and the tflite-micro wheel has"
 
 
 def explained(model: Model, said: str) -> str:
@@ -21,7 +23,7 @@ def explained(model: Model, said: str) -> str:
     if found is None:
         return said
     step, operator = found
-    advice = _advice(operator, is_prepared=_NODE.search(said) is not None)
+    advice = _advice(operator, _is_prepared(said))
     where = f"{describe(0, step, operator)} of version {operator.opcode.version}, {', '.join(types_of(operator))}"
     return f"{where}, stands in the way{advice}; TFLM says: {said}"
 
@@ -29,7 +31,7 @@ def explained(model: Model, said: str) -> str:
 def is_refusal(model: Model, said: str) -> bool:
     """Whether TFLM's words name an operator that it cannot run. The firmware may bring those of the user's own."""
     found = _named(model, said)
-    return found is not None and not is_own(found[1])
+    return found is not None and not is_own(found[1]) and (_is_prepared(said) or not _is_known(found[1]))
 
 
 def _named(model: Model, said: str) -> tuple[int, Operator] | None:
@@ -41,8 +43,20 @@ def _named(model: Model, said: str) -> tuple[int, Operator] | None:
     return next((pair for pair in steps if unregistered is not None and pair[1].name == unregistered[1]), None)
 
 
+def _is_prepared(said: str) -> bool:
+    """Whether TFLM has a kernel for the operator that it names."""
+    return _NODE.search(said) is not None
+
+
+def _is_known(operator: Operator) -> bool:
+    """Whether TFLM's sources have a kernel for it."""
+    return operator.opcode.label in REFERENCE
+
+
 def _advice(operator: Operator, is_prepared: bool) -> str:
     """``is_prepared``: there is a kernel, which has refused."""
+    if not is_prepared and _is_known(operator):
+        return f": {_ELSEWHERE}"
     if not is_prepared:
         return f": {_OWN if is_own(operator) else ADVICE[kind_of_missing(operator)]}"
     kind = kind_by_types(operator)
