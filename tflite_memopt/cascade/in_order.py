@@ -78,19 +78,22 @@ class OrderSearch:
         self.space.fill(_cutoff(known), self._stop.strikes)
         _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
         best: tuple[Cost, Tilings] = known, ()
-        for forms in self.space.families:
-            best = self._descended(best, forms, progress)
+        families = self.space.families
+        for number, forms in enumerate(families, 1):  # each leaves its share of the work to those behind it
+            best = self._descended(best, forms, number / len(families), progress)
         best = self._reversed(self._simpler(self._nearby(best)))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
-    def _descended(self, best: tuple[Cost, Tilings], forms: Forms, progress: Progress) -> tuple[Cost, Tilings]:
-        """The best set of these forms, or ``best``."""
+    def _descended(
+        self, best: tuple[Cost, Tilings], forms: Forms, part: float, progress: Progress
+    ) -> tuple[Cost, Tilings]:
+        """The best set of these forms, or ``best``; ``part``: of the work that is allowed, with all that is done."""
         effort, below = self._options.effort, _cutoff(best[0])
         least, left = self.space.least(forms), _CHOICES[effort]
-        for part in _PARTS:
-            target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
-            while left and patience and self._has_work():
+        for way in _PARTS:
+            target, patience = min(below, least + -(-(below - least) // way)), PATIENCE[effort]
+            while left and patience and self._has_work(part):
                 if self._stop.strikes() or self.is_enough(best[0]):
                     return best
                 left -= 1
@@ -208,9 +211,9 @@ class OrderSearch:
             reached = lowest
         return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
 
-    def _has_work(self) -> bool:
-        """Whether there is work left: models that are planned, and regions that are measured."""
-        return self.plans.work + self.space.work // _MEASURED < _WORK[self._options.effort]
+    def _has_work(self, part: float = 1) -> bool:
+        """Whether there is work left of a part of the limit: models that are planned, and regions that are measured."""
+        return self.plans.work + self.space.work // _MEASURED < part * _WORK[self._options.effort]
 
     def is_enough(self, cost: Cost) -> bool:
         """Whether the budget is met, so that there is nothing more to look for."""

@@ -7,7 +7,7 @@ which nothing changes in place: each has a number, by which it is the same or an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError
@@ -21,7 +21,7 @@ from ..memory.together import join
 from ..memory.work import model_work
 from ..plan.bounds import max_breadth
 from .select import Figures
-from .tiling import Tiling, apply_tilings
+from .tiling import Form, Tiling, apply_tilings
 
 CONSTANT = (EVAL_TENSOR, ALLOCATION_INFO)
 """The tail and the planner temporaries of a constant."""
@@ -33,10 +33,12 @@ Key = tuple[object, ...]
 class Measured:
     """``found``: by the region, its kernel profile and its form; None where it cannot be written in that form.
 
+    ``bounds``: by the region, its kernel profile and forms that were asked about together, of those that are possible.
     An object that has a number is kept, so that no other one takes its place in memory.
     """
 
     found: dict[Key, Figures | None] = field(default_factory=dict)
+    bounds: dict[Key, Mapping[Form, Figures]] = field(default_factory=dict)
     _numbered: dict[int, tuple[int, object]] = field(default_factory=dict)
 
     def number(self, shared: object) -> int:
@@ -69,6 +71,15 @@ class Measure:
         if key not in self._measured.found:
             self._measured.found[key] = self._added(tiling)
         return self._measured.found[key]
+
+    def bounds(
+        self, first: int, end: int, forms: tuple[Form, ...], compute: Callable[[], Mapping[Form, Figures]]
+    ) -> Mapping[Form, Figures]:
+        """What ``compute`` finds of a region in these forms, once for all orders that have the region."""
+        key = *self._keys.of(first, end), forms
+        if key not in self._measured.bounds:
+            self._measured.bounds[key] = compute()
+        return self._measured.bounds[key]
 
     def read_later(self, end: int) -> frozenset[Tensor]:
         """The tensors that step ``end`` or a later one reads, or that the graph returns."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-BEAM = 400
+BEAM = 100
 """Sets that stay at a step."""
 HEADS = 100
 """Parts of the need to be beaten: heads in the same part are alike."""

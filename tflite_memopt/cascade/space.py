@@ -28,7 +28,7 @@ from .lower import row_bytes
 from .may_share import one_row
 from .measure import CONSTANT, Measure, Measured
 from .phases import phase_regions
-from .region import Region, region_of, start_of_region
+from .region import region_of, start_of_region
 from .select import Base, Figures, Limits, Option, OptionSet, Problem, choices, least_heads
 from .stripes import Demand, Edges, Halo
 from .tiling import (
@@ -340,28 +340,30 @@ class Space:
         forms = tuple(kind(rows) for rows in numbers if rows < height)  # type: ignore[call-arg]
         self._add_rows(first, end, forms, below, is_causal)
 
-    def _add_rows(self, first: int, end: int, forms: Sequence[RowLoop], below: int, is_causal: bool = False) -> None:
+    def _add_rows(self, first: int, end: int, forms: tuple[RowLoop, ...], below: int, is_causal: bool = False) -> None:
         """Those of these loops that can be written and keep the limits."""
-        region = self._region(first, end)
+        bounds = self._measure.bounds(first, end, forms, lambda: self._loop_bounds(first, end, forms, is_causal))
+        self.looked_at += len(bounds)
+        across = self._alive.across(first, end)
+        for form, figures in bounds.items():
+            self._add(Tiling(first, end, form), figures._replace(head=figures.head + across), below)
+
+    def _loop_bounds(self, first: int, end: int, forms: Sequence[RowLoop], is_causal: bool) -> dict[Form, Figures]:
+        region, found = region_of(self.model.main, self.model.main.operators[first:end]), dict[Form, Figures]()
         if isinstance(region, str):
-            return
-        read_later, across = self._measure.read_later(end), self._alive.across(first, end)
+            return found
         for form in forms:
             turns = turns_for(region, form)
             if isinstance(turns, str) or (is_causal and isinstance(turns, Masked) and turns.first_turn < 0):
                 continue
-            self.looked_at += 1
-            figures = loop_bounds(region, turns, self._costs, self._terms, read_later)
-            self._add(Tiling(first, end, form), figures._replace(head=figures.head + across), below)
+            found[form] = loop_bounds(region, turns, self._costs, self._terms, self._measure.read_later(end))
+        return found
 
     def _add_phases(self, tiling: Tiling, below: int) -> None:
         exit_ = self.model.main.operators[tiling.end - 1].outputs[0]
         head = exit_.nbytes + self._alive.across(tiling.first, tiling.end)
         self.looked_at += 1
         self._add(tiling, Figures(head, 0, 0, 0, 0, 0), below)
-
-    def _region(self, first: int, end: int) -> Region | str:
-        return region_of(self.model.main, self.model.main.operators[first:end])
 
     def _long_regions(self) -> Iterator[tuple[int, int]]:
         """Steps ``first`` to ``end``, half-open, of regions longer than others may be, none inside another one."""
