@@ -43,6 +43,8 @@ _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """How often sets are chosen, at most: the iterations of the search."""
 _REVERSED = 48
 """Sets with stripes of which the last one runs first that are planned at most."""
+_AFTERWARDS = 0.5
+"""The part of the limit on work that each step after the search may take."""
 _WORK: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
 """Operators of all models that are planned, after which no more sets are chosen."""
 _MEASURED = 4
@@ -184,8 +186,10 @@ class OrderSearch:
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
-        while len(best[1]) > 1 and not self._stop.strikes():
-            fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))]
+        left = self._sets_afterwards()
+        while len(best[1]) > 1 and left and not self._stop.strikes():
+            fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))][:left]
+            left -= len(fewer)
             found = zip(self.plans.full(fewer, _cutoff(best[0])), fewer, strict=True)
             cheaper = [(cost, chosen) for cost, chosen in found if cost is not None]
             first = min(cheaper, key=lambda each: self.plans.price(each[0]), default=best)
@@ -196,7 +200,7 @@ class OrderSearch:
 
     def _reversed(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """With single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
-        least, left = max(self.space.needs), _REVERSED
+        least, left = max(self.space.needs), min(_REVERSED, self._sets_afterwards())
         candidates = list(reversible(self.model, least, self._options))
         start = self.plans.full([best[1]], ANY)[0] if candidates and not self.is_enough(best[0]) else None
         reached = None if start is None else (start, best[1])
@@ -210,6 +214,10 @@ class OrderSearch:
                 break
             reached = lowest
         return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
+
+    def _sets_afterwards(self) -> int:
+        """How many sets may be planned in a step after the search."""
+        return int(_AFTERWARDS * _WORK[self._options.effort]) // len(self.model.main.operators)
 
     def _has_work(self, part: float = 1) -> bool:
         """Whether there is work left of a part of the limit: models that are planned, and regions that are measured."""
