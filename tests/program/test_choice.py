@@ -67,18 +67,23 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
     assert len(fewer.stretches) <= len(choice.stretches)
 
 
-def test_what_is_not_on_a_good_path_is_not_measured() -> None:
-    measured = []
+def test_what_is_not_on_a_good_path_is_not_measured_and_each_stretch_is_estimated_once() -> None:
+    measured, estimated = [], []
+
+    def work(stretch: Stretch) -> int:
+        estimated.append(stretch)
+        return 0
 
     def measure(stretch: Stretch, _: int) -> Price:
         measured.append(stretch)
         return Price(100 * (stretch[1] - stretch[0]), 0)
 
     positions = range(21)
-    choice = choose(Stretches(positions, 1, lambda s: 90 * (s[1] - s[0]), lambda _: 0, measure, 1000), 2, 0)
+    choice = choose(Stretches(positions, 1, lambda s: 90 * (s[1] - s[0]), work, measure, 1000), 2, 0)
     assert choice is not None
     assert choice.need == 1000
     assert len(set(measured)) < 20
+    assert sorted(estimated) == list(combinations(positions, 2))
 
 
 def test_the_search_ends_after_so_many_measures() -> None:

@@ -77,7 +77,7 @@ class Stretches:
     keeps_to: Callable[[Stretch, Price], bool] = lambda *_: False
     first_is_apart: bool = False
     known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
-    _least: dict[Stretch, int] = field(default_factory=dict)
+    _least: dict[Stretch, Price] = field(default_factory=dict)
 
     def options(self, stretch: Stretch) -> list[tuple[Price, int]]:
         """Prices, known or estimated, with the number of their limit."""
@@ -102,8 +102,9 @@ class Stretches:
         if price is not None and limit == 0:
             first, end = stretch
             around = [each for each in self._least if each[0] <= first and end <= each[1]]
+            inner = price.need if price.inner is None else price.inner
             for other in (each for each in around if each[0] or not self.first_is_apart):
-                self._least[other] = max(self._least[other], price.need if price.inner is None else price.inner)
+                self._least[other] = replace(self._least[other], need=max(self._least[other].need, inner))
 
     @property
     def may_measure(self) -> bool:
@@ -112,8 +113,8 @@ class Stretches:
 
     def _estimated(self, stretch: Stretch) -> Price:
         if stretch not in self._least:
-            self._least[stretch] = self.estimate(stretch)
-        return Price(self._least[stretch], self.least_work(stretch))
+            self._least[stretch] = Price(self.estimate(stretch), self.least_work(stretch))
+        return self._least[stretch]
 
 
 def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0) -> Choice | None:
