@@ -7,7 +7,7 @@ from itertools import combinations, pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.program.choice import Price, Stretch, Stretches, choose, fewest
+from tflite_memopt.program.choice import Price, Stretch, Stretches, at_most, choose, fewest
 
 Prices = dict[Stretch, tuple[Price, Price]]
 
@@ -65,6 +65,22 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
     assert fewer is not None
     assert fewer.need <= 1.02 * choice.need
     assert len(fewer.stretches) <= len(choice.stretches)
+
+
+@given(st.integers(1, 5), st.integers(0, 60), st.integers(1, 4), st.data())
+def test_more_parts_never_end_above_fewer_whatever_the_estimates_are(
+    steps: int, work: int, measured: int, data: st.DataObject
+) -> None:
+    every = list(combinations(range(steps + 1), 2))
+    sizes = st.integers(1, 5000)
+    found = {each: Price(data.draw(sizes), data.draw(st.integers(0, 30)), data.draw(sizes)) for each in every}
+    guesses = {each: data.draw(sizes) for each in every}
+    needs = []
+    for parts in range(1, 6):
+        stretches = Stretches(range(steps + 1), 1, guesses.__getitem__, lambda _: 0, lambda s, _: found[s], measured)
+        choice = at_most(stretches, parts, work)
+        needs.append(10_000 if choice is None else choice.need)
+    assert needs[1:] == sorted(needs[1:], reverse=True)
 
 
 def test_what_is_not_on_a_good_path_is_not_measured_and_each_stretch_is_estimated_once() -> None:

@@ -117,10 +117,10 @@ class Stretches:
         return self._least[stretch]
 
 
-def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0) -> Choice | None:
+def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0, gap: float = _GAP) -> Choice | None:
     """The path of at most ``most_parts`` stretches whose largest need is least, with the fewest parts and least work.
 
-    One is good enough if no path needs less by more than a fiftieth, or if it needs no more than ``enough`` bytes. None
+    One is good enough if no path needs less by more than ``gap``, or if it needs no more than ``enough`` bytes. None
     where no path keeps to ``most_work``; with ``enough``, also where every path needs more than that.
     """
     while True:
@@ -128,13 +128,25 @@ def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 
         if bound is None or 0 < enough < bound.need:
             return None
         found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
-        if found is not None and found.need <= max(enough, bound.need * (1 + _GAP)):
+        if found is not None and found.need <= max(enough, bound.need * (1 + gap)):
             return replace(found, bound=bound.need)
         if not stretches.may_measure:
             return None if found is None or 0 < enough < found.need else replace(found, bound=bound.need)
         pairs = zip(bound.stretches, bound.limits, strict=True)
         unknown = [pair for pair in pairs if pair not in stretches.known]
         stretches.find_out(*max(unknown, key=lambda pair: stretches.options(pair[0])[0][0].need))
+
+
+def at_most(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
+    """As ``choose``, by way of fewer parts, each with ``most_measured`` more: never above the answer for fewer.
+
+    Estimates can be above prices. So what is best among fewer is measured first, and stays known.
+    """
+    best = None
+    for count in range(min(2, most_parts), most_parts + 1):
+        within = replace(stretches, most_measured=count * stretches.most_measured)
+        best = choose(within, count, most_work, gap=0)
+    return best
 
 
 def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
