@@ -67,6 +67,22 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
     assert len(fewer.stretches) <= len(choice.stretches)
 
 
+def test_fewer_parts_that_are_better_than_estimated_are_found_with_more_allowed() -> None:
+    in_two, in_three = {(0, 2), (2, 3)}, {(0, 1), (1, 2)}  # in three they share the last stretch
+
+    def estimate(stretch: Stretch) -> int:
+        return 40 if stretch == (2, 3) else 100 if stretch in in_two else 50
+
+    def measure(stretch: Stretch, _: int) -> Price:
+        return Price(10 if stretch in in_two else 50 if stretch in in_three else 500, 0, 0)
+
+    def stretches() -> Stretches:
+        return Stretches(range(4), 1, estimate, lambda _: 0, measure, 10)
+
+    assert [choose(stretches(), parts, 0, gap=0).need for parts in (2, 3)] == [10, 50]  # type: ignore[union-attr]
+    assert [at_most(stretches(), parts, 0).need for parts in (2, 3)] == [10, 10]  # type: ignore[union-attr]
+
+
 @given(st.integers(1, 5), st.integers(0, 60), st.integers(1, 4), st.data())
 def test_more_parts_never_end_above_fewer_whatever_the_estimates_are(
     steps: int, work: int, measured: int, data: st.DataObject
