@@ -14,6 +14,7 @@ from scripts.device_lab.build import default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.firmware import compiled_program
 from scripts.device_lab.sources import needed_sources
+from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.memory.reading import read_planned
@@ -73,7 +74,12 @@ def parts(
     for path in sources:
         for count in counts or (None,):
             start = time.process_time()
-            result = optimize_in_parts(path, Options(target=target, verify=False, io=io, max_extra_work=work), count)
+            options = Options(target=target, verify=False, io=io, max_extra_work=work)
+            try:
+                result = optimize_in_parts(path, options, count)
+            except UnsupportedModelError as error:  # it keeps state
+                click.echo(row(path.stem, error, *[""] * 10))
+                break
             seconds = time.process_time() - start
             click.echo(_row(path, result, target, build, seconds))
 

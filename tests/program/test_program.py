@@ -188,6 +188,7 @@ def test_the_page_shows_each_part(tmp_path: Path) -> None:
     _, result = in_parts("separable")
     page, picture = program_page(result.program).decode(), parts_plot(".svg", result.program).decode()
     assert f"RAM {result.program.arena:,} bytes in 3 parts" in page
+    assert "(the tail)" not in page
     for number, part in enumerate(result.program.parts):
         assert part.head + part.tail <= result.program.arena
         assert f"part {number}: {part.head:,} bytes of tensors" in picture
