@@ -30,7 +30,6 @@ from .memory.arrange import Arrangement, ModelPlacement, arena_by_kernels, arran
 from .memory.cost import Cost, cost_in
 from .memory.figures import LibraryNeed
 from .memory.libraries import fitted, miscomputed, needs_by_library
-from .memory.reading import read_planned
 from .memory.run_through import check_loops
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, LEAST_WORK, Options
@@ -210,7 +209,7 @@ def _made(run: RunContext, options: Options) -> Candidate:
     clock, profile, during = run.clock, run.profile, run.interruption.during
     with clock.stage("rewrite"):
         rewritten = during(
-            "rewriting", options, lambda each: rewrite(read_planned(run.data), profile, each, run.progress)
+            "rewriting", options, lambda each: rewrite(copy_model(run.original), profile, each, run.progress)
         )
         offline_plan.detach(rewritten.model)
         plan_label.detach(rewritten.model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..report.extras import need
 from ..report.pictures.appearance import FILE, PAGE, Appearance
 from ..report.pictures.charts import Chart, inline_chart
-from ..report.pictures.page import Column, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
+from ..report.pictures.page import Column, Page, PageTable, Picture, Side, html_of, made_for_firmware
 from ..report.pictures.plot import picture_of
 from ..report.pictures.rows import Row
 from ..report.words import counted, percent
@@ -33,11 +33,10 @@ def program_page(program: Program) -> bytes:
         (part.file, *(f"{each:,}" for each in (part.operators, part.head, part.tail, *_sides(part))))
         for part in program.parts
     ]
-    bars = (SizeBar("as one", program.whole_bytes), SizeBar("in parts", program.arena))
     pictures = (Picture("The arena over time", _TEXT, (Side("parts", "", parts_chart(program, PAGE)),)),)
     facts = made_for_firmware(program.target, program.kernels)
     title = f"{program.source or 'model'}: in parts"
-    return html_of(Page(title, headline, (), pictures, (PageTable("In bytes", columns, rows),), facts, (), bars))
+    return html_of(Page(title, headline, (), pictures, (PageTable("In bytes", columns, rows),), facts))
 
 
 def _sides(part: PartFile) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from ..options import Options
 from ..pipeline import Result, optimize
 from ..transform import Progress
 from ..version import __version__
-from .choice import Choice, Stretches, choose, fewest
+from .choice import Choice, Stretches, at_most, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
 from .fronts import FeedCosts, FrontFile, with_ties
@@ -39,8 +39,8 @@ MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
 _LIMIT = 30
 """As many as the class Program has bits for."""
-_MOST_MEASURED = 180
-"""Stretches that the search may transform: its limit on work."""
+_MOST_MEASURED, _MEASURED_EACH = 180, 60
+"""Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _GAIN = 0.01
@@ -182,11 +182,11 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
         costs.estimate,
         costs.least_work,
         costs.measure,
-        _MOST_MEASURED,
+        _MOST_MEASURED if most_parts is None else _MEASURED_EACH,
         costs.keeps_to,
         isinstance(costs, FeedCosts),
     )
-    return fewest(stretches, MOST_PARTS, SHARE) if most_parts is None else choose(stretches, most_parts, SHARE)
+    return fewest(stretches, MOST_PARTS, SHARE) if most_parts is None else at_most(stretches, most_parts, SHARE)
 
 
 def _optimized(
