@@ -30,7 +30,7 @@ def fed_outputs(name: str, data: bytes, feed: Feed, images: Sequence[Array], int
     model, draw = read_model(data), np.random.default_rng(0)
     samples: list[Sample] = []
     wanted = []
-    for image in images:
+    for image in (each.reshape(image_of(model, feed).shape) for each in images):
         given_up = np.flip(image, 1)
         samples += list(_calls(model, feed, given_up, draw))[: (feed.calls + 1) // 2]
         samples += _calls(model, feed, image, draw)

@@ -13,6 +13,7 @@ from math import prod
 from ..cascade.loop.fed import Fed, fed, least_rows
 from ..graph.alignment import aligned
 from ..io.writer import write_model
+from ..ir.copying import copy_model
 from ..ir.decision import NOTHING_DECIDED
 from ..ir.model import Model
 from ..kernels.arena import arena_beside_head
@@ -20,6 +21,8 @@ from ..memory.arrange import ModelPlacement, arrange
 from ..memory.label import attach_plan
 from ..memory.work import construction, instructions
 from ..options import Options
+from ..rewrite.sequences_along_h import sequences_along_h
+from ..rewrite.stage import clean_up, pinned
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
 from .files import Feed, Tie
@@ -125,7 +128,8 @@ class FrontFile:
 
 
 def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
-    (image,), graph = whole.main.inputs, front.model.main
+    graph = front.model.main
+    image = graph.inputs[0]
     fills = (None, *front.fills)
     ties = tuple(
         Tie(
@@ -138,7 +142,17 @@ def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
         for (output, source), fill in zip(front.model.ties, fills, strict=True)
     )
     row_bytes = prod(image.shape[2:]) * image.dtype.arena_bytes
-    return Feed(image.shape[1], row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties)
+    height = whole.main.inputs[0].nbytes // row_bytes
+    return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties)
+
+
+def in_rows(model: Model, options: Options) -> Model:
+    """What is fed of a model: cleaned up, if the options let that be, and its sequences along rows."""
+    model = copy_model(model)
+    if options.rewrite:
+        clean_up(model, options)
+    laid = sequences_along_h(model, pinned(options))
+    return model if laid is None else laid.model
 
 
 def with_ties(front: Model, feed: Feed) -> Model:
@@ -149,6 +163,7 @@ def with_ties(front: Model, feed: Feed) -> Model:
 
 def said_of_feeding(model: Model, options: Options) -> str | None:
     """What a model may need whose image comes in rows, where that is less than its image takes; else None."""
+    model = in_rows(model, options)
     costs = FeedCosts(model, options, lambda _: None)
     if why_whole(model) is not None or len(model.main.inputs) != 1 or costs.why_none() is not None:
         return None

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..equivalence.verification import infer_shapes
 from ..errors import InfeasibleError, UnsupportedModelError, UsageError
 from ..graph.alignment import aligned
 from ..io import offline_plan, plan_label
@@ -30,7 +31,7 @@ from ..version import __version__
 from .choice import Choice, Stretches, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
-from .fronts import FeedCosts, FrontFile, with_ties
+from .fronts import FeedCosts, FrontFile, in_rows, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import SHARE, StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
@@ -93,7 +94,7 @@ def optimize_in_parts(
     options = options.started()
     data, name = load(source)
     whole = optimize(data, options, progress)
-    model = _to_cut(data, options, progress)
+    model = _to_cut(data, options, progress, is_fed=feed is not None)
     reason = why_whole(model)
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
@@ -164,11 +165,18 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError("--runner has no meaning with --feed: it runs whole models")
 
 
-def _to_cut(data: bytes, options: Options, progress: Progress) -> Model:
-    """The model as it came, or with the interface that was asked for, in the order with the smallest peak."""
+def _to_cut(data: bytes, options: Options, progress: Progress, is_fed: bool) -> Model:
+    """The model as it came, or with the interface that was asked for, in the order with the smallest peak.
+
+    ``is_fed``: cleaned up, with its sequences along rows.
+    """
     if options.io == "int8":
         data = optimize(data, replace(options, cascade=False, rewrite=False, budget=None), progress).model
+    if is_fed:
+        data = infer_shapes(data, options, progress).data
     model = read_planned(data)
+    if is_fed:
+        model = in_rows(model, options)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..equivalence.adapter import Array, RunJob, Sample
@@ -84,7 +84,7 @@ def verify_program(
     with open_for(options, model) as interpreters:
         progress("verifying the parts one after another")
         baseline = measure_baseline(original, model, options, interpreters)
-        interface = interface_between(model, _joined(read_model(parts[0]), last, feed))
+        interface = interface_between(baseline.model, _joined(baseline.model, read_model(parts[0]), last, feed))
         ran = {}
         for name, each in baseline.runs.items():
             if each.run is None:
@@ -111,10 +111,11 @@ def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact"
     return f"{_WORDS[exactness]} on {inputs} inputs ({where})"
 
 
-def _joined(first: Model, last: Model, feed: Feed | None) -> Model:
-    """The interface of the program as a model's."""
+def _joined(original: Model, first: Model, last: Model, feed: Feed | None) -> Model:
+    """The interface of the program as a model's; rows are those of the input in any shape."""
     if feed is not None:
-        first.main.inputs = (image_of(first, feed),)
+        (image,) = original.main.inputs
+        first.main.inputs = (replace(image_of(first, feed), shape=image.shape),)
     first.main.outputs = last.main.outputs
     return first
 

@@ -21,7 +21,9 @@ from ...ir.copying import copy_model
 from ...ir.dead_tensors import drop_dead_tensors
 from ...ir.dtype import DType
 from ...ir.editor import Editor
-from ...ir.model import Model, Tensor
+from ...ir.model import Graph, Model, Tensor
+from ...ir.quantization import quantized_alike
+from ...kernels.relations.shapes import RESHAPES
 from ..region import Region, region_of
 from .bodies import RollingBody, zero_rows
 from .lower import reason_against_loops
@@ -78,9 +80,11 @@ def _region_on_rows(front: Model) -> tuple[Model, Region, int] | str:
     graph = model.main
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         return f"{len(graph.inputs)} tensors go in and {len(graph.outputs)} come out: one of each can be in rows"
-    (image,) = graph.inputs
+    image = _image_of(graph)
     if len(image.shape) != 4 or image.shape[0] != 1:
         return f"'{image.name}' of shape {list(image.shape)} has no rows; those are of [1, rows, columns, channels]"
+    if not graph.operators:
+        return "it has no operators"
     edit = Editor(model, graph, 0)
     camera = edit.activation(f"{image.name}/rows", image.shape, image)
     edit.pad(camera, ((0, 0),) * 4, image)
@@ -92,6 +96,26 @@ def _region_on_rows(front: Model) -> tuple[Model, Region, int] | str:
     if reason is not None or isinstance(strides, str):
         return reason or str(strides)
     return model, region, strides[image]
+
+
+def _image_of(graph: Graph) -> Tensor:
+    """The input; where all that read it only put it into one other shape, what they make of it, without them.
+
+    A sequence lies along rows so, and a flat spectrogram.
+    """
+    (image,) = graph.inputs
+    readers = [use.operator for use in image.uses]
+    made = [operator.outputs[0] for operator in readers]
+    if not all(operator.name in RESHAPES for operator in readers) or len({tensor.shape for tensor in made}) != 1:
+        return image
+    if not all(quantized_alike(image.quantization, tensor.quantization) for tensor in made):
+        return image
+    for operator in readers:
+        graph.remove_operator(operator)
+        graph.replace_uses(operator.outputs[0], made[0])
+    made[0].name = image.name
+    graph.inputs = (made[0],)
+    return made[0]
 
 
 def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
