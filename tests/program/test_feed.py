@@ -23,7 +23,7 @@ from tflite_memopt.equivalence.verification import open_for
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import VALID, ModelBuilder
-from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.relations.shapes import RESHAPES
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program
@@ -89,6 +89,37 @@ def spectrogram() -> Model:
     return b.finish(b.depthwise(y))
 
 
+def mean(b: ModelBuilder, x: Tensor, axes: tuple[int, ...] = (1, 2), **output: float) -> Tensor:
+    y = b.tensor("mean", (1, x.shape[-1]), zero_point=int(output.get("zero_point", 0)), scale=output.get("scale", 0.05))
+    b.operator("MEAN", (x, b.constant("axes", np.asarray(axes, np.int32))), (y,), "ReducerOptions", keepDims=False)
+    return y
+
+
+def mean_of_image() -> Model:
+    b = ModelBuilder()
+    y = b.depthwise(b.conv(b.input("x", (1, 14, 9, 3), zero_point=-7), 6, kernel=3))
+    return b.finish(mean(b, y, scale=0.0311, zero_point=-11))
+
+
+def mean_of_sequence() -> Model:
+    s = Sequences(96, 2)
+    y = s.flat(s.conv(s.pool(s.conv(s.lie(s.x), 8, 9), 4), 8, 3))
+    return s.b.finish(mean(s.b, y, (1,), scale=0.04))
+
+
+def pooled() -> Model:
+    """No window reads rows below the image: there are no calls before the first that makes rows."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 12, 12, 3)), 6, kernel=1)
+    return b.finish(b.average_pool(y, 12))
+
+
+def pooled_late() -> Model:
+    b = ModelBuilder()
+    y = b.depthwise(b.conv(b.input("x", (1, 10, 10, 3)), 6, kernel=5, stride=2))
+    return b.finish(b.average_pool(y, 5))
+
+
 NETWORKS: dict[str, Callable[[], Model]] = {
     "chain": chain,
     "residual": residual,
@@ -97,9 +128,14 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "sequence": sequence,
     "lying": lying,
     "spectrogram": spectrogram,
+    "mean_of_image": mean_of_image,
+    "mean_of_sequence": mean_of_sequence,
+    "pooled": pooled,
+    "pooled_late": pooled_late,
 }
 CASES = [("chain", 2), ("chain", 4), ("residual", 2), ("branches", 1), ("branches", 3), ("causal", 1), ("causal", 4)]
 CASES += [("sequence", 16), ("sequence", 32), ("lying", 2), ("spectrogram", 2), ("spectrogram", 4)]
+CASES += [("mean_of_image", 1), ("mean_of_image", 2), ("mean_of_sequence", 8), ("pooled", 3), ("pooled_late", 2)]
 
 
 @cache
@@ -146,6 +182,7 @@ WRONG: dict[str, tuple[str, int, Callable[[Feed], Feed]]] = {
     "lead": ("chain", 4, lambda feed: replace(feed, lead=feed.lead - 1)),
     "masks": ("chain", 4, lambda feed: replace(feed, step=0)),
     "kept": ("causal", 1, with_kept),
+    "sum": ("mean_of_image", 2, lambda feed: replace(feed, step=0)),
 }
 
 

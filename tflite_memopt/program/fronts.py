@@ -130,7 +130,6 @@ class FrontFile:
 def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
     graph = front.model.main
     image = graph.inputs[0]
-    fills = (None, *front.fills)
     ties = tuple(
         Tie(
             graph.inputs.index(source),
@@ -139,7 +138,7 @@ def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
             placement.offsets[source],
             fill,
         )
-        for (output, source), fill in zip(front.model.ties, fills, strict=True)
+        for (output, source), fill in zip(front.model.ties, front.fills, strict=True)
     )
     row_bytes = prod(image.shape[2:]) * image.dtype.arena_bytes
     height = whole.main.inputs[0].nbytes // row_bytes
