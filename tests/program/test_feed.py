@@ -172,6 +172,15 @@ def test_rows_give_what_the_image_gives(name: str, rows: int, runtime: str, inte
     assert not differs(name, rows, runtime, interpreters)
 
 
+@pytest.mark.parametrize(("name", "rows"), [("sequence", 16), ("lying", 2), ("mean_of_sequence", 8)])
+def test_a_sequence_lies_in_one_row(name: str, rows: int) -> None:
+    """Convolutions take several pixels of a row at a time."""
+    front = read_model(front_of(name, rows)[1].data)
+    assert {tensor.shape[1] for tensor in front.main.tensors if len(tensor.shape) == 4} == {1}
+    image = read_model(front_of("chain", 4)[1].data)
+    assert image.main.inputs[0].shape == (1, 4, 9, 3)
+
+
 def with_kept(feed: Feed) -> Feed:
     """The same, with other bytes in what is kept before the first call."""
     return replace(feed, ties=tuple(replace(t, fill=None if t.fill is None else t.fill ^ 0x40) for t in feed.ties))
@@ -266,6 +275,15 @@ def test_steps_of_a_sequence_are_rows_as_well(tmp_path: Path) -> None:
     assert program.feed is not None
     assert (program.feed.height, program.feed.row_bytes) == (192, 2)
     assert program.arena < program.whole_bytes
+
+
+def test_all_of_a_network_can_be_its_front() -> None:
+    options = Options(target="cortex-m7", max_extra_work=1.0, effort="quick", samples=2)
+    b = ModelBuilder()
+    y = b.conv(b.conv(b.input("x", (1, 48, 16, 3)), 16, kernel=3), 8, kernel=3)
+    program = optimize_in_parts(write_model(b.finish(y)), options, 1, feed=4).program
+    assert len(program.parts) == 1
+    assert program.verified.startswith("bit-exact on ")
 
 
 @pytest.mark.parametrize(

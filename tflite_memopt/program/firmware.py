@@ -224,7 +224,9 @@ def _run(network: Network, member: str, said: str) -> str:
 
 def _class(network: Network, arena: int, shared: str, more: str) -> str:
     """The class of a network, whose constructor takes what it shares with others."""
-    sides = (("Input", network.models[0].main.inputs), ("Output", network.models[-1].main.outputs))
+    last = network.models[-1]
+    outputs = last.main.outputs[:1] if last.ties else last.main.outputs  # the others are for the next call
+    sides = (("Input", network.models[0].main.inputs), ("Output", outputs))
     sizes = "".join(
         f"  static constexpr size_t k{side}Bytes[] = {{{', '.join(str(tensor.nbytes) for tensor in tensors)}}};\n"
         for side, tensors in sides
@@ -233,8 +235,8 @@ def _class(network: Network, arena: int, shared: str, more: str) -> str:
         f'{shared}::Network(shared, "{network.name}", {shared}::kParts_{network.name}, {len(network.parts)}, {arena})'
     )
     if network.feed is not None:
-        _, outputs = sizes.splitlines()
-        sizes = f"{outputs}\n{_fed(network.feed, shared)}"
+        _, of_outputs = sizes.splitlines()
+        sizes = f"{of_outputs}\n{_fed(network.feed, shared)}"
     constructor = f"  explicit Program({shared}::Shared& shared) : {base} {{}}\n"
     return (
         f"namespace {network.name} {{\n\nclass Program : public {shared}::Network {{\n public:\n{sizes}"

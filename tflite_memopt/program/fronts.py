@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import prod
 
 from ..cascade.loop.fed import Fed, fed, least_rows
 from ..graph.alignment import aligned
@@ -129,7 +128,6 @@ class FrontFile:
 
 def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
     graph = front.model.main
-    image = graph.inputs[0]
     ties = tuple(
         Tie(
             graph.inputs.index(source),
@@ -140,7 +138,7 @@ def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
         )
         for (output, source), fill in zip(front.model.ties, front.fills, strict=True)
     )
-    row_bytes = prod(image.shape[2:]) * image.dtype.arena_bytes
+    row_bytes = graph.inputs[0].nbytes // front.rows
     height = whole.main.inputs[0].nbytes // row_bytes
     return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties)
 

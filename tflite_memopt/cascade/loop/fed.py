@@ -26,6 +26,7 @@ from ...ir.quantization import quantized_alike
 from ...kernels.relations.shapes import RESHAPES
 from ..region import Region, region_of
 from .bodies import RollingBody, zero_rows
+from .in_one_row import lay_in_one_row
 from .lower import reason_against_loops
 from .masked import Masked, masked, padded_in, strides_of
 from .total import Total, total_of
@@ -39,7 +40,8 @@ class Fed:
     ``rows``: of the image, that a call takes, in the first input; each byte of rows that are none, the first ``lead``
     of the first call and all that come after the image, is ``padding``. The second input, the counter, is ``step``
     times the number of the call. The other inputs are those of ``model.ties``: each byte of tie k is ``fills[k]``
-    before the first call, and None where that does not matter. The first output is the result.
+    before the first call, and None where that does not matter. The first output is the result. A sequence lies in one
+    row there, the same bytes.
     """
 
     model: Model
@@ -151,6 +153,7 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     drop_dead_tensors(model)
     used = {operator.opcode for operator in turn.graph.operators}
     model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
+    lay_in_one_row(model)
     check_model(model)
     return Fed(model, step, -(window.start + turns.first_turn * step), count, fills[0], (None, *fills[1:]))
 
