@@ -128,15 +128,10 @@ class FrontFile:
 
 def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
     graph = front.model.main
+    sources = [graph.inputs[source] for _, source in front.model.ties]
     ties = tuple(
-        Tie(
-            graph.inputs.index(source),
-            graph.outputs.index(output),
-            source.nbytes,
-            placement.offsets[source],
-            fill,
-        )
-        for (output, source), fill in zip(front.model.ties, front.fills, strict=True)
+        Tie(at, output, source.nbytes, placement.offsets[source], fill)
+        for (output, at), source, fill in zip(front.model.ties, sources, front.fills, strict=True)
     )
     row_bytes = graph.inputs[0].nbytes // front.rows
     height = whole.main.inputs[0].nbytes // row_bytes
@@ -154,7 +149,7 @@ def in_rows(model: Model, options: Options) -> Model:
 
 def with_ties(front: Model, feed: Feed) -> Model:
     """A front that was read from its file, itself, with its ties."""
-    front.ties = tuple((front.main.outputs[tie.output], front.main.inputs[tie.input]) for tie in feed.ties)
+    front.ties = tuple((tie.output, tie.input) for tie in feed.ties)
     return front
 
 

@@ -157,6 +157,8 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
     if options.pins:
         raise UsageError("--pin has no meaning with --parts: each part has a plan of its own")
+    if options.ties:
+        raise UsageError("--tie has no meaning with --parts: a part is made anew in each run, and states would be lost")
     if options.decision is not None:
         raise UsageError("--replay has no meaning with --parts: each part has a decision of its own")
     if options.objective != "total":

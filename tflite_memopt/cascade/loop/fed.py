@@ -143,9 +143,10 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
         so_far = result, turn.result
     else:
         (result, so_far), name = total.write(turn, made, -turns.first_turn, count), total.output.name
-    ties = (so_far, *((after, before) for before, after in kept))
-    turn.graph.inputs = (rows, turn.counter, *(before for _, before in ties))
-    turn.graph.outputs = tuple(dict.fromkeys((result, *(after for after, _ in ties))))
+    tied = (so_far, *((after, before) for before, after in kept))
+    turn.graph.inputs = (rows, turn.counter, *(before for _, before in tied))
+    turn.graph.outputs = tuple(dict.fromkeys((result, *(after for after, _ in tied))))
+    ties = tuple((turn.graph.outputs.index(after), turn.graph.inputs.index(before)) for after, before in tied)
     rows.name, result.name = image.name, name
     for tensor in turn.graph.tensors:
         tensor.origin = None  # it says what holds in one call
