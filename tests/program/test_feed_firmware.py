@@ -22,6 +22,7 @@ from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
 pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_feed.cc"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "feed"
 
 
 def chain() -> Model:
@@ -107,6 +108,15 @@ def test_its_main_program_runs(tmp_path: Path) -> None:
     code, said = run_on("host-reference", tmp_path, "main.cc")
     assert code == 0, said
     assert "output 0: 5 bytes" in said
+
+
+@pytest.mark.parametrize("name", ["camera_lines.cc", "audio_windows.cc"])
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    _, result = in_rows("chain", 4)
+    written(tmp_path, result, main=EXAMPLES / name)
+    code, said = run_on("host-reference", tmp_path, name)
+    assert code == 0, said
+    assert "first byte of the result" in said
 
 
 def test_a_fed_program_needs_a_table() -> None:
