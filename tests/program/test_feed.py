@@ -28,6 +28,7 @@ from tflite_memopt.kernels.relations.shapes import RESHAPES
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program
 from tflite_memopt.program.fronts import AUTO, FeedCosts, FrontFile, in_rows
+from tflite_memopt.program.page import program_page
 from tflite_memopt.program.run import optimize_in_parts
 
 pytestmark = pytest.mark.xdist_group("programs")
@@ -244,11 +245,14 @@ def test_the_whole_way(tmp_path: Path) -> None:
     code, said = run("optimize", path, "-o", folder, *how, "--samples", 2)
     assert code == 0, said
     assert "rows a call" in said
+    assert "needs  TFLM of 2025-11-10 or later in the firmware" in said
     assert "verified bit-exact on " in said
     program, parts = read_program(folder)
     assert program.feed is not None
     assert program.feed.rows * program.feed.calls >= program.feed.height
     assert program.arena < program.whole_bytes
+    assert program.tflm_since == "2025-11-10"
+    assert b"Rows over time" in program_page(program)
     code, said = run("verify", path, folder, "--samples", 2)
     assert code == 0, said
     code, said = run("share", path, folder, "-o", tmp_path / "both", "--target", "cortex-m7")
@@ -294,6 +298,7 @@ def test_all_of_a_network_can_be_its_front() -> None:
         ("mobile_chain", ("rows=5",), "--feed: 5 rows of the image make no whole rows of"),
         ("mobile_chain", ("rows=8", "--report", "r.csv"), "with --parts there is no .csv"),
         ("mobile_chain", ("rows=8", "--parts", "1"), "--feed: "),
+        ("mobile_chain", ("rows=8", "--tflm-since", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
         ("dense_model", ("rows=1",), "has no rows; those are of [1, rows, columns, channels]"),
         ("streaming_model", ("rows=1",), "keeps state over invocations"),
     ],

@@ -16,6 +16,7 @@ from ..ir.copying import copy_model
 from ..ir.decision import NOTHING_DECIDED
 from ..ir.model import Model
 from ..kernels.arena import arena_beside_head
+from ..kernels.since import has_operators, needed_since
 from ..memory.arrange import ModelPlacement, arrange
 from ..memory.label import attach_plan
 from ..memory.work import construction, instructions
@@ -93,11 +94,20 @@ class FeedCosts(StretchCosts):
             for rows in self._row_counts(front):
                 way = fed(front, rows)
                 if isinstance(way, Fed):
+                    way = self._known_to_firmware(way)
+                if isinstance(way, Fed):
                     found.append(way)
                 else:
                     self.reasons.setdefault(stretch, way)
             self._ways[stretch] = found
         return self._ways[stretch]
+
+    def _known_to_firmware(self, way: Fed) -> Fed | str:
+        """A way to feed a front, or why the firmware's TFLM cannot."""
+        names = [operator.name for operator in way.model.main.operators]
+        if has_operators(names, self.options.tflm_since):
+            return way
+        return f"it takes TFLM of {needed_since(names)} or later, and --tflm-since says {self.options.tflm_since}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Rows of the image a call; where there is nothing to feed any number, which says why."""

@@ -19,6 +19,7 @@ from ..io.files import Source, load, write_folder
 from ..ir.change import Exactness, loosest
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
+from ..kernels.since import needed_since
 from ..memory.arrange import arrange
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
@@ -259,6 +260,7 @@ def _program(
         _part_file(number, part, model, profile)
         for number, (part, model) in enumerate(zip(parts, behind, strict=True), len(files))
     ]
+    since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
     needs = [each.required_bytes.get("target", each.required_bytes["32"]) for each in files]
     crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in models[1:]]
     return Program(
@@ -276,6 +278,7 @@ def _program(
         verified=NOT_VERIFIED,
         parts=tuple(files),
         feed=None if front is None else front.feed,
+        tflm_since=None if since is None else since.isoformat(),
     )
 
 
