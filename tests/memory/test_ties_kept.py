@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.firmware.test_own_buffers import CELLS, cell, late
+from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.sequences import difference_in_sequence
 from tflite_memopt.equivalence.tolerance import EXACT
-from tflite_memopt.equivalence.verification import open_for
 from tflite_memopt.io import offline_plan, plan_label
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -51,7 +51,7 @@ MODELS = {**CELLS, "late_reader": (late_reader, ("h:out:h:in",)), "wide": (wide,
 def test_states_are_planned_in_one_place_and_verified_in_sequence(name: str) -> None:
     build, ties = MODELS[name]
     data = write_model(build())
-    result = optimize(data, Options(ties=ties, target="host", samples=4, max_extra_macs=0.5))
+    result = optimize(data, Options(ties=ties, kernels="reference", samples=4, max_extra_macs=0.5))
     assert all(verdict.equal for verdict in result.report.equivalence.values())
     model = read_model(result.model)
     offsets, by_name = offline_plan.decode(model), {tensor.name: tensor for tensor in model.main.tensors}
@@ -67,13 +67,13 @@ def test_states_are_planned_in_one_place_and_verified_in_sequence(name: str) -> 
 def test_a_plan_that_loses_the_state_is_found_out() -> None:
     """The negative control: the same file, its outputs elsewhere."""
     data = write_model(cell())
-    result = optimize(data, Options(ties=("h:out:h:in",), target="host", verify=False)).model
+    result = optimize(data, Options(ties=("h:out:h:in",), kernels="reference", verify=False)).model
     samples, ties = seeded_inputs(read_model(data), 4, 0), ((1, 1),)
     lost = read_model(result)
     offsets = offline_plan.decode(lost)
     assert offsets is not None
     offline_plan.attach(lost, {**offsets, lost.main.outputs[1]: 256})
-    with open_for(Options(target="host"), cell()) as interpreters:
+    with litert_and_tflm() as interpreters:
         for name in ("litert", "tflm"):
             assert difference_in_sequence(name, (data, result), ties, samples, EXACT, interpreters) is None
         said = difference_in_sequence("tflm", (data, write_model(lost)), ties, samples, EXACT, interpreters)
@@ -104,7 +104,7 @@ def test_any_order_that_keeps_a_tie_is_found(reads: list[str], state: int) -> No
     written = tied.tied[0][0].producer
     steps = list(tied.main.operators)
     assert all(steps.index(use.operator) <= steps.index(written) for use in tied.tied[0][1].uses if written in steps)
-    options = Options(ties=(tie,), target="host", samples=3, runtimes=("tflm",))
+    options = Options(ties=(tie,), kernels="reference", samples=3, runtimes=("tflm",))
     assert optimize(write_model(model), options).report.equivalence["tflm"].equal
 
 
