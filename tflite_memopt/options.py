@@ -64,6 +64,7 @@ class Options:
     one model and in bytes of address space (None: no limit).
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
     reserve, or the ``head`` alone. ``pins``: (tensor name, offset in bytes) pairs that the plan must keep.
+    ``ties``: ``OUTPUT:INPUT`` texts: an output that lies at the place of the input that it is in the next invocation.
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
@@ -103,6 +104,7 @@ class Options:
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()
+    ties: tuple[str, ...] = ()
     rewrite: bool = True
     allow_approximate: bool = False
     io: Io = "keep"
@@ -197,6 +199,8 @@ class Options:
         for option, fraction in (("max_extra_macs", self.max_extra_macs), ("max_extra_work", self.max_extra_work)):
             if fraction is not None and not 0 <= fraction <= 1:
                 yield option, "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+        if self.ties and self.io != "keep":
+            yield "ties", "states keep their types: leave io as it is"
         if self.runner is not None and not self.verify:
             yield "runner", "it takes part in the verification, which is switched off"
 

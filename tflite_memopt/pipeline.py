@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from .memory.figures import WiderLimits
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
 from .memory.reading import read_planned
+from .memory.ties import with_ties
 from .options import LAST_STEP, Options, fallbacks
 from .report.build import RunOutcome, build_report, facts_of
 from .report.model import Report
@@ -65,11 +66,14 @@ def optimize(
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
     clock, options, interruption = StageClock(), options.started(), Interruption(options.keep_best, progress)
+    if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
+        options = replace(options, loops=False)
     with clock.stage("read"):
         progress("reading")
         data, name = load(source)
         model = read_planned(data, name)
         memory_layout(model, options.profile, options.pins)  # a wrong pin is refused before any search
+        with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
         facts = facts_of(model, name, data, options)
 
     with open_for(options, model) if options.verify else nullcontext() as running:

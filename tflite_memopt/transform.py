@@ -30,8 +30,8 @@ from .memory.arrange import Arrangement, ModelPlacement, arena_by_kernels, arran
 from .memory.cost import Cost, cost_in
 from .memory.figures import LibraryNeed
 from .memory.libraries import fitted, miscomputed, needs_by_library
-from .memory.reading import read_planned
 from .memory.run_through import check_loops
+from .memory.ties import with_ties
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, LEAST_WORK, Options
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
@@ -163,7 +163,8 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
             break
     is_whole = len(found) == len(every) and not run.interruption.search
     is_open = is_whole and options.decision is None and not found[-1].meets_budget(options)
-    asks_any_library = is_open and not run.profile.libraries
+    # What is tied may need what this library's kernels permit.
+    asks_any_library = is_open and not run.profile.libraries and not options.ties
     is_late = asks_any_library and options.seconds_left <= 0
     if asks_any_library and not is_late:
         make = partial(_for_any_library, run, options)
@@ -209,9 +210,7 @@ def _made(run: RunContext, options: Options) -> Candidate:
     """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
     clock, profile, during = run.clock, run.profile, run.interruption.during
     with clock.stage("rewrite"):
-        rewritten = during(
-            "rewriting", options, lambda each: rewrite(read_planned(run.data), profile, each, run.progress)
-        )
+        rewritten = during("rewriting", options, lambda each: rewrite(_given(run, each), profile, each, run.progress))
         offline_plan.detach(rewritten.model)
         plan_label.detach(rewritten.model)
     with clock.stage("cascade"):
@@ -220,6 +219,11 @@ def _made(run: RunContext, options: Options) -> Candidate:
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)
     return _placed(run, options, found, unplanned)
+
+
+def _given(run: RunContext, options: Options) -> Model:
+    """The model as it came, with what the options tie."""
+    return with_ties(copy_model(run.original), options.ties, run.profile)
 
 
 def _in_stripes(run: RunContext, options: Options, model: Model, below: int | None = None) -> Changed:
@@ -296,4 +300,5 @@ def subject_of(run: RunContext, candidate: Candidate, written: bytes) -> Subject
         runner_promise=promise("target") if profile.target and not profile.libraries else NO_PROMISE,
         module_promise=promise("target" if profile.target else "32"),
         loop_pieces=pieces_in_loops(candidate.model),
+        ties=candidate.model.ties,
     )

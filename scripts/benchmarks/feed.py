@@ -18,7 +18,7 @@ from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.verification import open_for
 from tflite_memopt.memory.reading import read_planned
-from tflite_memopt.options import Io, Options
+from tflite_memopt.options import EFFORTS, Effort, Io, Options
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 from tflite_memopt.report.words import percent
@@ -73,6 +73,10 @@ int main() {
 @click.option("--parts", "most_parts", type=int, help="Parts at most; none: as many as pay.")
 @click.option("--max-extra-work", "work", default=0.2, show_default=True, help="As of optimize, as a fraction.")
 @click.option("--io", type=click.Choice(("keep", "int8")), default="keep")
+@click.option("--effort", type=click.Choice(EFFORTS), default=Options.effort, show_default=True)
+@click.option(
+    "--no-cascade", is_flag=True, help="As of optimize: no stripes behind the front, which takes much less time."
+)
 def feed(
     sources: tuple[Path, ...],
     target: str,
@@ -81,11 +85,13 @@ def feed(
     most_parts: int | None,
     work: float,
     io: Io,
+    effort: Effort,
+    no_cascade: bool,
 ) -> None:
     """SOURCES on rows of their image, against the whole: the arena in bytes, and instructions in QEMU."""
     for line in table(_COLUMNS):
         click.echo(line)
-    options = Options(target=target, verify=False, io=io, max_extra_work=work)
+    options = Options(target=target, verify=False, io=io, max_extra_work=work, effort=effort, cascade=not no_cascade)
     for path in sources:
         result = optimize_in_parts(path, options, most_parts, feed=rows)
         click.echo(_row(path, result, options, build))

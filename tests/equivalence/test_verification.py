@@ -26,7 +26,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.change import Changed, Exactness, RewriteUse, loosest
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import Buffer, Model, Tensor
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.rewrite.boundary import take_integers
@@ -61,7 +61,8 @@ def nudged(model: Model, name: str = "conv4/bias", by: int = 700) -> Model:
     bias = next(tensor for tensor in model.main.tensors if tensor.name == name)
     assert bias.buffer.data is not None
     values = bias.buffer.data.view("<i4") + np.int32(by)
-    bias.buffer.data = np.frombuffer(values.tobytes(), np.uint8)
+    bias.buffer = Buffer(np.frombuffer(values.tobytes(), np.uint8))  # copies of the model share the old one
+    model.buffers.append(bias.buffer)
     bias.name += "/other"  # a constant of the original's name would have to be the original's
     return model
 

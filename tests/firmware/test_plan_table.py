@@ -21,6 +21,7 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.kernels.support import support_of
 from tflite_memopt.kernels.targets import profile_for
 
 MAIN = "main.cc"
@@ -155,6 +156,63 @@ def test_a_sound_table_of_another_model_is_refused(wrong: str, tmp_path: Path) -
     assert code == 2, said
     assert "another model, or other kernels" in said
     assert not outputs(said)
+
+
+STALE_MODELS = [name for name, build in ALL.items() if support_of(build()).runs and name != "dead_model"]
+"""Without its dead operators dead_model is dense_model, with the same plan."""
+STALE = """\
+#include <cstdio>
+
+{includes}
+
+template <typename Resolver>
+int Allocated(const unsigned char* model, Resolver& resolver, int variables, const tflite_memopt::Plan& plan) {{
+  alignas(16) static uint8_t arena[1 << 18];
+  uint8_t* const memories[] = {{arena}};
+  tflite_memopt::TablePlanner planner(plan, memories);
+  if (!planner.IsIntact()) return 0;
+  tflite::MicroAllocator* allocator = tflite::MicroAllocator::Create(arena, sizeof(arena), &planner);
+  tflite::MicroResourceVariables* resources =
+      variables > 0 ? tflite::MicroResourceVariables::Create(allocator, variables) : nullptr;
+  tflite::MicroInterpreter interpreter(tflite::GetModel(model), resolver, allocator, resources);
+  return interpreter.AllocateTensors() == kTfLiteOk ? 1 : 0;
+}}
+
+int main() {{
+  const tflite_memopt::Plan* const plans[] = {{{plans}}};
+{runs}
+  return 0;
+}}
+"""
+_RUN = """\
+  {{
+    static {0}::Resolver resolver;
+    if (!{0}::RegisterOperators(resolver)) return 1;
+    for (const auto* plan : plans) {{
+      printf("{0} %s: %d\\n", plan->name, Allocated({0}::kModelData, resolver, {0}::kResourceVariables, *plan));
+    }}
+  }}
+"""
+
+
+def test_each_model_refuses_the_plans_of_all_others(tmp_path: Path) -> None:
+    for name in STALE_MODELS:
+        write(tmp_path / name, optimized(name, "host"), "host", name, "table")
+    headers = ("arena.h", "model_data.h", PLANNER_FILE, "resolver.h")
+    includes = [f'#include "{name}/{header}"' for name in STALE_MODELS for header in headers]
+    more = ("allocator", "interpreter", "resource_variable")
+    includes += [f'#include "tensorflow/lite/micro/micro_{header}.h"' for header in more]
+    (tmp_path / "model_data.cc").write_text("".join(f'#include "{name}/model_data.cc"\n' for name in STALE_MODELS))
+    plans, runs = (
+        ", ".join(f"&{name}::kPlan" for name in STALE_MODELS),
+        "".join(_RUN.format(name) for name in STALE_MODELS),
+    )
+    (tmp_path / MAIN).write_text(STALE.format(includes="\n".join(includes), plans=plans, runs=runs))
+    code, said = run_on("host-reference", tmp_path, MAIN)
+    assert code == 0, said
+    found = {(model, plan): taken == "1" for model, plan, taken in re.findall(r"^(\w+) (\w+): (\d)$", said, re.M)}
+    assert len(found) - len(STALE_MODELS) >= 100
+    assert {pair for pair, taken in found.items() if taken} == {(name, name) for name in STALE_MODELS}
 
 
 def test_a_table_for_other_kernels_is_refused(tmp_path: Path) -> None:

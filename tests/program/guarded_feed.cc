@@ -9,6 +9,8 @@ namespace {
 
 model::Program program;
 uint8_t image[model::Program::kRows * model::Program::kRowBytes];
+uint8_t pixels[3 * model::Program::kRowBytes];  // as Feed may take them as well
+float floats[3 * model::Program::kRowBytes];
 
 int Run() {
   std::memset(model::guarded, 0xA5, sizeof(model::guarded));
@@ -26,7 +28,17 @@ int Run() {
     for (int row = 0; row < model::Program::kRows;) {
       const int count = run % 2 == 0 || row + 3 > model::Program::kRows ? 1 : 3;
       if (row > 0 && (program.Done() || program.output() != nullptr)) return 2;
-      if (program.Feed(image + row * model::Program::kRowBytes, count) != kTfLiteOk) return 3;
+      const uint8_t* const from = image + row * model::Program::kRowBytes;
+      const size_t bytes = static_cast<size_t>(count) * model::Program::kRowBytes;
+      for (size_t at = 0; at < bytes; ++at) {
+        const int value = static_cast<int8_t>(from[at]);
+        pixels[at] = static_cast<uint8_t>(value + 128);
+        floats[at] = model::Program::kScale * static_cast<float>(value - model::Program::kZeroPoint);
+      }
+      const TfLiteStatus status = run % 3 == 0   ? program.Feed(from, count)
+                                  : run % 3 == 1 ? program.Feed(floats, count)
+                                                 : program.FeedPixels(pixels, count);
+      if (status != kTfLiteOk) return 3;
       std::memset(image + row * model::Program::kRowBytes, 0x77, count * model::Program::kRowBytes);
       row += count;
     }

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.program.choice import Price, Stretch, Stretches, choose, fewest
+from tflite_memopt.program.choice import Price, Stretch, Stretches, at_most, choose, fewest
 
 Prices = dict[Stretch, tuple[Price, Price]]
 
@@ -67,18 +67,55 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
     assert len(fewer.stretches) <= len(choice.stretches)
 
 
-def test_what_is_not_on_a_good_path_is_not_measured() -> None:
-    measured = []
+def test_fewer_parts_that_are_better_than_estimated_are_found_with_more_allowed() -> None:
+    in_two, in_three = {(0, 2), (2, 3)}, {(0, 1), (1, 2)}  # in three they share the last stretch
+
+    def estimate(stretch: Stretch) -> int:
+        return 40 if stretch == (2, 3) else 100 if stretch in in_two else 50
+
+    def measure(stretch: Stretch, _: int) -> Price:
+        return Price(10 if stretch in in_two else 50 if stretch in in_three else 500, 0, 0)
+
+    def stretches() -> Stretches:
+        return Stretches(range(4), 1, estimate, lambda _: 0, measure, 10)
+
+    assert [choose(stretches(), parts, 0, gap=0).need for parts in (2, 3)] == [10, 50]  # type: ignore[union-attr]
+    assert [at_most(stretches(), parts, 0).need for parts in (2, 3)] == [10, 10]  # type: ignore[union-attr]
+
+
+@given(st.integers(1, 5), st.integers(0, 60), st.integers(1, 4), st.data())
+def test_more_parts_never_end_above_fewer_whatever_the_estimates_are(
+    steps: int, work: int, measured: int, data: st.DataObject
+) -> None:
+    every = list(combinations(range(steps + 1), 2))
+    sizes = st.integers(1, 5000)
+    found = {each: Price(data.draw(sizes), data.draw(st.integers(0, 30)), data.draw(sizes)) for each in every}
+    guesses = {each: data.draw(sizes) for each in every}
+    needs = []
+    for parts in range(1, 6):
+        stretches = Stretches(range(steps + 1), 1, guesses.__getitem__, lambda _: 0, lambda s, _: found[s], measured)
+        choice = at_most(stretches, parts, work)
+        needs.append(10_000 if choice is None else choice.need)
+    assert needs[1:] == sorted(needs[1:], reverse=True)
+
+
+def test_what_is_not_on_a_good_path_is_not_measured_and_each_stretch_is_estimated_once() -> None:
+    measured, estimated = [], []
+
+    def work(stretch: Stretch) -> int:
+        estimated.append(stretch)
+        return 0
 
     def measure(stretch: Stretch, _: int) -> Price:
         measured.append(stretch)
         return Price(100 * (stretch[1] - stretch[0]), 0)
 
     positions = range(21)
-    choice = choose(Stretches(positions, 1, lambda s: 90 * (s[1] - s[0]), lambda _: 0, measure, 1000), 2, 0)
+    choice = choose(Stretches(positions, 1, lambda s: 90 * (s[1] - s[0]), work, measure, 1000), 2, 0)
     assert choice is not None
     assert choice.need == 1000
     assert len(set(measured)) < 20
+    assert sorted(estimated) == list(combinations(positions, 2))
 
 
 def test_the_search_ends_after_so_many_measures() -> None:

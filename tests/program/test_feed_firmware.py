@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.firmware.compiled import run_on
@@ -12,6 +13,7 @@ from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options, UsageError
+from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import VALID, ModelBuilder
 from tflite_memopt.ir.model import Model
@@ -20,6 +22,7 @@ from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
 pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_feed.cc"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "feed"
 
 
 def chain() -> Model:
@@ -41,7 +44,17 @@ def residual() -> Model:
     return b.finish(b.dense(b.reshape(y, (1, y.elements)), 3), y)
 
 
-MODELS = {"chain": chain, "residual": residual}
+def pooled() -> Model:
+    """Its front ends with a mean, which is all that the layers behind it read."""
+    b = ModelBuilder()
+    y = b.conv(b.depthwise(b.conv(b.input("x", (1, 28, 16, 3)), 32, kernel=3, stride=2)), 48)
+    mean = b.tensor("mean", (1, 48), scale=0.031, zero_point=-11)
+    axes = b.constant("axes", np.asarray([1, 2], np.int32))
+    b.operator("MEAN", (y, axes), (mean,), "ReducerOptions", keepDims=False)
+    return b.finish(b.dense(mean, 5), mean)
+
+
+MODELS = {"chain": chain, "residual": residual, "pooled": pooled}
 
 
 @cache
@@ -51,7 +64,7 @@ def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramR
     return data, optimize_in_parts(data, options, 2, feed=rows)
 
 
-@pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2)])
+@pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2), ("pooled", 2)])
 def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) -> None:
     data, result = in_rows(name, rows)
     code, said = run_on("host-reference", written(tmp_path, result, left_out=2, main=MAIN), MAIN.name)
@@ -59,8 +72,9 @@ def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) 
     assert outputs(said) == wanted(data, RUNS, {})
 
 
-def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
-    data, result = in_rows("chain", 4, "cortex-m7")
+@pytest.mark.parametrize(("name", "rows"), [("chain", 4), ("pooled", 2)])
+def test_on_a_microcontroller_in_qemu(name: str, rows: int, tmp_path: Path) -> None:
+    data, result = in_rows(name, rows, "cortex-m7")
     code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result, left_out=1, main=MAIN), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
@@ -82,12 +96,27 @@ def test_wrong_borders_wrong_turns_and_a_smaller_arena_show(what: str, to: str, 
     assert code != 0 or outputs(said) != wanted(data, RUNS, {})
 
 
+def test_a_mean_is_part_of_the_front() -> None:
+    _, result = in_rows("pooled", 2)
+    assert result.program.parts[0].operators == 4
+    assert "SUM" in {operator.name for operator in read_model(result.models[0]).main.operators}
+
+
 def test_its_main_program_runs(tmp_path: Path) -> None:
     _, result = in_rows("chain", 4)
     written(tmp_path, result, main=MAIN)
     code, said = run_on("host-reference", tmp_path, "main.cc")
     assert code == 0, said
     assert "output 0: 5 bytes" in said
+
+
+@pytest.mark.parametrize("name", ["camera_lines.cc", "audio_windows.cc"])
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    _, result = in_rows("chain", 4)
+    written(tmp_path, result, main=EXAMPLES / name)
+    code, said = run_on("host-reference", tmp_path, name)
+    assert code == 0, said
+    assert "first byte of the result" in said
 
 
 def test_a_fed_program_needs_a_table() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -12,14 +13,19 @@ from click.testing import CliRunner
 from tests.models import ALL
 from tests.program.test_program_firmware import in_parts, separable
 from tflite_memopt import Options, UnsupportedModelError, UsageError
+from tflite_memopt.cascade.measure import Measure
+from tflite_memopt.cascade.select import Figures
+from tflite_memopt.cascade.tiling import Tiling
 from tflite_memopt.cli import cli
 from tflite_memopt.errors import EquivalenceError, ModelFormatError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.memory.work import construction, instructions
+from tflite_memopt.program.choice import Stretch
 from tflite_memopt.program.files import MANIFEST, read_program, schema_text, to_json
 from tflite_memopt.program.page import parts_plot, program_page
 from tflite_memopt.program.run import optimize_in_parts
+from tflite_memopt.program.stretch import StretchCosts
 from tflite_memopt.program.verifying import verify_program
 
 pytestmark = pytest.mark.xdist_group("programs")
@@ -87,6 +93,30 @@ def test_run_time_stays_within_the_limit_with_the_making_of_interpreters() -> No
         after = sum(instructions(part, options.profile)[library] for part in parts) + made
         assert after <= 1.6 * count
         assert result.program.slowdown[library] == pytest.approx(after / count - 1)
+
+
+def test_stretches_share_the_regions_that_they_have_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, options, asked, added = (
+        separable(),
+        replace(QUIET, target="cortex-m7").started(),
+        list[Tiling](),
+        Measure._added,
+    )
+
+    def counted(self: Measure, tiling: Tiling) -> Figures | None:
+        asked.append(tiling)
+        return added(self, tiling)
+
+    def asked_for(costs: StretchCosts, stretch: Stretch) -> int:
+        asked.clear()
+        assert costs.measure(stretch, 0) is not None
+        return len(asked)
+
+    monkeypatch.setattr(Measure, "_added", counted)
+    end = len(model.main.operators)
+    shared, alone = (StretchCosts(model, options, lambda _: None) for _ in range(2))
+    assert asked_for(shared, (0, end)) > 0
+    assert asked_for(shared, (0, end - 1)) < asked_for(alone, (0, end - 1))
 
 
 def test_without_gain_there_is_one_part() -> None:
@@ -158,6 +188,7 @@ def test_the_page_shows_each_part(tmp_path: Path) -> None:
     _, result = in_parts("separable")
     page, picture = program_page(result.program).decode(), parts_plot(".svg", result.program).decode()
     assert f"RAM {result.program.arena:,} bytes in 3 parts" in page
+    assert "(the tail)" not in page
     for number, part in enumerate(result.program.parts):
         assert part.head + part.tail <= result.program.arena
         assert f"part {number}: {part.head:,} bytes of tensors" in picture

@@ -154,7 +154,7 @@ def excerpt(model: Model, first: int, end: int) -> Model:
     graph.inputs = tuple(twin for _, twin in activations if twin.producer is None)
     graph.outputs = tuple(twin for tensor, twin in activations if tensor in later)
     opcodes, buffers = list(model.opcodes), list(model.buffers)
-    return replace(model, graphs=[graph], signatures=None, opcodes=opcodes, buffers=buffers)
+    return replace(model, graphs=[graph], signatures=None, opcodes=opcodes, buffers=buffers, ties=())
 
 
 class _RegionKeys:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..batch.run import BatchState, Watch
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *("source", "output", "pins", "inputs", "runner", "keep_failures", "keep_best", "all_kernels", "explain", "force"),
-    *("replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
+    *("source", "output", "pins", "ties", "inputs", "runner", "keep_failures", "keep_best", "all_kernels", "explain"),
+    *("force", "replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
 _LINE_SECONDS = 5.0

@@ -128,6 +128,14 @@ _AS_IS = "as_is"
     metavar="TENSOR=OFFSET",
     help="Put this tensor at this byte of the arena, a multiple of 16. Repeat for more tensors.",
 )
+@click.option(
+    "--tie",
+    "ties",
+    multiple=True,
+    metavar="OUT:IN",
+    help="An output that lies in the place of an input: what one run gives, the next one takes, without a copy. Repeat "
+    "for more states.",
+)
 @OBJECTIVE
 @click.option(
     "--budget",

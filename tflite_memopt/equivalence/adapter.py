@@ -27,9 +27,9 @@ class RunJob:
     For TFLM: ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is
     there). For a runner of the user's, ``LARGEST_ARENA`` stands for all that it has. ``measure``: whether a runner or
     a module looks for the smallest arena.
-    ``carried``: (output, input) pairs by position. A sample may end before such an input, which then is what the output
-    of the sample before was: TFLM has it there, as the model's plan says, elsewhere it is copied. ``wanted``: the
-    samples whose values are given back; None: all.
+    ``carried``: (output, input) pairs by position. A sample may be without all such inputs, each of which then is what
+    the output of the sample before was: TFLM has it there, as the model's plan says, elsewhere it is copied.
+    ``wanted``: the samples whose values are given back; None: all.
     """
 
     model: bytes
@@ -41,6 +41,12 @@ class RunJob:
     measure: bool = False
     carried: tuple[tuple[int, int], ...] = ()
     wanted: tuple[int, ...] | None = None
+
+    def placed(self, sample: Sample, inputs: int) -> dict[int, Array]:
+        """The arrays of a sample by the position of their input, of so many. Raises ValueError for another number."""
+        carried = {source for _, source in self.carried}
+        places = range(inputs) if len(sample) == inputs else [at for at in range(inputs) if at not in carried]
+        return dict(zip(places, sample, strict=True))
 
     def gives_back(self, sample: int) -> bool:
         """Whether the values of a sample, by number, are wanted."""

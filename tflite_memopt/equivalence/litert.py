@@ -42,11 +42,10 @@ def _run(interpreter_class: Any, resolvers: Any, job: RunJob) -> Run:
     outputs = [detail["index"] for detail in interpreter.get_output_details()]
     given, shown = [], []
     for number, sample in enumerate(job.samples):
-        for output, source in job.carried:
-            if source >= len(sample):
-                interpreter.set_tensor(inputs[source], interpreter.get_tensor(outputs[output]))
-        for index, array in zip(inputs, sample, strict=not job.carried):
-            interpreter.set_tensor(index, array)
+        placed = job.placed(sample, len(inputs))
+        carried = {at: interpreter.get_tensor(outputs[output]) for output, at in job.carried if at not in placed}
+        for at, array in (placed | carried).items():
+            interpreter.set_tensor(inputs[at], array)
         interpreter.invoke()
         if not job.gives_back(number):
             continue

@@ -175,7 +175,7 @@ class ModuleRunner:
         for number, sample in enumerate(job.samples):
             if self._is_closed:
                 raise GivenUpError
-            given, seen = instance.invoked(sample, is_whole=not job.carried)
+            given, seen = instance.invoked(job.placed(sample, len(model.main.inputs)))
             if not job.gives_back(number):
                 continue
             outputs.append({at: _shaped(data, model.main.outputs[at]) for at, data in enumerate(given)})
@@ -283,9 +283,10 @@ class _Instance:
         facts = {name: self.call(name) for name in ("head", "tail")}
         return {**facts, "total": self.call("used"), "pointer_bits": 32}
 
-    def invoked(self, sample: Sequence[Array], is_whole: bool) -> tuple[list[bytes], list[list[bytes]]]:
-        """The outputs, and of each watch what it saw, one after the other. ``is_whole``: it has all inputs."""
-        for array, (at, nbytes) in zip(sample, self._inputs, strict=is_whole):
+    def invoked(self, sample: Mapping[int, Array]) -> tuple[list[bytes], list[list[bytes]]]:
+        """The outputs, and of each watch what it saw, one after the other; inputs by position."""
+        for position, array in sample.items():
+            at, nbytes = self._inputs[position]
             data = np.ascontiguousarray(array).tobytes()
             if len(data) != nbytes:
                 raise _ModuleError(f"an input has {len(data)} bytes, TFLM takes {nbytes}")

@@ -38,9 +38,10 @@ def run_tflm(job: RunJob) -> Run:
 
 
 def _invoke(interpreter: Any, job: RunJob) -> dict[int, list[Array]]:
-    count, rows = _output_count(job.model), []
+    inputs, count = _counts(job.model)
+    rows = []
     for number, sample in enumerate(job.samples):
-        for position, array in enumerate(sample):
+        for position, array in job.placed(sample, inputs).items():
             interpreter.set_input(array, position)
         interpreter.invoke()
         if job.gives_back(number):
@@ -65,10 +66,12 @@ def _new_memory_filled(byte: int | None) -> Iterator[None]:
         mallopt(_FILL_NEW_MEMORY, 0)
 
 
-def _output_count(model: bytes) -> int:
+def _counts(model: bytes) -> tuple[int, int]:
+    """Of inputs and of outputs."""
     from ai_edge_litert import schema_py_generated as schema
 
-    return int(schema.Model.GetRootAs(model, 0).Subgraphs(0).OutputsLength())
+    graph = schema.Model.GetRootAs(model, 0).Subgraphs(0)
+    return int(graph.InputsLength()), int(graph.OutputsLength())
 
 
 @contextlib.contextmanager

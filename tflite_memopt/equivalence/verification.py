@@ -21,6 +21,7 @@ from .judge import Candidate, RuntimeResult, judge_on_all
 from .module import ModuleRunner, module_for
 from .pool import Interpreters, open_interpreters
 from .runner import ProcessLimits
+from .sequences import difference_in_sequence
 from .shapes import InferredModel, shaped_by_litert
 from .static_diff import first_stored_difference, interface_differences
 from .subgraphs import subgraph_pairs
@@ -108,6 +109,7 @@ def verify_result(
         candidate = _candidate(subject, baseline, optimized, interface, options, interpreters.module)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
+        _check_sequences(subject, baseline, candidate, interpreters)
     return _verification(subject, baseline, results, options)
 
 
@@ -192,6 +194,16 @@ def _candidate(
         least_decibels=options.least_decibels,
         loop_pieces=subject.loop_pieces,
     )
+
+
+def _check_sequences(subject: Subject, baseline: Baseline, candidate: Candidate, interpreters: Interpreters) -> None:
+    """Run models with ties in sequences. Raises FailedVerificationError for a difference."""
+    models = baseline.data, subject.optimized
+    asked = [name for name, each in baseline.runs.items() if each.run is not None and name != RUNNER]
+    for name in asked if subject.ties else ():
+        said = difference_in_sequence(name, models, subject.ties, candidate.samples, candidate.tolerance, interpreters)
+        if said is not None:
+            raise FailedVerificationError(f"not equal on {name}: {said}", subject)
 
 
 def _judge_all(

@@ -28,7 +28,6 @@ def copy_model(model: Model) -> Model:
         buffers=list(model.buffers),
         metadata=list(model.metadata),
         legacy_metadata=None if model.legacy_metadata is None else list(model.legacy_metadata),
-        ties=tuple((twins[output], twins[source]) for output, source in model.ties),
         signatures=None if model.signatures is None else [signature(each) for each in model.signatures],
     )
 

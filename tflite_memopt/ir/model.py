@@ -261,8 +261,8 @@ class AssociatedFile:
 class Model:
     """A whole model. ``graphs[0]`` is the entry; ``metadata`` maps names to buffers, in file order.
 
-    ``ties``: outputs of the entry, each with the input at whose place it lies: its value in the next invocation. Files
-    do not say it.
+    ``ties``: outputs of the entry, by position, each with the input at whose place it lies: its value in the next
+    invocation. Files do not say it.
     """
 
     version: int
@@ -275,9 +275,14 @@ class Model:
     signatures: list[Signature] | None = None
     associated_files: tuple[AssociatedFile, ...] = ()
     extras: Extras = field(default_factory=dict)
-    ties: tuple[tuple[Tensor, Tensor], ...] = ()
+    ties: tuple[tuple[int, int], ...] = ()
 
     @property
     def main(self) -> Graph:
         """The graph that an interpreter invokes."""
         return self.graphs[0]
+
+    @property
+    def tied(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """The ``ties`` as tensors: (output, input)."""
+        return tuple((self.main.outputs[output], self.main.inputs[source]) for output, source in self.ties)

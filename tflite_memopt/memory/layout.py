@@ -91,7 +91,7 @@ def memory_layout(
     runs_in = None if order is None else tuple(order)
     tensors, returned = tuple(timeline.tensors), model.main.outputs
     loops = loop_layout(model, reuses, timeline, profile)
-    return MemoryLayout(timeline, tensors, scratch, reuses, tuple(items), returned, loops, runs_in, model.ties)
+    return MemoryLayout(timeline, tensors, scratch, reuses, tuple(items), returned, loops, runs_in, model.tied)
 
 
 def unplannable_tensors(model: Model) -> frozenset[Tensor]:

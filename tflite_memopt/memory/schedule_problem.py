@@ -18,6 +18,7 @@ from ..schedule.problem import Reuse, ScheduleProblem, Step
 from .layout import MemoryLayout
 from .relations import saved_bytes
 from .storages import Atoms, cut_into_atoms
+from .ties import readers_before_writers
 
 
 def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
@@ -30,7 +31,7 @@ def schedule_problem(graph: Graph, layout: MemoryLayout) -> ScheduleProblem:
     atoms = atoms_in(graph, layout)
     positions = {operator: position for position, operator in enumerate(graph.operators)}
     after: dict[int, list[int]] = {}
-    for before, later in side_effect_order(graph):
+    for before, later in (*side_effect_order(graph), *readers_before_writers(graph, layout.ties)):
         after.setdefault(later, []).append(before)
 
     def pick(chosen: Iterable[Tensor | None]) -> tuple[int, ...]:

@@ -8,12 +8,15 @@ From the last reader of the input to the writer of the output the bytes are nobo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ..analysis.side_effects import side_effect_order
 from ..errors import UsageError
+from ..graph.dependency_graph import dependency_graph, kahn_order, set_of
 from ..graph.interval import intersect
-from ..ir.model import Model, Tensor
-from .layout import MemoryLayout
+from ..ir.model import Graph, Model, Tensor
+from ..kernels.profile import KernelProfile
+from .layout import MemoryLayout, memory_layout
 from .together import Groups
 
 
@@ -38,6 +41,38 @@ def ties_named(model: Model, texts: Sequence[str]) -> tuple[tuple[Tensor, Tensor
         _check_alike(text, output, source)
         found.append((output, source))
     return tuple(found)
+
+
+def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Model:
+    """The model itself with ties that texts name, its operators in an order in which they can be kept.
+
+    Raises UsageError for a wrong text, and where the output of a tie would overwrite its input too early in any order.
+    """
+    if not texts:
+        return model
+    graph, pairs = model.main, ties_named(model, texts)
+    model.ties = tuple((graph.outputs.index(output), graph.inputs.index(source)) for output, source in pairs)
+    places = {operator: at for at, operator in enumerate(graph.operators)}
+    before = [
+        (places[t.producer], at) for op, at in places.items() for t in op.present_inputs() if t.producer in places
+    ]
+    every = {*before, *side_effect_order(graph), *readers_before_writers(graph, pairs)}
+    if not all(first < second for first, second in every):
+        needs = [set_of(first for first, second in every if second == at) for at in range(len(places))]
+        order = kahn_order(dependency_graph(needs))
+        if len(order) == len(places):  # else an input is read after its output is written: the groups say which
+            graph.reorder(order)
+    groups_with(memory_layout(model, profile), pairs)
+    return model
+
+
+def readers_before_writers(graph: Graph, ties: Sequence[tuple[Tensor, Tensor]]) -> Iterator[tuple[int, int]]:
+    """By position, what reads the input of a tie, and what writes the output."""
+    places = {operator: at for at, operator in enumerate(graph.operators)}
+    for output, source in ties:
+        if output.producer in places:
+            writer = places[output.producer]
+            yield from ((places[use.operator], writer) for use in source.uses if use.operator is not output.producer)
 
 
 def groups_with(layout: MemoryLayout, ties: Sequence[tuple[Tensor, Tensor]]) -> Groups:

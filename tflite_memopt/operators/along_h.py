@@ -7,6 +7,7 @@ rows and columns; the shapes of their tensors are still as they were.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
@@ -47,10 +48,15 @@ def pools_one_row(operator: Operator, sequences: Sequences) -> bool:
     return operator.option("filterHeight", 1) == 1 and is_image_of_one_row(operator, sequences)
 
 
-def swapped_sides(_: Editor, operator: Operator) -> Told:
+def swapped_options(operator: Operator) -> dict[str, Any]:
     """What the options say of rows is said of columns, and the other way round."""
     fields = {} if operator.options is None else operator.options.fields
-    return Told(fields={a: fields[b] for pair in _SWAPPED for a, b in (pair, pair[::-1]) if b in fields})
+    return {a: fields[b] for pair in _SWAPPED for a, b in (pair, pair[::-1]) if b in fields}
+
+
+def swapped_sides(_: Editor, operator: Operator) -> Told:
+    """As ``swapped_options``."""
+    return Told(fields=swapped_options(operator))
 
 
 def has_sequences_alone(operator: Operator, sequences: Sequences) -> bool:

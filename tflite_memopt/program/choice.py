@@ -77,7 +77,7 @@ class Stretches:
     keeps_to: Callable[[Stretch, Price], bool] = lambda *_: False
     first_is_apart: bool = False
     known: dict[tuple[Stretch, int], Price | None] = field(default_factory=dict)
-    _least: dict[Stretch, int] = field(default_factory=dict)
+    _least: dict[Stretch, Price] = field(default_factory=dict)
 
     def options(self, stretch: Stretch) -> list[tuple[Price, int]]:
         """Prices, known or estimated, with the number of their limit."""
@@ -102,8 +102,9 @@ class Stretches:
         if price is not None and limit == 0:
             first, end = stretch
             around = [each for each in self._least if each[0] <= first and end <= each[1]]
+            inner = price.need if price.inner is None else price.inner
             for other in (each for each in around if each[0] or not self.first_is_apart):
-                self._least[other] = max(self._least[other], price.need if price.inner is None else price.inner)
+                self._least[other] = replace(self._least[other], need=max(self._least[other].need, inner))
 
     @property
     def may_measure(self) -> bool:
@@ -112,14 +113,14 @@ class Stretches:
 
     def _estimated(self, stretch: Stretch) -> Price:
         if stretch not in self._least:
-            self._least[stretch] = self.estimate(stretch)
-        return Price(self._least[stretch], self.least_work(stretch))
+            self._least[stretch] = Price(self.estimate(stretch), self.least_work(stretch))
+        return self._least[stretch]
 
 
-def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0) -> Choice | None:
+def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 0, gap: float = _GAP) -> Choice | None:
     """The path of at most ``most_parts`` stretches whose largest need is least, with the fewest parts and least work.
 
-    One is good enough if no path needs less by more than a fiftieth, or if it needs no more than ``enough`` bytes. None
+    One is good enough if no path needs less by more than ``gap``, or if it needs no more than ``enough`` bytes. None
     where no path keeps to ``most_work``; with ``enough``, also where every path needs more than that.
     """
     while True:
@@ -127,13 +128,25 @@ def choose(stretches: Stretches, most_parts: int, most_work: int, enough: int = 
         if bound is None or 0 < enough < bound.need:
             return None
         found = best_path(stretches.known_options, stretches.positions, most_parts, most_work)
-        if found is not None and found.need <= max(enough, bound.need * (1 + _GAP)):
+        if found is not None and found.need <= max(enough, bound.need * (1 + gap)):
             return replace(found, bound=bound.need)
         if not stretches.may_measure:
             return None if found is None or 0 < enough < found.need else replace(found, bound=bound.need)
         pairs = zip(bound.stretches, bound.limits, strict=True)
         unknown = [pair for pair in pairs if pair not in stretches.known]
         stretches.find_out(*max(unknown, key=lambda pair: stretches.options(pair[0])[0][0].need))
+
+
+def at_most(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:
+    """As ``choose``, by way of fewer parts, each with ``most_measured`` more: never above the answer for fewer.
+
+    Estimates can be above prices. So what is best among fewer is measured first, and stays known.
+    """
+    best = None
+    for count in range(min(2, most_parts), most_parts + 1):
+        within = replace(stretches, most_measured=count * stretches.most_measured)
+        best = choose(within, count, most_work, gap=0)
+    return best
 
 
 def fewest(stretches: Stretches, most_parts: int, most_work: int) -> Choice | None:

@@ -35,6 +35,8 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     if program.feed is not None:
         feed = program.feed
         yield f"feed   {feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"
+    if program.tflm_since is not None:
+        yield f"needs  TFLM of {program.tflm_since} or later in the firmware"
     yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
     if max(program.arena_bytes.values()) > program.arena:
         needs = ", ".join(

@@ -11,14 +11,8 @@ from ..equivalence.baseline import arena_for
 from ..equivalence.pool import Interpreters
 from ..errors import EquivalenceError
 from ..io.reader import read_model
-from ..ir.model import Model, Tensor
+from ..ir.model import Model
 from .files import Feed
-
-
-def image_of(front: Model, feed: Feed) -> Tensor:
-    """The first input of a front as the original has it."""
-    rows = front.main.inputs[0]
-    return Tensor(rows.name, (1, feed.height, *rows.shape[2:]), rows.dtype, rows.buffer, quantization=rows.quantization)
 
 
 def fed_outputs(name: str, data: bytes, feed: Feed, images: Sequence[Array], interpreters: Interpreters) -> list[Array]:
@@ -30,8 +24,8 @@ def fed_outputs(name: str, data: bytes, feed: Feed, images: Sequence[Array], int
     model, draw = read_model(data), np.random.default_rng(0)
     samples: list[Sample] = []
     wanted = []
-    for image in images:
-        given_up = np.flip(image, 1)
+    for image in (each.reshape(feed.height, -1) for each in images):
+        given_up = np.flip(image, 0)
         samples += list(_calls(model, feed, given_up, draw))[: (feed.calls + 1) // 2]
         samples += _calls(model, feed, image, draw)
         wanted.append(len(samples) - 1)
@@ -44,14 +38,14 @@ def fed_outputs(name: str, data: bytes, feed: Feed, images: Sequence[Array], int
 
 
 def _calls(model: Model, feed: Feed, image: Array, draw: np.random.Generator) -> Iterator[Sample]:
-    """The inputs of each call; what is tied is given for the first one only."""
+    """The inputs of each call for an image of rows; what is tied is given for the first one only."""
     behind = feed.calls * feed.rows - feed.lead - feed.height
-    padding = _filled(image[:, :1], feed.padding)
-    parts = [np.repeat(padding, feed.lead, 1), image, np.repeat(padding, max(0, behind), 1)]
-    rows = np.concatenate(parts, 1)
+    padding = _filled(image[:1], feed.padding)
+    parts = [np.repeat(padding, feed.lead, 0), image, np.repeat(padding, max(0, behind), 0)]
+    rows = np.concatenate(parts, 0)
     for call in range(feed.calls):
         counter = np.asarray([call * feed.step], np.int32)
-        sample = [rows[:, call * feed.rows : (call + 1) * feed.rows], counter]
+        sample = [rows[call * feed.rows : (call + 1) * feed.rows].reshape(model.main.inputs[0].shape), counter]
         if call == 0:
             for tie in feed.ties:
                 source = model.main.inputs[tie.input]

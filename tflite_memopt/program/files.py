@@ -92,7 +92,7 @@ class Program:
     beside it. ``whole_bytes``: what the model needs as one. ``slowdown``: the estimated instructions that a run takes
     more than the model as it came, making all interpreters included, as a fraction by kernel library. ``verified``: how
     far outputs are equal, on how many inputs, and where. ``feed``: how the first part takes its input in rows; None:
-    whole.
+    whole. ``tflm_since``: the date of the oldest TFLM that has all operators, YYYY-MM-DD; None where any has them.
     """
 
     version: int
@@ -109,6 +109,7 @@ class Program:
     verified: str
     parts: tuple[PartFile, ...]
     feed: Feed | None = None
+    tflm_since: str | None = None
 
     @property
     def arena(self) -> int:

@@ -14,6 +14,8 @@ from ..firmware.generate import PLANNER_FILE, filled, generate, profile_of, reso
 from ..firmware.sizes import condition_of
 from ..graph.alignment import aligned
 from ..io import offline_plan
+from ..ir.affine import affine_of
+from ..ir.dtype import DType
 from ..ir.model import Model
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
@@ -224,7 +226,9 @@ def _run(network: Network, member: str, said: str) -> str:
 
 def _class(network: Network, arena: int, shared: str, more: str) -> str:
     """The class of a network, whose constructor takes what it shares with others."""
-    sides = (("Input", network.models[0].main.inputs), ("Output", network.models[-1].main.outputs))
+    last = network.models[-1]
+    outputs = last.main.outputs[:1] if last.ties else last.main.outputs  # the others are for the next call
+    sides = (("Input", network.models[0].main.inputs), ("Output", outputs))
     sizes = "".join(
         f"  static constexpr size_t k{side}Bytes[] = {{{', '.join(str(tensor.nbytes) for tensor in tensors)}}};\n"
         for side, tensors in sides
@@ -233,8 +237,8 @@ def _class(network: Network, arena: int, shared: str, more: str) -> str:
         f'{shared}::Network(shared, "{network.name}", {shared}::kParts_{network.name}, {len(network.parts)}, {arena})'
     )
     if network.feed is not None:
-        _, outputs = sizes.splitlines()
-        sizes = f"{outputs}\n{_fed(network.feed, shared)}"
+        _, of_outputs = sizes.splitlines()
+        sizes = f"{of_outputs}\n{_fed(network.feed, network.models[0], shared)}"
     constructor = f"  explicit Program({shared}::Shared& shared) : {base} {{}}\n"
     return (
         f"namespace {network.name} {{\n\nclass Program : public {shared}::Network {{\n public:\n{sizes}"
@@ -242,13 +246,17 @@ def _class(network: Network, arena: int, shared: str, more: str) -> str:
     )
 
 
-def _fed(feed: Feed, shared: str) -> str:
-    """What the class of a network has that takes rows of its image."""
+def _fed(feed: Feed, front: Model, shared: str) -> str:
+    """What the class of a network has that takes rows of its image; those of int8 also as floats and as uint8."""
+    rows = front.main.inputs[0]
+    affine = affine_of(rows) if rows.dtype is DType.INT8 else None
+    how = {} if affine is None else {"scale": f"{affine.scale!r}f", "zero": str(affine.zero_point)}
     states = ", ".join(f"{{{tie.input}, {tie.bytes}, {tie.fill}}}" for tie in feed.ties if tie.fill is not None)
     words = {name: str(value) for name, value in vars(feed).items()} | {
         "shared": shared,
         "turns": str(feed.calls),
         "states": states or "{1, 4, 0}",  # the counter: an array has at least one element
+        "quantizing": filled("program_quantizing.h", how) if how else "",
     }
     return filled("program_fed.h", words)
 

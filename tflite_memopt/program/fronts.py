@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import prod
 
 from ..cascade.loop.fed import Fed, fed, least_rows
 from ..graph.alignment import aligned
 from ..io.writer import write_model
+from ..ir.copying import copy_model
 from ..ir.decision import NOTHING_DECIDED
 from ..ir.model import Model
 from ..kernels.arena import arena_beside_head
+from ..kernels.since import has_operators, needed_since
 from ..memory.arrange import ModelPlacement, arrange
 from ..memory.label import attach_plan
 from ..memory.work import construction, instructions
 from ..options import Options
+from ..rewrite.sequences_along_h import sequences_along_h
+from ..rewrite.stage import clean_up, pinned
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
 from .files import Feed, Tie
@@ -91,11 +94,20 @@ class FeedCosts(StretchCosts):
             for rows in self._row_counts(front):
                 way = fed(front, rows)
                 if isinstance(way, Fed):
+                    way = self._known_to_firmware(way)
+                if isinstance(way, Fed):
                     found.append(way)
                 else:
                     self.reasons.setdefault(stretch, way)
             self._ways[stretch] = found
         return self._ways[stretch]
+
+    def _known_to_firmware(self, way: Fed) -> Fed | str:
+        """A way to feed a front, or why the firmware's TFLM cannot."""
+        names = [operator.name for operator in way.model.main.operators]
+        if has_operators(names, self.options.tflm_since):
+            return way
+        return f"it takes TFLM of {needed_since(names)} or later, and --tflm-since says {self.options.tflm_since}"
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Rows of the image a call; where there is nothing to feed any number, which says why."""
@@ -125,30 +137,35 @@ class FrontFile:
 
 
 def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
-    (image,), graph = whole.main.inputs, front.model.main
-    fills = (None, *front.fills)
+    graph = front.model.main
+    sources = [graph.inputs[source] for _, source in front.model.ties]
     ties = tuple(
-        Tie(
-            graph.inputs.index(source),
-            graph.outputs.index(output),
-            source.nbytes,
-            placement.offsets[source],
-            fill,
-        )
-        for (output, source), fill in zip(front.model.ties, fills, strict=True)
+        Tie(at, output, source.nbytes, placement.offsets[source], fill)
+        for (output, at), source, fill in zip(front.model.ties, sources, front.fills, strict=True)
     )
-    row_bytes = prod(image.shape[2:]) * image.dtype.arena_bytes
-    return Feed(image.shape[1], row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties)
+    row_bytes = graph.inputs[0].nbytes // front.rows
+    height = whole.main.inputs[0].nbytes // row_bytes
+    return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties)
+
+
+def in_rows(model: Model, options: Options) -> Model:
+    """What is fed of a model: cleaned up, if the options let that be, and its sequences along rows."""
+    model = copy_model(model)
+    if options.rewrite:
+        clean_up(model, options)
+    laid = sequences_along_h(model, pinned(options))
+    return model if laid is None else laid.model
 
 
 def with_ties(front: Model, feed: Feed) -> Model:
     """A front that was read from its file, itself, with its ties."""
-    front.ties = tuple((front.main.outputs[tie.output], front.main.inputs[tie.input]) for tie in feed.ties)
+    front.ties = tuple((tie.output, tie.input) for tie in feed.ties)
     return front
 
 
 def said_of_feeding(model: Model, options: Options) -> str | None:
     """What a model may need whose image comes in rows, where that is less than its image takes; else None."""
+    model = in_rows(model, options)
     costs = FeedCosts(model, options, lambda _: None)
     if why_whole(model) is not None or len(model.main.inputs) != 1 or costs.why_none() is not None:
         return None

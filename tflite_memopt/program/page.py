@@ -5,17 +5,25 @@ from __future__ import annotations
 from ..report.extras import need
 from ..report.pictures.appearance import FILE, PAGE, Appearance
 from ..report.pictures.charts import Chart, inline_chart
-from ..report.pictures.page import Column, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
+from ..report.pictures.page import Column, Page, PageTable, Picture, Side, html_of, made_for_firmware
 from ..report.pictures.plot import picture_of
 from ..report.pictures.rows import Row
 from ..report.words import counted, percent
-from .files import PartFile, Program
+from .files import Feed, PartFile, Program
 
 _HEIGHT, _STEP = 260, 48
 _TEXT = (
     "From left to right the parts, one after another in the same bytes. At the bottom lie the tensors of a part, at "
     "the top TFLM's structures for it. The solid line is the arena, the dashed one what the model needs as one."
 )
+
+
+_ROWS = (
+    "From left to right the calls of the first part, from top to bottom the rows of the image: each call takes a few. "
+    "Where no row comes, line buffers are only filled or emptied."
+)
+_MOST_BLOCKS = 120
+"""In a picture of calls: with more, some are shown as one."""
 
 
 def program_page(program: Program) -> bytes:
@@ -33,11 +41,14 @@ def program_page(program: Program) -> bytes:
         (part.file, *(f"{each:,}" for each in (part.operators, part.head, part.tail, *_sides(part))))
         for part in program.parts
     ]
-    bars = (SizeBar("as one", program.whole_bytes), SizeBar("in parts", program.arena))
-    pictures = (Picture("The arena over time", _TEXT, (Side("parts", "", parts_chart(program, PAGE)),)),)
+    pictures: tuple[Picture, ...] = (
+        Picture("The arena over time", _TEXT, (Side("parts", "", parts_chart(program, PAGE)),)),
+    )
+    if program.feed is not None:
+        pictures += (Picture("Rows over time", _ROWS, (Side("rows", "", rows_chart(program.feed, PAGE)),)),)
     facts = made_for_firmware(program.target, program.kernels)
     title = f"{program.source or 'model'}: in parts"
-    return html_of(Page(title, headline, (), pictures, (PageTable("In bytes", columns, rows),), facts, (), bars))
+    return html_of(Page(title, headline, (), pictures, (PageTable("In bytes", columns, rows),), facts))
 
 
 def _sides(part: PartFile) -> tuple[int, int]:
@@ -76,3 +87,27 @@ def parts_chart(program: Program, look: Appearance) -> Chart:
         for size, dash in ((arena, [1, 0]), (program.whole_bytes, [5, 3]))
     ]
     return alt.layer(blocks, *lines).properties(height=_HEIGHT)
+
+
+def rows_chart(feed: Feed, look: Appearance) -> Chart:
+    """A block for the rows of the image that each call takes, or each few calls."""
+    alt, rows = need("altair"), list[Row]()
+    step = -(-feed.calls // _MOST_BLOCKS)
+    for call in range(0, feed.calls, step):
+        end = min(feed.calls, call + step)
+        first, last = (min(feed.height, max(0, at * feed.rows - feed.lead)) for at in (call, end))
+        said = f"calls {call} to {end - 1}: rows {first} to {last - 1}" if last > first else f"call {call}: no row"
+        rows.append({"call": call, "end": end, "first": first, "last": last, "said": said})
+    blocks = (
+        inline_chart(rows)
+        .mark_rect(stroke=look.ink, strokeWidth=0.5, color=look.bar)
+        .encode(
+            x=alt.X("call:Q", axis=alt.Axis(title="calls", format="d")),
+            x2="end:Q",
+            y=alt.Y("first:Q", scale=alt.Scale(reverse=True), axis=alt.Axis(title="rows", format=",d", tickCount=6)),
+            y2="last:Q",
+            tooltip=[alt.Tooltip("said:N")],
+            description=alt.Description("said:N"),
+        )
+    )
+    return blocks.properties(height=_HEIGHT)

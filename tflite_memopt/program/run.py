@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..equivalence.verification import infer_shapes
 from ..errors import InfeasibleError, UnsupportedModelError, UsageError
 from ..graph.alignment import aligned
 from ..io import offline_plan, plan_label
@@ -18,6 +19,7 @@ from ..io.files import Source, load, write_folder
 from ..ir.change import Exactness, loosest
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
+from ..kernels.since import needed_since
 from ..memory.arrange import arrange
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
@@ -27,10 +29,10 @@ from ..options import Options
 from ..pipeline import Result, optimize
 from ..transform import Progress
 from ..version import __version__
-from .choice import Choice, Stretches, choose, fewest
+from .choice import Choice, Stretches, at_most, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
-from .fronts import FeedCosts, FrontFile, with_ties
+from .fronts import FeedCosts, FrontFile, in_rows, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import SHARE, StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
@@ -39,8 +41,8 @@ MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
 _LIMIT = 30
 """As many as the class Program has bits for."""
-_MOST_MEASURED = 180
-"""Stretches that the search may transform: its limit on work."""
+_MOST_MEASURED, _MEASURED_EACH = 180, 60
+"""Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
 _GAIN = 0.01
@@ -93,7 +95,7 @@ def optimize_in_parts(
     options = options.started()
     data, name = load(source)
     whole = optimize(data, options, progress)
-    model = _to_cut(data, options, progress)
+    model = _to_cut(data, options, progress, is_fed=feed is not None)
     reason = why_whole(model)
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
@@ -156,6 +158,8 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError(f"{most_parts} parts: give a number from 1 to {_LIMIT}")
     if options.pins:
         raise UsageError("--pin has no meaning with --parts: each part has a plan of its own")
+    if options.ties:
+        raise UsageError("--tie has no meaning with --parts: a part is made anew in each run, and states would be lost")
     if options.decision is not None:
         raise UsageError("--replay has no meaning with --parts: each part has a decision of its own")
     if options.objective != "total":
@@ -164,11 +168,18 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError("--runner has no meaning with --feed: it runs whole models")
 
 
-def _to_cut(data: bytes, options: Options, progress: Progress) -> Model:
-    """The model as it came, or with the interface that was asked for, in the order with the smallest peak."""
+def _to_cut(data: bytes, options: Options, progress: Progress, is_fed: bool) -> Model:
+    """The model as it came, or with the interface that was asked for, in the order with the smallest peak.
+
+    ``is_fed``: cleaned up, with its sequences along rows.
+    """
     if options.io == "int8":
         data = optimize(data, replace(options, cascade=False, rewrite=False, budget=None), progress).model
+    if is_fed:
+        data = infer_shapes(data, options, progress).data
     model = read_planned(data)
+    if is_fed:
+        model = in_rows(model, options)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)
@@ -182,11 +193,11 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
         costs.estimate,
         costs.least_work,
         costs.measure,
-        _MOST_MEASURED,
+        _MOST_MEASURED if most_parts is None else _MEASURED_EACH,
         costs.keeps_to,
         isinstance(costs, FeedCosts),
     )
-    return fewest(stretches, MOST_PARTS, SHARE) if most_parts is None else choose(stretches, most_parts, SHARE)
+    return fewest(stretches, MOST_PARTS, SHARE) if most_parts is None else at_most(stretches, most_parts, SHARE)
 
 
 def _optimized(
@@ -249,6 +260,7 @@ def _program(
         _part_file(number, part, model, profile)
         for number, (part, model) in enumerate(zip(parts, behind, strict=True), len(files))
     ]
+    since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
     needs = [each.required_bytes.get("target", each.required_bytes["32"]) for each in files]
     crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in models[1:]]
     return Program(
@@ -266,6 +278,7 @@ def _program(
         verified=NOT_VERIFIED,
         parts=tuple(files),
         feed=None if front is None else front.feed,
+        tflm_since=None if since is None else since.isoformat(),
     )
 
 

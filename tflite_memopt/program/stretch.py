@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..analysis.macs import model_macs
+from ..cascade.measure import Measured
 from ..graph.clock import StageClock
 from ..interruption import Interruption
 from ..io.writer import write_model
@@ -33,7 +34,7 @@ class StretchCosts:
 
     The work of a stretch is what it adds, making its interpreter included, as a share of what the options allow the
     whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
-    may be cut, those where fewest bytes cross.
+    may be cut, those where fewest bytes cross. ``measured``: regions, which stretches have in common.
     """
 
     model: Model
@@ -42,6 +43,7 @@ class StretchCosts:
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
     limits: int = 4
     most_cuts: int = 40
+    measured: Measured = field(default_factory=Measured)
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
@@ -77,9 +79,9 @@ class StretchCosts:
         part, options = part_of(self.model, *stretch), self.options_for(stretch, limit)
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
         interruption = Interruption(False, self.progress)
-        before = needs_by_library(part, {}, self._profile)
-        clock = StageClock()
-        run = RunContext(write_model(part), part, self._profile, before, clock, lambda _: None, interruption, {})
+        before, clock = needs_by_library(part, {}, self._profile), StageClock()
+        data, quiet = write_model(part), lambda _: None
+        run = RunContext(data, part, self._profile, before, clock, quiet, interruption, {}, self.measured)
         self.found[stretch, limit] = found = known_or_made(run, options)
         own = instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..equivalence.adapter import Array, RunJob, Sample
@@ -19,11 +19,11 @@ from ..io.files import Source, load
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.change import Exactness
-from ..ir.model import Model
+from ..ir.model import Graph, Model, Tensor
 from ..memory.reading import naming, read_planned
 from ..options import Options
 from ..transform import Progress
-from .feeding import fed_outputs, image_of
+from .feeding import fed_outputs
 from .files import Feed, read_program
 
 _NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
@@ -80,17 +80,18 @@ def verify_program(
     whole. Raises EquivalenceError when outputs differ, or when
     no runtime runs both.
     """
-    model, last = read_model(original), read_model(parts[-1])
+    model, models = read_model(original), [read_model(part) for part in parts]
     with open_for(options, model) as interpreters:
         progress("verifying the parts one after another")
         baseline = measure_baseline(original, model, options, interpreters)
-        interface = interface_between(model, _joined(read_model(parts[0]), last, feed))
+        joined = _joined(baseline.model, models, feed)
+        interface = interface_between(baseline.model, joined)
         ran = {}
         for name, each in baseline.runs.items():
             if each.run is None:
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
-            outputs = interface.restored_outputs(_chained(name, parts, samples, interpreters, feed))
+            outputs = interface.restored_outputs(_chained(name, parts, [*models, joined], samples, interpreters, feed))
             ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
     for name, difference in ran.items():
         if difference is not None:
@@ -111,24 +112,37 @@ def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact"
     return f"{_WORDS[exactness]} on {inputs} inputs ({where})"
 
 
-def _joined(first: Model, last: Model, feed: Feed | None) -> Model:
-    """The interface of the program as a model's."""
+def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model:
+    """The interface of the program as a model's; rows are those of the input in any shape."""
+    graph, first, last = Graph(), parts[0].main, parts[-1].main
+    graph.inputs, graph.outputs = first.inputs, last.outputs
     if feed is not None:
-        first.main.inputs = (image_of(first, feed),)
-    first.main.outputs = last.main.outputs
-    return first
+        graph.inputs = _shaped(first.inputs[:1], original.main.inputs)
+        graph.outputs = last.outputs if len(parts) > 1 else _shaped(last.outputs[:1], original.main.outputs)
+    return replace(parts[0], graphs=[graph])
+
+
+def _shaped(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(replace(tensor, shape=other.shape) for tensor, other in zip(tensors, like, strict=True))
 
 
 def _chained(
-    name: str, parts: Sequence[bytes], samples: Values, interpreters: Interpreters, feed: Feed | None
+    name: str,
+    parts: Sequence[bytes],
+    models: Sequence[Model],
+    samples: Values,
+    interpreters: Interpreters,
+    feed: Feed | None,
 ) -> dict[int, list[Array]]:
-    """The outputs of the last part, each part run on what the one before gives."""
+    """The outputs of the last part, each part run on what the one before gives; after it, ``models`` has the whole."""
     outputs: dict[int, list[Array]] = {}
     if feed is not None:
-        outputs = {0: fed_outputs(name, parts[0], feed, [image for (image,) in samples], interpreters)}
+        found = fed_outputs(name, parts[0], feed, [image for (image,) in samples], interpreters)
+        (like,) = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
+        outputs = {0: [result.reshape(like.shape) for result in found]}
         samples = [[result] for result in outputs[0]]
     for number, data in list(enumerate(parts))[feed is not None :]:
-        run = interpreters[name].run(RunJob(data, samples, arena_for(read_model(data))))
+        run = interpreters[name].run(RunJob(data, samples, arena_for(models[number])))
         if not run.ran:
             raise EquivalenceError(f"part {number} does not run on {name}: {run.reason}")
         outputs = {at: list(column) for at, column in run.outputs.items()}

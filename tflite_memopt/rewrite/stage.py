@@ -37,7 +37,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     if has_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
     before = instructions(model, profile)
-    cleaned = _clean_up(model, options) if options.rewrite else Changed(model, (), ())
+    cleaned = clean_up(model, options) if options.rewrite else Changed(model, (), ())
     dead = drop_dead_tensors(model)
     dropped = (RewriteUse("dead_tensors", tuple(tensor.name for tensor in dead), "exact", 0),) if dead else ()
     boundary = _boundary(model, options)
@@ -127,7 +127,8 @@ def pinned(options: Options) -> tuple[str, ...]:
     return tuple(name for name, _ in options.pins)
 
 
-def _clean_up(model: Model, options: Options) -> Changed:
+def clean_up(model: Model, options: Options) -> Changed:
+    """The model itself after the rules that are always an improvement."""
     driver = Driver(model, pinned=pinned(options))
     driver.apply_everywhere(CLEAN_UP)
     by_rule = groupby(sorted(driver.applied, key=lambda each: each.rule), key=lambda each: each.rule)

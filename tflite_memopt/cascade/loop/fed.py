@@ -21,11 +21,15 @@ from ...ir.copying import copy_model
 from ...ir.dead_tensors import drop_dead_tensors
 from ...ir.dtype import DType
 from ...ir.editor import Editor
-from ...ir.model import Model, Tensor
+from ...ir.model import Graph, Model, Tensor
+from ...ir.quantization import quantized_alike
+from ...kernels.relations.shapes import RESHAPES
 from ..region import Region, region_of
 from .bodies import RollingBody, zero_rows
+from .in_one_row import lay_in_one_row
 from .lower import reason_against_loops
 from .masked import Masked, masked, padded_in, strides_of
+from .total import Total, total_of
 from .turn_graph import NHWC, TurnGraph
 
 
@@ -35,8 +39,9 @@ class Fed:
 
     ``rows``: of the image, that a call takes, in the first input; each byte of rows that are none, the first ``lead``
     of the first call and all that come after the image, is ``padding``. The second input, the counter, is ``step``
-    times the number of the call. The other inputs are those of ``model.ties``: the result, whose bytes do not matter
-    before the first call, and kept rows, each byte of which is ``fills[k]`` then. The first output is the result.
+    times the number of the call. The other inputs are those of ``model.ties``: each byte of tie k is ``fills[k]``
+    before the first call, and None where that does not matter. The first output is the result. A sequence lies in one
+    row there, the same bytes.
     """
 
     model: Model
@@ -44,7 +49,7 @@ class Fed:
     lead: int
     calls: int
     padding: int
-    fills: tuple[int, ...]
+    fills: tuple[int | None, ...]
     step: int = NHWC
 
 
@@ -56,14 +61,14 @@ def fed(front: Model, rows: int) -> Fed | str:
     found = _region_on_rows(front)
     if isinstance(found, str):
         return found
-    model, region, stride = found
+    model, region, stride, total = found
     image = region.operators[0].outputs[0]
     if rows % stride:
         return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
     turns = masked(region, rows // stride, (image,))
     if isinstance(turns, str):
         turns = masked(region, rows // stride, (image,), padded_in(region) - {image})
-    return turns if isinstance(turns, str) else _written(model, region, turns)
+    return turns if isinstance(turns, str) else _written(model, region, turns, total)
 
 
 def least_rows(front: Model) -> int | str:
@@ -72,29 +77,58 @@ def least_rows(front: Model) -> int | str:
     return found if isinstance(found, str) else found[2]
 
 
-def _region_on_rows(front: Model) -> tuple[Model, Region, int] | str:
-    """A copy with a PAD of nothing in front of its image, all of it as a region, and rows of the image for one row."""
+def _region_on_rows(front: Model) -> tuple[Model, Region, int, Total | None] | str:
+    """A copy with a PAD of nothing in front of its image, what is in it as a region, and rows of the image for one row.
+
+    With a mean at its end, that apart.
+    """
     model = copy_model(front)
     graph = model.main
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         return f"{len(graph.inputs)} tensors go in and {len(graph.outputs)} come out: one of each can be in rows"
-    (image,) = graph.inputs
+    image = _image_of(graph)
     if len(image.shape) != 4 or image.shape[0] != 1:
         return f"'{image.name}' of shape {list(image.shape)} has no rows; those are of [1, rows, columns, channels]"
+    if not graph.operators:
+        return "it has no operators"
     edit = Editor(model, graph, 0)
     camera = edit.activation(f"{image.name}/rows", image.shape, image)
     edit.pad(camera, ((0, 0),) * 4, image)
     graph.inputs = (camera,)
-    region = region_of(graph, graph.operators)
+    total = total_of(graph)
+    if isinstance(total, str):
+        return total
+    apart = () if total is None else total.operators
+    region = region_of(graph, [each for each in graph.operators if each not in apart])
     if isinstance(region, str):
         return region
     reason, strides = reason_against_loops(region), strides_of(region)
     if reason is not None or isinstance(strides, str):
         return reason or str(strides)
-    return model, region, strides[image]
+    return model, region, strides[image], total
 
 
-def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
+def _image_of(graph: Graph) -> Tensor:
+    """The input; where all that read it only put it into one other shape, what they make of it, without them.
+
+    A sequence lies along rows so, and a flat spectrogram.
+    """
+    (image,) = graph.inputs
+    readers = [use.operator for use in image.uses]
+    made = [operator.outputs[0] for operator in readers]
+    if not all(operator.name in RESHAPES for operator in readers) or len({tensor.shape for tensor in made}) != 1:
+        return image
+    if not all(quantized_alike(image.quantization, tensor.quantization) for tensor in made):
+        return image
+    for operator in readers:
+        graph.remove_operator(operator)
+        graph.replace_uses(operator.outputs[0], made[0])
+    made[0].name = image.name
+    graph.inputs = (made[0],)
+    return made[0]
+
+
+def _written(model: Model, region: Region, turns: Masked, total: Total | None) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
     window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
@@ -104,19 +138,25 @@ def _written(model: Model, region: Region, turns: Masked) -> Fed | str:
     turn = TurnGraph(model, region, count, region.exit)
     rows = turn.rows_like(camera, window.count, "new")
     made, kept = RollingBody(turn, region, turns, {camera: rows}).write()
-    grown = turn.grow(made, turns.writes)
-    turn.graph.inputs = (rows, turn.counter, turn.result, *(before for before, _ in kept))
-    turn.graph.outputs = (grown, *(after for _, after in kept))
-    rows.name, grown.name = image.name, region.exit.name
+    if total is None:
+        result, name = turn.grow(made, turns.writes), region.exit.name
+        so_far = result, turn.result
+    else:
+        (result, so_far), name = total.write(turn, made, -turns.first_turn, count), total.output.name
+    tied = (so_far, *((after, before) for before, after in kept))
+    turn.graph.inputs = (rows, turn.counter, *(before for _, before in tied))
+    turn.graph.outputs = tuple(dict.fromkeys((result, *(after for after, _ in tied))))
+    ties = tuple((turn.graph.outputs.index(after), turn.graph.inputs.index(before)) for after, before in tied)
+    rows.name, result.name = image.name, name
     for tensor in turn.graph.tensors:
         tensor.origin = None  # it says what holds in one call
-    ties = tuple(zip(turn.graph.outputs, turn.graph.inputs[2:], strict=True))
     model = replace(model, graphs=[turn.graph], ties=ties)
     drop_dead_tensors(model)
     used = {operator.opcode for operator in turn.graph.operators}
     model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
+    lay_in_one_row(model)
     check_model(model)
-    return Fed(model, step, -(window.start + turns.first_turn * step), count, fills[0], fills[1:])
+    return Fed(model, step, -(window.start + turns.first_turn * step), count, fills[0], (None, *fills[1:]))
 
 
 def _byte_of_padding(tensor: Tensor) -> int | None:

@@ -57,9 +57,12 @@ def memory_over_time(arena: ArenaMap, top: int, look: Appearance) -> Chart:
 
 
 def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
-    """One rectangle per tensor: the steps in which it is alive, and its bytes of the arena; above them the tail."""
+    """One rectangle per tensor: the steps in which it is alive, and its bytes of the arena; above them the tail.
+
+    A memory without a tail has no rectangle, no word in the legend and no line for one.
+    """
     alt, rows = need("altair"), tensor_rows(arena)
-    present = {*(row["role"] for row in rows), "tail"}
+    present = {*(row["role"] for row in rows), *(("tail",) if arena.tail else ())}
     colors = {words: look.roles[role] for role, words in ROLES.items() if role in present}
     fill = _legend(alt, "role", colors)
     boxes = (
@@ -74,7 +77,8 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
             **described(alt, _TENSOR),
         )
     )
-    return (boxes + _tail_box(alt, arena, fill, "role") + _ends(alt, arena, look)).properties(height=_HEIGHTS["arena"])
+    tail = (_tail_box(alt, arena, fill, "role"),) if arena.tail else ()
+    return alt.layer(boxes, *tail, _ends(alt, arena, look)).properties(height=_HEIGHTS["arena"])
 
 
 def _legend(alt: Any, field: str, colors: dict[str, str]) -> Any:
@@ -300,11 +304,10 @@ def _bytes(alt: Any, field: str, top: int, title: str) -> Any:
 
 
 def _ends(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
-    """Lines at the ends of the head and of the arena, each with its bytes."""
-    rows = [
-        {"at": arena.head, "said": f"head: {arena.head:,} bytes"},
-        {"at": arena.required, "said": f"arena: {arena.required:,} bytes"},
-    ]
+    """Lines at the ends of the head and of the arena, each with its bytes; one where there is no tail between them."""
+    rows = [{"at": arena.head, "said": f"head: {arena.head:,} bytes"}]
+    if arena.tail:
+        rows.append({"at": arena.required, "said": f"arena: {arena.required:,} bytes"})
     line = inline_chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="at:Q")
     label = inline_chart(rows).mark_text(align="right", dy=-6, fill=look.ink, aria=False)
     return line + label.encode(x=alt.datum(max(1, arena.end - 1)), y="at:Q", text="said:N")

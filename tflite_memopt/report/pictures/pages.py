@@ -184,7 +184,10 @@ def _maps(spread: SpreadUse | None) -> Iterator[Picture]:
     """One map for each memory that has tensors, each on its own scale."""
     if spread is None:
         return
-    text = f"What `codegen` places in each memory, the fastest first. {said_of_spread(spread)}"
+    text = (
+        "What codegen places in each memory, the fastest first: tensors and scratch, without TFLM's own structures. "
+        f"{said_of_spread(spread)}"
+    )
     sides = [
         Side(f"memory-{number}", name, arena_charts(each, round(_ROOM * each.required), PAGE)["arena"])
         for number, (name, each) in enumerate(spread.maps.items())
