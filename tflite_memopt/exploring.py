@@ -10,7 +10,7 @@ from .io.files import Source, load
 from .ir.change import OUT_OF_TIME
 from .memory.figures import MemoryUse
 from .memory.reading import read_planned
-from .memory.spread import spread_use
+from .memory.spread import prices_for, spread_use
 from .memory.work import slowest
 from .options import Options
 from .pipeline import optimize
@@ -59,6 +59,8 @@ def explore(
         raise UsageError("--memory and --budget exclude each other: the sizes of the memories are the budget")
     if most_parts != 1 and (memories or options.objective != "total"):
         raise UsageError("--parts makes the whole arena small: leave --memory and --objective head out")
+    if memories:
+        prices_for(memories, prices or {})  # a wrong price is refused before any search
     run = _Exploring(data, progress, memories or {}, prices or {})
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():
@@ -153,7 +155,7 @@ class _Exploring:
         """Bytes through all memories but the first; None for a model that does not fit."""
         try:
             return spread_use(read_planned(data), options.profile, self.memories, prices=self.prices).slow_bytes
-        except InfeasibleError:
+        except (InfeasibleError, UsageError):  # tensors do not fit, or TFLM's own structures
             return None
 
 

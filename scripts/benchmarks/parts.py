@@ -37,18 +37,16 @@ _NOISE = """{
       for (size_t byte = 0; byte < %s; ++byte) bytes[byte] = static_cast<uint8_t>((byte * 2654435761u >> 13) & %d);
     }"""
 """In the place of zeros, which hide what overwrites them."""
-_INVOKED = "if (interpreter_->Invoke() == kTfLiteOk) return kTfLiteOk;"
-_CROSSING = """if (interpreter_->Invoke() == kTfLiteOk) {
-      for (size_t i = 0; i < interpreter_->outputs_size(); ++i) {
-        uint32_t digest = 2166136261u;  // FNV-1a
-        for (size_t at = 0; at < interpreter_->output(i)->bytes; ++at) {
-          digest = (digest ^ interpreter_->output(i)->data.uint8[at]) * 16777619u;
-        }
-        MicroPrintf("part %d gives %x", part_, static_cast<unsigned>(digest));
+_INVOKE = "if (interpreter_->Invoke() == kTfLiteOk) return kTfLiteOk;"
+_CROSSING = """for (size_t i = 0; i < interpreter_->inputs_size(); ++i) {
+      uint32_t digest = 2166136261u;  // FNV-1a
+      for (size_t at = 0; at < interpreter_->input(i)->bytes; ++at) {
+        digest = (digest ^ interpreter_->input(i)->data.uint8[at]) * 16777619u;
       }
-      return kTfLiteOk;
-    }"""
-"""What each part gives is told, too: the last outputs may hide what was lost before."""
+      MicroPrintf("part %d takes %x", part_, static_cast<unsigned>(digest));
+    }
+    """
+"""What each part takes is told, too: the outputs may hide what was lost on the way."""
 
 
 @click.command()
@@ -127,12 +125,12 @@ def _on_core(result: ProgramResult, build: str) -> tuple[str, str]:
 
 
 def _write(folder: Path, files: dict[str, bytes], mask: int) -> None:
-    """The files of a firmware, with noise for inputs; what parts give is told."""
+    """The files of a firmware, with noise for inputs; what parts take is told."""
     for path, data in files.items():
         text = data.decode()
         if path == "main.cc":
             text = _ZEROS.sub(lambda found: _NOISE % (*found.groups(), mask), text)
-        text = text.replace(_INVOKED, _CROSSING)
+        text = text.replace(_INVOKE, _CROSSING + _INVOKE)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from tflite_memopt import InfeasibleError, Options, UsageError
 from tflite_memopt.exploring import explore
 from tflite_memopt.firmware.generate import PLANNER_FILE, generate
 from tflite_memopt.firmware.plan_table import MemoryRequest
+from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
+from tflite_memopt.kernels.arena import arena_beside_head
 
 NAMES = ("mobile_chain", "concat_model", "split_model", "streaming_model", "if_model")
 TWO = {"dtcm": 2048, "sram": 1 << 20}
@@ -152,3 +155,20 @@ def test_explore_picks_what_moves_fewest_bytes() -> None:
         explore(data, options, memories={"dtcm": 64, "sram": 4096})
     with pytest.raises(UsageError, match="--memory and --budget exclude each other"):
         explore(data, Options(verify=False, budget=1 << 16), memories=TWO)
+
+
+def test_explore_goes_on_where_the_structures_of_stripes_do_not_fit() -> None:
+    data = write_model(ALL["mobile_chain"]())
+    options = Options(verify=False, target="host", effort="quick", loops=False, objective="head", max_extra_macs=1.0)
+
+    def structures(cascade: bool) -> int:
+        model = read_model(tflite_memopt.optimize(data, replace(options, cascade=cascade, max_extra_work=1.0)).model)
+        beside = arena_beside_head(model, options.profile.requests, options.profile.abi, planner="table")
+        return beside.with_head(0).required
+
+    few, many = structures(False), structures(True)
+    assert few + 64 < many
+    found = explore(data, options, memories={"dtcm": 1 << 20, "sram": few + 64}).exploration
+    assert found.points
+    with pytest.raises(UsageError, match="--memory dtcm: the first memory is the fastest one"):
+        explore(data, options, memories=TWO, prices={"dtcm": 2})
