@@ -74,6 +74,7 @@ int main() {
 @click.option("--max-extra-work", "work", default=0.2, show_default=True, help="As of optimize, as a fraction.")
 @click.option("--io", type=click.Choice(("keep", "int8")), default="keep")
 @click.option("--effort", type=click.Choice(EFFORTS), default=Options.effort, show_default=True)
+@click.option("--cuts", help="Positions that may be cut, such as 6,13: the search is shorter. Otherwise any.")
 @click.option(
     "--no-cascade", is_flag=True, help="As of optimize: no stripes behind the front, which takes much less time."
 )
@@ -86,14 +87,16 @@ def feed(
     work: float,
     io: Io,
     effort: Effort,
+    cuts: str | None,
     no_cascade: bool,
 ) -> None:
     """SOURCES on rows of their image, against the whole: the arena in bytes, and instructions in QEMU."""
     for line in table(_COLUMNS):
         click.echo(line)
     options = Options(target=target, verify=False, io=io, max_extra_work=work, effort=effort, cascade=not no_cascade)
+    positions = None if cuts is None else tuple(map(int, cuts.split(",")))
     for path in sources:
-        result = optimize_in_parts(path, options, most_parts, feed=rows)
+        result = optimize_in_parts(path, options, most_parts, feed=rows, cuts=positions)
         click.echo(_row(path, result, options, build))
 
 

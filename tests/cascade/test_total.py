@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflite_memopt import Options
+from tests.tflm import litert_and_tflm
 from tflite_memopt.cascade.loop.total import Total, total_of
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.verification import open_for
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import RELU, ModelBuilder
 from tflite_memopt.ir.dtype import DType
@@ -49,7 +48,7 @@ def pool(size: int, activation: int = 0) -> Model:
 
 @pytest.fixture(scope="module")
 def interpreters() -> Iterator[Interpreters]:
-    with open_for(Options(target="host"), pool(2)) as running:
+    with litert_and_tflm() as running:
         yield running
 
 

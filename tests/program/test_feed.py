@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.models import ALL
 from tests.rewrite.test_sequences_along_h import Sequences
 from tests.tflm import litert_and_tflm
-from tflite_memopt import Options
+from tflite_memopt import Options, UsageError
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -288,6 +288,15 @@ def test_all_of_a_network_can_be_its_front() -> None:
     program = optimize_in_parts(write_model(b.finish(y)), options, 1, feed=4).program
     assert len(program.parts) == 1
     assert program.verified.startswith("bit-exact on ")
+
+
+def test_cuts_can_be_given() -> None:
+    options = Options(target="cortex-m7", max_extra_work=1.0, effort="quick", verify=False)
+    data = write_model(with_dense())
+    program = optimize_in_parts(data, options, None, feed=4, cuts=(3,)).program
+    assert [part.operators for part in program.parts] == [3, 4]
+    with pytest.raises(UsageError, match=r"cuts \(4, 3\): give positions from 1 to 6, each once, in order"):
+        optimize_in_parts(data, options, None, feed=4, cuts=(4, 3))
 
 
 @pytest.mark.parametrize(

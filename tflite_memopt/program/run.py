@@ -84,11 +84,13 @@ def optimize_in_parts(
     most_parts: int | None = None,
     progress: Progress = lambda _: None,
     feed: int | None = None,
+    cuts: tuple[int, ...] | None = None,
 ) -> ProgramResult:
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
     No more run time is added than the options allow, making an interpreter for each part in each run included.
     ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
+    ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
@@ -97,11 +99,13 @@ def optimize_in_parts(
     whole = optimize(data, options, progress)
     model = _to_cut(data, options, progress, is_fed=feed is not None)
     reason = why_whole(model)
+    if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
+        raise UsageError(f"cuts {cuts}: give positions from 1 to {len(model.main.operators) - 1}, each once, in order")
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
     if feed is not None:
-        return _fed(name, data, model, FeedCosts(model, options, progress, rows=feed), whole, most_parts)
-    costs = StretchCosts(model, options, progress)
+        return _fed(name, data, model, FeedCosts(model, options, progress, only=cuts, rows=feed), whole, most_parts)
+    costs = StretchCosts(model, options, progress, only=cuts)
     choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
     program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))

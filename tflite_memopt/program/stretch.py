@@ -34,7 +34,8 @@ class StretchCosts:
 
     The work of a stretch is what it adds, making its interpreter included, as a share of what the options allow the
     whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
-    may be cut, those where fewest bytes cross. ``measured``: regions, which stretches have in common.
+    may be cut, those where fewest bytes cross. ``only``: positions that may be cut in place of these. ``measured``:
+    regions, which stretches have in common.
     """
 
     model: Model
@@ -43,11 +44,14 @@ class StretchCosts:
     found: dict[tuple[Stretch, int], Candidate] = field(default_factory=dict)
     limits: int = 4
     most_cuts: int = 40
+    only: tuple[int, ...] | None = None
     measured: Measured = field(default_factory=Measured)
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
         """Both ends, and the positions between them that may be cut."""
+        if self.only is not None:
+            return (0, *self.only, len(self.model.main.operators))
         sizes = [sum(tensor.nbytes for tensor in tensors) for tensors in self._across]
         inner = sorted(range(1, len(sizes) - 1), key=lambda at: (sizes[at], at))[: self.most_cuts]
         return (0, *sorted(inner), len(sizes) - 1)
