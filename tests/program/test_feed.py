@@ -25,6 +25,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import VALID, ModelBuilder
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.relations.shapes import RESHAPES
+from tflite_memopt.memory.work import instructions
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program
 from tflite_memopt.program.fronts import AUTO, FeedCosts, FrontFile, in_rows
@@ -279,6 +280,25 @@ def test_steps_of_a_sequence_are_rows_as_well(tmp_path: Path) -> None:
     assert program.feed is not None
     assert (program.feed.height, program.feed.row_bytes) == (192, 2)
     assert program.arena < program.whole_bytes
+
+
+def test_the_limit_on_run_time_is_of_the_model_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cleaned up and laid along rows it takes another time."""
+    made: list[FeedCosts] = []
+
+    class Seen(FeedCosts):
+        def __post_init__(self) -> None:
+            made.append(self)
+
+    monkeypatch.setattr("tflite_memopt.program.run.FeedCosts", Seen)
+    s = Sequences(64, 2)
+    y = s.flat(s.conv(s.conv(s.lie(s.x), 8, 3), 8, 3))
+    data = write_model(s.b.finish(s.b.dense(s.b.reshape(y, (1, y.elements)), 5)))
+    options = Options(target="cortex-m7", max_extra_work=0.9, effort="quick", verify=False)
+    optimize_in_parts(data, options, 2, feed=AUTO)
+    before, now = (sum(instructions(each, options.profile).values()) for each in (read_model(data), made[0].model))
+    assert before != now
+    assert now * (1 + made[0].options.extra_work) == pytest.approx(before * 1.9)
 
 
 def test_all_of_a_network_can_be_its_front() -> None:

@@ -24,7 +24,7 @@ from ..memory.arrange import arrange
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
 from ..memory.reading import read_planned
-from ..memory.work import construction, instructions, slowdowns
+from ..memory.work import WorkLimit, construction, instructions, slowdowns
 from ..options import Options
 from ..pipeline import Result, optimize
 from ..transform import Progress
@@ -104,7 +104,11 @@ def optimize_in_parts(
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
     if feed is not None:
-        return _fed(name, data, model, FeedCosts(model, options, progress, only=cuts, rows=feed), whole, most_parts)
+        # Laid along rows, a model may take more time than as it came, or less.
+        limit = WorkLimit(instructions(read_planned(data), options.profile), options.extra_work, options.profile)
+        inner = replace(options, max_extra_work=min(1.0, limit.left_for(model)))
+        fronts = FeedCosts(model, inner, progress, only=cuts, rows=feed)
+        return _fed(name, data, model, fronts, options, whole, most_parts)
     costs = StretchCosts(model, options, progress, only=cuts)
     choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
@@ -120,10 +124,19 @@ def optimize_in_parts(
 
 
 def _fed(
-    name: str | None, data: bytes, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None
+    name: str | None,
+    data: bytes,
+    model: Model,
+    costs: FeedCosts,
+    options: Options,
+    whole: Result,
+    most_parts: int | None,
 ) -> ProgramResult:
-    """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
-    options, reason = costs.options, why_whole(model) or costs.why_none()
+    """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``.
+
+    ``options``: those of the run; ``costs`` has those with what is left of the limit on run time.
+    """
+    reason = why_whole(model) or costs.why_none()
     if reason is not None:
         raise UnsupportedModelError(f"--feed: {reason}")
     choice = _chosen(costs, most_parts)
