@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 from tests.models import ALL
 from tests.rewrite.test_sequences_along_h import Sequences
 from tests.tflm import litert_and_tflm
-from tflite_memopt import Options, UsageError
+from tflite_memopt import InfeasibleError, Options, UsageError
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -295,7 +296,8 @@ def test_the_limit_on_run_time_is_of_the_model_as_it_came(monkeypatch: pytest.Mo
     y = s.flat(s.conv(s.conv(s.lie(s.x), 8, 3), 8, 3))
     data = write_model(s.b.finish(s.b.dense(s.b.reshape(y, (1, y.elements)), 5)))
     options = Options(target="cortex-m7", max_extra_work=0.9, effort="quick", verify=False)
-    optimize_in_parts(data, options, 2, feed=AUTO)
+    with suppress(InfeasibleError):
+        optimize_in_parts(data, options, 2, feed=AUTO)
     before, now = (sum(instructions(each, options.profile).values()) for each in (read_model(data), made[0].model))
     assert before != now
     assert now * (1 + made[0].options.extra_work) == pytest.approx(before * 1.9)
