@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -288,7 +289,8 @@ def test_the_limit_on_run_time_is_of_the_model_as_it_came(monkeypatch: pytest.Mo
     made: list[FeedCosts] = []
 
     class Seen(FeedCosts):
-        def __post_init__(self) -> None:
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
             made.append(self)
 
     monkeypatch.setattr("tflite_memopt.program.run.FeedCosts", Seen)
