@@ -19,7 +19,7 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import Buffer, Model, Tensor
 from tflite_memopt.rewrite.search import _SiteSearch
 
 OPTIONS = Options(samples=2, objective="head", kernels="reference")
@@ -37,7 +37,8 @@ def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
             weights = last.inputs[1]
             assert weights is not None
             assert weights.buffer.data is not None
-            weights.buffer.data = np.roll(weights.buffer.data, 1)
+            weights.buffer = Buffer(np.roll(weights.buffer.data, 1))  # copies of the model share the old one
+            made.model.buffers.append(weights.buffer)
         return made
 
     monkeypatch.setattr(transform, step, spoiled)
