@@ -73,7 +73,8 @@ def optimize(
         data, name = load(source)
         model = read_planned(data, name)
         memory_layout(model, options.profile, options.pins)  # a wrong pin is refused before any search
-        with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
+        if options.ties:
+            with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
         facts = facts_of(model, name, data, options)
 
     with open_for(options, model) if options.verify else nullcontext() as running:

@@ -230,7 +230,7 @@ def _in_stripes(run: RunContext, options: Options, model: Model, below: int | No
     """In stripes within what is left of the limit on run time: rewrites may have used some of it, or saved time."""
     work = run.work_limit(options)
     if instructions(model, run.profile) != work.before:
-        options = replace(options, max_extra_work=min(1.0, work.left_for(model)))
+        options = replace(options, max_extra_work=work.left_for(model))
     return cascade(model, run.profile, options, run.progress, below, run.measured, sequences_along_h)
 
 

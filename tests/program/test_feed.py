@@ -112,7 +112,7 @@ def mean_of_sequence() -> Model:
 
 
 def pooled() -> Model:
-    """No window reads rows below the image: there are no calls before the first that makes rows."""
+    """The first call makes rows of the image, since no window reads rows below them."""
     b = ModelBuilder()
     y = b.conv(b.input("x", (1, 12, 12, 3)), 6, kernel=1)
     return b.finish(b.average_pool(y, 12))

@@ -88,14 +88,14 @@ class OrderSearch:
         return best
 
     def _descended(
-        self, best: tuple[Cost, Tilings], forms: Forms, part: float, progress: Progress
+        self, best: tuple[Cost, Tilings], forms: Forms, share: float, progress: Progress
     ) -> tuple[Cost, Tilings]:
-        """The best set of these forms, or ``best``; ``part``: of the work that is allowed, with all that is done."""
+        """The best set of these forms, or ``best``. It stops when ``share`` of the limit on work is used up."""
         effort, below = self._options.effort, _cutoff(best[0])
         least, left = self.space.least(forms), _CHOICES[effort]
-        for way in _PARTS:
-            target, patience = min(below, least + -(-(below - least) // way)), PATIENCE[effort]
-            while left and patience and self._has_work(part):
+        for part in _PARTS:
+            target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
+            while left and patience and self._has_work(share):
                 if self._stop.strikes() or self.is_enough(best[0]):
                     return best
                 left -= 1
@@ -219,9 +219,9 @@ class OrderSearch:
         """How many sets may be planned in a step after the search."""
         return int(_AFTERWARDS * _WORK[self._options.effort]) // len(self.model.main.operators)
 
-    def _has_work(self, part: float = 1) -> bool:
-        """Whether there is work left of a part of the limit: models that are planned, and regions that are measured."""
-        return self.plans.work + self.space.work // _MEASURED < part * _WORK[self._options.effort]
+    def _has_work(self, share: float = 1) -> bool:
+        """Whether models planned and regions measured have taken less than ``share`` of the limit on work."""
+        return self.plans.work + self.space.work // _MEASURED < share * _WORK[self._options.effort]
 
     def is_enough(self, cost: Cost) -> bool:
         """Whether the budget is met, so that there is nothing more to look for."""

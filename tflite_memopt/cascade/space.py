@@ -342,6 +342,7 @@ class Space:
 
     def _add_rows(self, first: int, end: int, forms: tuple[RowLoop, ...], below: int, is_causal: bool = False) -> None:
         """Those of these loops that can be written and keep the limits."""
+        # Causal regions are longer than all others (LONGEST): bounds of one kind are never taken for the other's.
         bounds = self._measure.bounds(first, end, forms, lambda: self._loop_bounds(first, end, forms, is_causal))
         self.looked_at += len(bounds)
         across = self._alive.across(first, end)
@@ -349,6 +350,7 @@ class Space:
             self._add(Tiling(first, end, form), figures._replace(head=figures.head + across), below)
 
     def _loop_bounds(self, first: int, end: int, forms: Sequence[RowLoop], is_causal: bool) -> dict[Form, Figures]:
+        """The bounds of those of these loops that can be written; empty where the steps are no region."""
         region, found = region_of(self.model.main, self.model.main.operators[first:end]), dict[Form, Figures]()
         if isinstance(region, str):
             return found

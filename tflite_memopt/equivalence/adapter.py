@@ -43,7 +43,10 @@ class RunJob:
     wanted: tuple[int, ...] | None = None
 
     def placed(self, sample: Sample, inputs: int) -> dict[int, Array]:
-        """The arrays of a sample by the position of their input, of so many. Raises ValueError for another number."""
+        """The arrays of a sample by the position of their input, for a model with so many ``inputs``.
+
+        Raises ValueError where the sample has neither all inputs nor all but the carried ones.
+        """
         carried = {source for _, source in self.carried}
         places = range(inputs) if len(sample) == inputs else [at for at in range(inputs) if at not in carried]
         return dict(zip(places, sample, strict=True))

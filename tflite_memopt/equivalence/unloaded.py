@@ -23,7 +23,7 @@ def explained(model: Model, said: str) -> str:
     if found is None:
         return said
     step, operator = found
-    advice = _advice(operator, _is_prepared(said))
+    advice = _advice(operator, said)
     where = f"{describe(0, step, operator)} of version {operator.opcode.version}, {', '.join(types_of(operator))}"
     return f"{where}, stands in the way{advice}; TFLM says: {said}"
 
@@ -31,7 +31,7 @@ def explained(model: Model, said: str) -> str:
 def is_refusal(model: Model, said: str) -> bool:
     """Whether TFLM's words name an operator that it cannot run. The firmware may bring those of the user's own."""
     found = _named(model, said)
-    return found is not None and not is_own(found[1]) and (_is_prepared(said) or not _is_known(found[1]))
+    return found is not None and not is_own(found[1]) and not _is_elsewhere(found[1], said)
 
 
 def _named(model: Model, said: str) -> tuple[int, Operator] | None:
@@ -43,21 +43,15 @@ def _named(model: Model, said: str) -> tuple[int, Operator] | None:
     return next((pair for pair in steps if unregistered is not None and pair[1].name == unregistered[1]), None)
 
 
-def _is_prepared(said: str) -> bool:
-    """Whether TFLM has a kernel for the operator that it names."""
-    return _NODE.search(said) is not None
+def _is_elsewhere(operator: Operator, said: str) -> bool:
+    """Whether TFLM has a kernel for it, which the TFLM that ran lacks."""
+    return _NODE.search(said) is None and operator.opcode.label in REFERENCE
 
 
-def _is_known(operator: Operator) -> bool:
-    """Whether TFLM's sources have a kernel for it."""
-    return operator.opcode.label in REFERENCE
-
-
-def _advice(operator: Operator, is_prepared: bool) -> str:
-    """``is_prepared``: there is a kernel, which has refused."""
-    if not is_prepared and _is_known(operator):
+def _advice(operator: Operator, said: str) -> str:
+    if _is_elsewhere(operator, said):
         return f": {_ELSEWHERE}"
-    if not is_prepared:
+    if _NODE.search(said) is None:
         return f": {_OWN if is_own(operator) else ADVICE[kind_of_missing(operator)]}"
     kind = kind_by_types(operator)
     # What it refused need not be the types, where these are common ones.

@@ -71,9 +71,9 @@ class WorkLimit:
         return slowest(self.before, instructions(model, self.profile)) <= self.extra
 
     def left_for(self, model: Model) -> float:
-        """What may still be added to this one, as a fraction of its own run time; not below 0."""
+        """What may still be added to this one, as a fraction of its own run time, from 0 to 1 as options have it."""
         now = instructions(model, self.profile)
-        return max(0.0, min(self.before[name] * (1 + self.extra) / max(1, now[name]) - 1 for name in now))
+        return max(0.0, min(1.0, *(self.before[name] * (1 + self.extra) / max(1, now[name]) - 1 for name in now)))
 
 
 def model_work(model: Model, prices: Prices, loops: Sequence[Loop] | None = None) -> int:

@@ -106,7 +106,7 @@ def optimize_in_parts(
     if feed is not None:
         # Laid along rows, a model may take more time than as it came, or less.
         limit = WorkLimit(instructions(read_planned(data), options.profile), options.extra_work, options.profile)
-        inner = replace(options, max_extra_work=min(1.0, limit.left_for(model)))
+        inner = replace(options, max_extra_work=limit.left_for(model))
         fronts = FeedCosts(model, inner, progress, only=cuts, rows=feed)
         return _fed(name, data, model, fronts, options, whole, most_parts)
     costs = StretchCosts(model, options, progress, only=cuts)
