@@ -30,17 +30,17 @@ _TURNED = frozenset(
 Places = Mapping[tuple[Operator, int], Tensor | None]
 
 
-def lay_in_one_row(model: Model) -> bool:
-    """Lay the images of a front in one row, in place; False, and nothing is changed, where one has more columns."""
+def lay_in_one_row(model: Model) -> None:
+    """Lay the images of a front in one row, in place. Nothing is changed where one of them cannot lie so."""
     images = {tensor for tensor in model.main.tensors if len(tensor.shape) == 4}
     over = [operator for operator in model.main.operators if not images.isdisjoint(operator.outputs)]
     readers = {use.operator for tensor in images for use in tensor.uses}.difference(over)
     if any(tensor.shape[2] > 1 for tensor in images) or any(each.name != "RESHAPE" for each in readers):
-        return False
+        return
     places = {(operator, slot): _constant(operator.inputs[slot]) for operator in over for slot in _slots(operator)}
     told = [tensor for tensor in dict.fromkeys(places.values()) if tensor is not None]
     if None in places.values() or not all(map(_can_turn, over)) or not all(_says_places(each, places) for each in told):
-        return False
+        return
     for tensor in told:
         values = integers(tensor)
         assert values is not None
@@ -53,7 +53,6 @@ def lay_in_one_row(model: Model) -> bool:
             operator.options = replace(
                 operator.options, fields={**operator.options.fields, **_turned_options(operator)}
             )
-    return True
 
 
 def _slots(operator: Operator) -> tuple[int, ...]:
