@@ -13,6 +13,7 @@ scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMS
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
 scripts/bench tiles [MODEL...] [-o tiles.md]   channels in tiles
+scripts/bench prices MODEL... [--build NAME]                    instructions of each operator, estimated and in QEMU
 scripts/bench modules TARGET MODEL...                          seconds of verification, on module and wheel
 scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench random [--large] [-o FILE.json] [--against FILE.json]   needs and time of random networks
@@ -54,6 +55,7 @@ from .parts import parts
 from .people import people
 from .plan import plan
 from .plan_table import plan_table
+from .prices import prices
 from .random import random
 from .rewrite import rewrite
 from .schedule import schedule
@@ -183,6 +185,7 @@ cli.add_command(growth)
 cli.add_command(loops)
 cli.add_command(memories)
 cli.add_command(plan_table)
+cli.add_command(prices)
 cli.add_command(modules)
 cli.add_command(parts)
 cli.add_command(people)

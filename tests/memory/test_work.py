@@ -63,6 +63,44 @@ def test_the_reference_kernels_skip_what_lies_outside() -> None:
     assert operator_work(same, REFERENCE_PRICES) == price.call + inside * price.mac + 48 * each
 
 
+def along(rows: int, columns: int, high: int, wide: int) -> Operator:
+    """A convolution of 8 channels with a filter that is not square."""
+    b = ModelBuilder()
+    x = b.input("x", (1, rows, columns, 8))
+    y, filters = b.tensor("y", (1, rows, columns, 8)), b.tensor("filters", (8, high, wide, 8))
+    b.operator("CONV_2D", (x, filters, None), (y,), "Conv2DOptions", strideH=1, strideW=1)
+    return b.model.main.operators[0]
+
+
+def test_a_filter_along_h_costs_a_row_of_the_filter_for_each_place() -> None:
+    lying, standing = along(1, 60, 1, 5), along(60, 1, 5, 1)
+    rows = 60 * (5 - 1) * DSP_PRICES.window.row
+    assert operator_work(standing, DSP_PRICES) - operator_work(lying, DSP_PRICES) == rows
+
+
+def test_helium_reads_an_input_of_one_row_in_place() -> None:
+    price = MVE_PRICES.window
+    copied = 60 * (5 * price.place + 5 * price.row)
+    assert operator_work(along(60, 1, 5, 1), MVE_PRICES) - operator_work(along(1, 60, 1, 5), MVE_PRICES) == copied
+
+
+@pytest.mark.parametrize(("dtype", "price"), [(DType.INT8, 4 * 3_300), (DType.FLOAT32, REFERENCE_PRICES.pool.mac)])
+def test_a_mean_costs_what_it_reads(dtype: DType, price: int) -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 6, 6, 8), dtype), b.tensor("y", (1, 1, 1, 8), dtype)
+    b.operator("MEAN", (x, b.constant("axes", np.asarray([1, 2], np.int32))), (y,), "ReducerOptions", keepDims=True)
+    (operator,) = b.model.main.operators
+    assert operator_work(operator, REFERENCE_PRICES) == REFERENCE_PRICES.call + 6 * 6 * 8 * price
+
+
+def test_pooling_costs_its_window_and_each_row_of_it() -> None:
+    b = ModelBuilder()
+    b.average_pool(b.input("x", (1, 6, 6, 8)), 3)
+    price = DSP_PRICES.pool
+    each = 4 * 8 * 9 * price.mac + 4 * 8 * price.output + 4 * 3 * price.row
+    assert operator_work(b.model.main.operators[0], DSP_PRICES) == price.call + each
+
+
 def test_many_short_calls_cost_more_than_a_long_one() -> None:
     for profile in PROFILES.values():
         assert 8 * operator_work(pointwise(1), profile.prices) > operator_work(pointwise(8), profile.prices)

@@ -1,9 +1,10 @@
 """What operators cost at run time: instructions of kernel libraries, in hundredths, measured one operator at a time.
 
-Fitted to 163 single operators of 8 bits: convolutions of 1x1, 3x3 and 5x5 from 1 to 96 channels, depthwise ones, ADD,
-pooling, PAD, SLICE, DYNAMIC_UPDATE_SLICE and CONCATENATION. Each ran in TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN
-4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3, M7 and M55, and TFLM's own kernels on the
-M7. Of convolutions and SLICE the mean error is 1 to 7 %, of depthwise ones up to 17 %. Instructions are not cycles.
+Fitted to 275 single operators of 8 bits: convolutions of 1x1, 3x3, 5x5, 1xN and Nx1 from 1 to 96 channels, depthwise
+ones, ADD, pooling, MEAN, PAD, SLICE, DYNAMIC_UPDATE_SLICE and CONCATENATION. Each ran in TFLM (tflite-micro
+90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3, M7 and M55, and
+TFLM's own kernels on the M7. Of convolutions and SLICE the mean error is 1 to 7 %, of depthwise ones up to 17 %, of
+pooling up to 30 %: averages and maxima have one price. Instructions are not cycles. ``scripts/bench prices`` compares.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ class ConvolutionPrices:
     """Hundredths of an instruction. ``call``: each run of the operator; ``mac``: each multiply-accumulate.
 
     ``output``: each output element, which is scaled and clamped. ``tap``: each output element and place of the filter;
-    ``place``: each output pixel and place of the filter. ``patch``: each element under the filter that is copied, for
-    each output pixel. ``weight``: each weight, whatever the number of pixels. ``leftover``: each multiply-accumulate,
-    again, of the pixels that do not fill a block.
+    ``place``: each output pixel and place of the filter; ``row``: each output pixel and row of the filter. ``patch``:
+    each element under the filter that is copied, for each output pixel. ``weight``: each weight, whatever the number
+    of pixels. ``leftover``: each multiply-accumulate, again, of the pixels that do not fill a block.
     """
 
     call: int
@@ -26,6 +27,7 @@ class ConvolutionPrices:
     output: int = 0
     tap: int = 0
     place: int = 0
+    row: int = 0
     patch: int = 0
     weight: int = 0
     leftover: int = 0
@@ -55,19 +57,22 @@ WITHOUT_DOUBLES = MakingPrices(interpreter=1_300, operator=670, tensor=2_110, ch
 class Prices:
     """Hundredths of an instruction. ``call``: each run of an operator; ``element``: each output of an elementwise one.
 
-    ``library``: the kernel profile that was measured. ``pooled``: each element under a window. ``copied``: each element
-    that SLICE and the like move, and ``run``: each pixel of them; ``updated`` and ``updated_run``: the same of
-    DYNAMIC_UPDATE_SLICE. ``padded``: each element that PAD writes; ``joined``: each byte that CONCATENATION and the
-    like copy. ``block``: the pixels that a convolution computes together. ``skips_padding``: taps of the filter outside
-    of the input cost no multiply-accumulate (TFLM's conv.h and depthwise_conv.h test each).
+    ``library``: the kernel profile that was measured. ``pool``: of pooling, where each element under the window is a
+    multiply-accumulate. ``copied``: each element that SLICE and the like move, and ``run``: each pixel of them;
+    ``updated`` and ``updated_run``: the same of DYNAMIC_UPDATE_SLICE. ``padded``: each element that PAD writes;
+    ``joined``: each byte that CONCATENATION and the like copy. ``reduced``: each element that MEAN and the like read,
+    times its dimensions (TFLM's reduce.h computes an index from all of them). ``block``: the pixels that a convolution
+    computes together. ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate (TFLM's
+    conv.h and depthwise_conv.h test each). ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
+    arm_convolve_1_x_n_s8.c).
     """
 
     library: str
     pointwise: ConvolutionPrices
     window: ConvolutionPrices
     depthwise: ConvolutionPrices
+    pool: ConvolutionPrices
     element: int
-    pooled: int
     padded: int
     block: int = 1
     call: int = 65_000
@@ -76,7 +81,9 @@ class Prices:
     updated: int = 155
     updated_run: int = 5_620
     joined: int = 53
+    reduced: int = 3_300
     skips_padding: bool = False
+    one_row_in_place: bool = False
     making: MakingPrices = WITH_DOUBLES
 
 
@@ -85,8 +92,8 @@ REFERENCE_PRICES = Prices(
     pointwise=ConvolutionPrices(call=61_000, mac=598, output=14_620),
     window=ConvolutionPrices(call=62_000, mac=599, output=12_080, tap=4_090),
     depthwise=ConvolutionPrices(call=90_000, mac=2_980, output=15_330),
+    pool=ConvolutionPrices(call=65_000, mac=705, output=6_691, row=5_059),
     element=11_230,
-    pooled=570,
     padded=3_300,
     skips_padding=True,
 )
@@ -95,10 +102,10 @@ REFERENCE_PRICES = Prices(
 SCALAR_PRICES = Prices(
     library="cmsis-nn",
     pointwise=ConvolutionPrices(call=92_000, mac=247, output=3_770, weight=370, leftover=120),
-    window=ConvolutionPrices(call=88_000, mac=248, output=4_660, place=4_660, patch=570, leftover=257),
+    window=ConvolutionPrices(call=88_000, mac=248, output=4_660, place=3_620, row=2_710, patch=570, leftover=257),
     depthwise=ConvolutionPrices(call=78_000, mac=1_040),
+    pool=ConvolutionPrices(call=80_000, mac=956, output=493, row=6_780),
     element=8_400,
-    pooled=1_620,
     padded=74,
     block=2,
     call=80_000,
@@ -109,10 +116,10 @@ SCALAR_PRICES = Prices(
 DSP_PRICES = Prices(
     library="cmsis-nn-dsp",
     pointwise=ConvolutionPrices(call=83_000, mac=133, output=4_410, weight=377, leftover=74),
-    window=ConvolutionPrices(call=79_000, mac=159, output=5_540, place=5_150, patch=282, leftover=123),
+    window=ConvolutionPrices(call=79_000, mac=159, output=5_540, place=3_600, row=4_180, patch=282, leftover=123),
     depthwise=ConvolutionPrices(call=86_000, mac=849),
+    pool=ConvolutionPrices(call=65_000, mac=702, output=909, row=5_501),
     element=8_020,
-    pooled=750,
     padded=75,
     block=2,
 )
@@ -121,12 +128,13 @@ DSP_PRICES = Prices(
 MVE_PRICES = Prices(
     library="cmsis-nn-mve",
     pointwise=ConvolutionPrices(call=92_000, mac=14, output=1_590, leftover=36),
-    window=ConvolutionPrices(call=110_000, mac=16, output=2_060, place=2_590, leftover=17),
+    window=ConvolutionPrices(call=110_000, mac=16, output=2_060, place=1_960, row=2_100, leftover=17),
     depthwise=ConvolutionPrices(call=138_000, mac=96, output=957, place=2_370),
+    pool=ConvolutionPrices(call=65_000, mac=143, row=7_104),
     element=1_380,
-    pooled=154,
     padded=24,
     block=4,
     copied=301,
+    one_row_in_place=True,
 )
 """CMSIS-NN on cores with Helium."""

@@ -21,7 +21,8 @@ from ..kernels.window import window_of
 
 _FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
-_JOINS = ("CONCATENATION", "PACK", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+_JOINS = ("CONCATENATION", "PACK", "RESHAPE", "SQUEEZE")
+_REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
 WINDOWS = ("CONV_2D", "DEPTHWISE_CONV_2D")
@@ -115,6 +116,8 @@ def operator_work(operator: Operator, prices: Prices) -> int:
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
     if operator.name in WINDOWS:
         return _convolution(operator, prices)
+    if operator.name in _POOLS:
+        return _pooling(operator, prices)
     outputs = sum(tensor.elements for tensor in operator.outputs)
     return prices.call + _plain(operator, outputs, prices)
 
@@ -133,12 +136,30 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
         return prices.joined * sum(tensor.nbytes for tensor in operator.outputs)
     if name in _PADS:
         return prices.padded * outputs
-    if name in _POOLS:
-        return prices.pooled * outputs * prod(int(operator.option(side, 1)) for side in ("filterHeight", "filterWidth"))
+    if name == "EXPAND_DIMS":
+        return prices.copied * outputs
+    if name in _REDUCTIONS and operator.inputs[0] is not None:
+        return _reduction(operator, operator.inputs[0], prices)
     macs = operator_macs(operator)
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
     return prices.element * outputs
+
+
+def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:
+    """Without the call. Only means of floats over an image have a loop of their own in TFLM's reduce.h."""
+    output = operator.outputs[0]
+    if operator.name == "MEAN" and output.dtype in _FLOATS and output.shape[1:-1] == (1, 1):
+        return prices.pool.mac * source.elements
+    return prices.reduced * source.elements * len(source.shape)
+
+
+def _pooling(operator: Operator, prices: Prices) -> int:
+    rows, columns = (int(operator.option(side, 1)) for side in ("filterHeight", "filterWidth"))
+    outputs, price = operator.outputs[0].elements, prices.pool
+    pixels = outputs // max(1, operator.outputs[0].shape[-1])
+    each = price.mac * outputs * rows * columns + price.output * outputs + price.row * pixels * rows
+    return price.call + each
 
 
 def copied_work(shape: tuple[int, ...], prices: Prices) -> int:
@@ -165,9 +186,18 @@ def _convolution(operator: Operator, prices: Prices) -> int:
     price = _convolution_price(operator, filters, prices)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * taps
-    each += price.place * pixels * taps + price.patch * pixels * taps * filters.shape[3]
+    if not (prices.one_row_in_place and _is_one_row(operator, source, filters)):
+        each += (price.place * taps + price.row * filters.shape[1]) * pixels
+    each += price.patch * pixels * taps * filters.shape[3]
     each += price.mac * macs + price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
     return each + _convolution_call(price, filters)
+
+
+def _is_one_row(operator: Operator, source: Tensor, filters: Tensor) -> bool:
+    """Whether CMSIS-NN takes its kernel for filters of 1xN (arm_nn_is_convolve_1_x_n in arm_nnsupportfunctions.h)."""
+    is_dense = int(operator.option("dilationWFactor", 1)) == 1 and source.shape[3] == filters.shape[3]
+    is_aligned = int(operator.option("strideW", 1)) * source.shape[3] % 4 == 0
+    return source.shape[1] == filters.shape[1] == 1 and is_dense and is_aligned
 
 
 def call_work(operator: Operator, prices: Prices) -> int:
