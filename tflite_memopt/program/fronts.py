@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..cascade.loop.fed import Fed, fed, least_rows
 from ..graph.alignment import aligned
 from ..io.writer import write_model
 from ..ir.copying import copy_model
@@ -25,6 +24,7 @@ from ..rewrite.sequences_along_h import sequences_along_h
 from ..rewrite.stage import clean_up, pinned
 from .choice import Price, Stretch
 from .cutting import part_of, why_whole
+from .fed import Fed, fed, least_rows
 from .files import Feed, Tie
 from .space import counted_library, part_space
 from .stretch import StretchCosts

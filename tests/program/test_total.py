@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tflm import litert_and_tflm
-from tflite_memopt.cascade.loop.total import Total, total_of
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.pool import Interpreters
@@ -18,6 +17,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import RELU, ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
+from tflite_memopt.program.total import Total, total_of
 
 CHANNELS = 240
 
