@@ -65,13 +65,6 @@ class CutTable:
         """The way that each column belongs to."""
         return np.repeat(np.arange(len(self.ways)), [len(ends) for ends in self.ways])
 
-    @cached_property
-    def is_last(self) -> Flags:
-        """Whether the stripe is the last of its way."""
-        found = np.zeros(len(self.end), np.bool_)
-        found[self.last] = True
-        return found
-
     def previous(self, values: Columns, fill: int) -> Columns:
         """For each stripe the value of the one before it, ``fill`` for the first of a way."""
         moved = np.empty_like(values)

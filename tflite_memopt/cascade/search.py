@@ -182,13 +182,15 @@ class _Cascade:
         number = len(self._searches)
         where = "stripes" if number == 1 else f"stripes, another way, {number}"
         self._progress(f"{where}: looking for regions")
+
+        def say(share: float, cost: Cost) -> None:
+            saved = self._untiled.need - cost.need
+            self._progress(f"{where}: {share:.0%} done, best {cost.need:,} bytes, {saved:,} less than without")
+
         known = self._capped()
-        cost, chosen = search.run(known, lambda share, cost: self._progress(f"{where}: {self._so_far(share, cost)}"))
+        cost, chosen = search.run(known, say)
         if chosen and search.plans.price(cost) < search.plans.price(known):
             self._best = cost, search, chosen
-
-    def _so_far(self, share: float, cost: Cost) -> str:
-        return f"{share:.0%} done, best {cost.need:,} bytes, {self._untiled.need - cost.need:,} less than without"
 
     def _incumbent(self) -> Cost:
         assert self._best is not None

@@ -214,16 +214,13 @@ class _Selection:
             np.maximum(grown[:, _HEAD], need, out=grown[:, _HEAD])
             self._hand_on(step, step + 1, grown, np.arange(len(sets)), np.full(len(sets), -1))
             for end, every in self._intervals[step].items():
-                numbers = self._useful(every, end, sets.min(axis=0))
+                numbers = np.asarray(every)
+                with_least = _together(sets.min(axis=0), self._rows[numbers])
+                numbers = numbers[self._is_good(with_least, end)]  # the others break a limit with every set
                 more = _together(sets, self._rows[numbers][:, None])
                 places = np.tile(np.arange(len(sets)), len(numbers))
                 self._hand_on(step, end, more.reshape(-1, 7), places, np.repeat(numbers, len(sets)))
         return self._found(self._sets_at(len(self._problem.needs)))
-
-    def _useful(self, numbers: Sequence[int], end: int, least: Integers) -> Integers:
-        """Those of these options that keep the limits with the ``least`` of each figure that any set has."""
-        found = np.asarray(numbers)
-        return found[self._is_good(_together(least, self._rows[found]), end)]
 
     def _is_good(self, sets: Integers, end: int) -> Flags:
         """Which sets keep the limits and can still come below what is known."""

@@ -125,15 +125,11 @@ class RollingBody:
 
     def _rows_or_none(self, new: Tensor, are_rows: tuple[bool, ...]) -> Tensor:
         """The new rows in the iterations where they are rows; in the others the zero point takes their place."""
-        edit, zero = self._turn.edit, self._zero_point(new)
+        edit = self._turn.edit
+        zero = edit.constant(f"{last_part(new)}/zero_point", zero_rows(new, 1).ravel()[:1], new.quantization)
         chosen = edit.activation(f"{last_part(new)}/or_zero", new.shape, new)
         edit.operator("SELECT_V2", (self._turn.flag(are_rows), new, zero), (chosen,), "SelectV2Options")
         return chosen
-
-    def _zero_point(self, like: Tensor) -> Tensor:
-        """One value of the zero point."""
-        value = zero_rows(like, 1).ravel()[:1]
-        return self._turn.edit.constant(f"{last_part(like)}/zero_point", value, like.quantization)
 
     def _between_zeros(self, like: Tensor, rows: Tensor, above: int, below: int, sides: Sides) -> Tensor:
         """Rows with the zero point around them. PAD is for columns; for rows alone, joining costs less time."""

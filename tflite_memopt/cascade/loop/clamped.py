@@ -96,18 +96,13 @@ def clamped(region: Region, rows: int) -> Clamped | str:
 
 def _computed(axis: Axis, wanted: _TurnRows) -> _TurnRows:
     """The rows to compute for those that are wanted: a few more where a window can meet padding."""
-    above, below = -(-axis.before // axis.stride), _beyond(axis)
+    past = (axis.outputs - 1) * axis.stride - axis.before + axis.reach - axis.size
+    above, below = -(-axis.before // axis.stride), max(0, -(-past // axis.stride))  # whose window reaches beyond it
     if above == below == 0:
         return wanted
     count = min(axis.outputs, wanted.count + above + below)
     starts = tuple(max(0, min(start - above, axis.outputs - count)) for start in wanted.starts)
     return _TurnRows(count, starts)
-
-
-def _beyond(axis: Axis) -> int:
-    """Output rows at the lower end whose window reaches beyond the input."""
-    past = (axis.outputs - 1) * axis.stride - axis.before + axis.reach - axis.size
-    return max(0, -(-past // axis.stride))
 
 
 def _needed(axis: Axis, made: _TurnRows) -> _TurnRows:

@@ -61,7 +61,7 @@ def reason_against_loops(region: Region) -> str | None:
 
 def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None:
     """Replace the region's operators by their loop, in place; two subgraphs are added to the model."""
-    subgraphs = _write_turn(model, region, turns)
+    subgraphs = clamped_body(model, region, turns) if isinstance(turns, Clamped) else rolling_body(model, region, turns)
     last = graph.operators.index(region.operators[-1])
     edit = Editor(model, graph, last + 1)
     for operator in region.operators:
@@ -71,12 +71,6 @@ def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None
     else:
         _write_whole(edit, region, turns, subgraphs)
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
-
-
-def _write_turn(model: Model, region: Region, turns: Turns) -> LoopSubgraphs:
-    if isinstance(turns, Clamped):
-        return clamped_body(model, region, turns)
-    return rolling_body(model, region, turns)
 
 
 def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraphs: LoopSubgraphs) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...ir.model import Operator, Tensor
-from ...operators.rows import RowByRow, Rows
+from ...operators.rows import Rows
 from ...operators.table import kind_of
 from ..region import Region
 from ..stripes import Job, Stripe, Window, input_reads
@@ -82,7 +82,8 @@ def masked(
         turn = _turn(region, rows, strides, wide, in_step)
         assert not isinstance(turn, str)
     read_wide = _sides_of_reads(region, turn)
-    turn = replace(turn, jobs={operator: _beside(operator, job, read_wide) for operator, job in turn.jobs.items()})
+    padded = {op: job for op, job in turn.jobs.items() if (op.inputs[0], job.read) in read_wide}  # columns are there
+    turn = replace(turn, jobs={**turn.jobs, **{op: replace(job, padding=(0, 0, 0, 0)) for op, job in padded.items()}})
     low = _lower_than_a_turn(region, turn)
     if low is not None:
         return f"'{low.name}' has fewer rows than a turn reads or makes"
@@ -173,12 +174,6 @@ def _sides_of_reads(region: Region, turn: Stripe) -> dict[Read, Sides]:
     return _in_common(found)
 
 
-def _beside(operator: Operator, job: Job, read_wide: Mapping[Read, Sides]) -> Job:
-    """The job of an operator whose input has the columns of padding already, where it has."""
-    read = operator.inputs[0]
-    return replace(job, padding=(0, 0, 0, 0)) if read is not None and (read, job.read) in read_wide else job
-
-
 def _wide(region: Region, rows_made: Mapping[Tensor, int]) -> dict[Tensor, Sides]:
     """The columns of padding of inner tensors that are read by windows with the same padding, and by nothing else.
 
@@ -231,7 +226,8 @@ def _turn(
         made = Rows(end - step, end)
         needed[output] = Rows(min(needed[output].start, made.start), end)
         windows[output] = Window(needed[output], Rows(needed[output].start, made.start), made)
-        if _has_other_padding(operator, way):
+        beyond = (way.rows.before, way.rows.after, way.columns.before, way.columns.after)
+        if any(beyond) and kind_of(operator).beyond != "zero point":
             return f"'{output.name}' is padded by something else than the zero point"
         read = Rows(*way.rows.reads(made.start, made.end))
         is_padded = way.is_window or kind_of(operator).is_pad
@@ -241,12 +237,6 @@ def _turn(
         for tensor in way.images(operator):
             needed[tensor] = read if tensor not in needed else needed[tensor].hull(read)
     return Stripe(jobs, {tensor: window for tensor, window in windows.items() if tensor is not region.exit})
-
-
-def _has_other_padding(operator: Operator, way: RowByRow) -> bool:
-    """Whether what lies outside the image does not count, or has a value of its own."""
-    sides = (way.rows.before, way.rows.after, way.columns.before, way.columns.after)
-    return any(sides) and kind_of(operator).beyond != "zero point"
 
 
 def padded_in(region: Region) -> set[Tensor]:

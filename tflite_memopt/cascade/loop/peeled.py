@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ...ir.model import Operator, Tensor
-from ...operators.rows import RowByRow, Rows
+from ...ir.model import Tensor
+from ...operators.rows import Rows
 from ...operators.table import kind_of
 from ..region import Region
-from ..stripes import Edges, Halo, Job, Stripe, input_reads, stripes_of
+from ..stripes import Edges, Halo, Stripe, input_reads, stripes_of
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,9 @@ def _peeled_from(region: Region, start: int, rows: int, halo: Halo, edges: Edges
     }
     steps = {t: turns[1].windows[t].needed.start - window.needed.start for t, window in turns[0].windows.items()}
     first, last = whole[0] if head else None, whole[-1] if tail else None
-    turn = replace(turns[0], jobs={op: _as_one_row(op, job) for op, job in turns[0].jobs.items()})
+    jobs = {op: job if kind_of(op).is_pad else job.padding_columns_itself() for op, job in turns[0].jobs.items()}
+    turn = replace(turns[0], jobs=jobs)
     return Peeled(rows, turn, reads, tuple(range(start, end, rows)), first, last, after, steps)
-
-
-def _as_one_row(operator: Operator, job: Job) -> Job:
-    return job if kind_of(operator).is_pad else job.padding_columns_itself()
 
 
 def _moved(rows: Rows, by: int) -> Rows:
@@ -112,14 +109,11 @@ def _shape(region: Region, stripe: Stripe) -> tuple[object, ...]:
         if job is not None:
             skipped = job.wanted.start - job.computed.start
             found.append((job.wanted.count, job.computed.count, skipped, job.read.count, job.padding))
-            found += [job.read.start - at for at in _starts_of_windows(operator, way, stripe)]
+            read = [stripe.windows[tensor] for tensor in way.images(operator) if tensor in stripe.windows]
+            found += [job.read.start - window.needed.start for window in read]
         window = stripe.windows.get(operator.outputs[0])
         found.append(None if window is None else (window.needed.count, window.kept.count, window.made.count))
     return tuple(found)
-
-
-def _starts_of_windows(operator: Operator, way: RowByRow, stripe: Stripe) -> Iterable[int]:
-    return (stripe.windows[t].needed.start for t in way.images(operator) if t in stripe.windows)
 
 
 def _reads(region: Region, stripe: Stripe) -> Iterable[tuple[Tensor, Rows]]:
