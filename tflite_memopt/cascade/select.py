@@ -55,8 +55,7 @@ class Figures(NamedTuple):
         return all(map(le, self, other))
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """Steps ``first`` to ``end``, half-open, in some form."""
 
     first: int

@@ -122,6 +122,7 @@ class Space:
         self._terms, self._costs = arena_terms(model, profile), Costs(profile)
         self._alive = Alive(model, profile)
         self.needs = self._alive.needs()
+        self._by_need = sorted(range(len(self.needs)), key=self.needs.__getitem__, reverse=True)
         self._ways = [_unless_wrong(operator, profile) for operator in model.main.operators]
         # What no region can hold is there in any set.
         fixed = [need for need, way in zip(self.needs, self._ways, strict=True) if isinstance(way, str)]
@@ -138,7 +139,7 @@ class Space:
             options.objective == "total",
         )
         self._by_interval: dict[tuple[int, int], dict[Tiling, _Bounded]] = {}
-        self._kept: dict[tuple[int, int], tuple[int, Forms, list[tuple[Tiling, Figures]]]] = {}
+        self._kept: dict[tuple[int, int], tuple[int, Forms, list[tuple[Tiling, Option]]]] = {}
         self._lowest: dict[tuple[int, int], dict[Forms, int]] = {}
         self._chosen: dict[tuple[int, Forms, bool], list[tuple[Tilings, OptionSet]]] = {}
 
@@ -182,14 +183,11 @@ class Space:
 
     def _choices(self, below: int, forms: Forms, by_work: bool) -> list[tuple[Tilings, OptionSet]]:
         least = self._least_head(forms)
-        tilings, options = list[Tiling](), list[Option]()
-        for first, end in self._by_interval:
-            for tiling, figures in self._undominated(first, end, least, forms):
-                tilings.append(tiling)
-                options.append(Option(first, end, figures))
-        self.work += len(options) // _CHOSEN
+        every = [each for interval in self._by_interval for each in self._undominated(*interval, least, forms)]
+        self.work += len(every) // _CHOSEN
+        options = [option for _, option in every]
         found = choices(Problem(self.needs, options, self.limits, self.base, below, by_work))
-        return [(tuple(tilings[number] for number in each.options), each) for each in found]
+        return [(tuple(every[number][0] for number in each.options), each) for each in found]
 
     def least(self, forms: Forms) -> int:
         """Bytes that nothing in this order and these forms goes below, by the heads of all tilings alone."""
@@ -244,10 +242,10 @@ class Space:
         """What a set comes to."""
         every = [self._by_interval[each.first, each.end][each].figures for each in chosen]
         covered = {step for each in chosen for step in range(each.first, each.end)}
-        bare = (need for step, need in enumerate(self.needs) if step not in covered)
-        return reduce(Figures.beside, every, Figures(max(bare, default=0), 0, 0, 0, 0, 0))
+        bare = next((self.needs[step] for step in self._by_need if step not in covered), 0)
+        return reduce(Figures.beside, every, Figures(bare, 0, 0, 0, 0, 0))
 
-    def _undominated(self, first: int, end: int, least: int, forms: Forms) -> list[tuple[Tiling, Figures]]:
+    def _undominated(self, first: int, end: int, least: int, forms: Forms) -> list[tuple[Tiling, Option]]:
         """Of one interval: without those that another one equals or beats in everything. Measured ones come first.
 
         No head counts that is below what every set has: ``least``.
@@ -261,10 +259,10 @@ class Space:
             if isinstance(tiling.form, forms)
         ]
         raised.sort()
-        kept: list[tuple[Tiling, Figures]] = []
+        kept: list[tuple[Tiling, Option]] = []
         for figures, _, tiling in raised:
-            if not any(other.beats(figures) for _, other in kept):
-                kept.append((tiling, figures))
+            if not any(other.figures.beats(figures) for _, other in kept):
+                kept.append((tiling, Option(first, end, figures)))
         self._kept[first, end] = least, forms, kept
         return kept
 

@@ -99,12 +99,15 @@ def overlaps(
     views: dict[Tensor, list[tuple[Tensor, int]]] = {}
     for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
         views.setdefault(place.storage, []).append((tensor, place.start))
+    filled = _filled(order).union(*(_filled(loop.body.operators) for loop in loops))
+    read_and_filled = [(_read_alone(loop), _filled(loop.body.operators)) for loop in loops]
     found = []
     for result in carried:
-        if result.is_constant or not any(_is_filled(op, result) for op in _operators(order, loops)):
+        if result.is_constant or filled.isdisjoint(result.tensors):
             continue
+        made_of = set[Tensor]().union(*(read for read, ends in read_and_filled if not ends.isdisjoint(result.tensors)))
         for image in carried:
-            if image is result or not any(_are_in_one(loop, image, result) for loop in loops):
+            if image is result or made_of.isdisjoint(image.tensors):
                 continue
             distance = _distance(order, loops, image.tensors, result.tensors, graph.outputs)
             found += [Over(x, y, distance) for x in image.tensors for y in result.tensors]
@@ -203,23 +206,14 @@ def _may_be_in_place(operator: Operator, reuses: Reuses) -> bool:
     return any(reuse.kind == "in-place" and reuse.input is whole for reuse in reuses.get(operator, ()))
 
 
-def _operators(order: Sequence[Operator], loops: Sequence[Loop]) -> Iterator[Operator]:
-    yield from order
-    for loop in loops:
-        yield from loop.body.operators
+def _filled(operators: Iterable[Operator]) -> set[Tensor]:
+    """What these operators write rows into, in place."""
+    return {operator.outputs[0] for operator in operators if operator.name == "DYNAMIC_UPDATE_SLICE"}
 
 
-def _is_filled(operator: Operator, result: Carried) -> bool:
-    """Whether an operator writes rows into a storage, in place."""
-    return operator.name == "DYNAMIC_UPDATE_SLICE" and operator.outputs[0] in result.tensors
-
-
-def _are_in_one(loop: Loop, image: Carried, result: Carried) -> bool:
-    """Whether a loop reads the image, without changing it, and fills the result."""
-    given = (read for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True) if read is made)
-    return any(tensor in image.tensors for tensor in given) and any(
-        _is_filled(operator, result) for operator in loop.body.operators
-    )
+def _read_alone(loop: Loop) -> set[Tensor]:
+    """What a loop is given and does not change."""
+    return {read for read, made in zip(loop.body.inputs, loop.body.outputs, strict=True) if read is made}
 
 
 def _cut_from(image: Carried, views: Mapping[Tensor, Sequence[tuple[Tensor, int]]]) -> list[Tensor]:
@@ -256,7 +250,11 @@ def _accesses(
     What writes the image ends the life of the bytes of the result there, and so counts like a read.
     """
     size = max(tensor.nbytes for tensor in result)
+    readers = {use.operator for tensor in image | result for use in tensor.uses}
+    touching = readers.union(loops, (tensor.producer for tensor in image | result))
     for operator in order:
+        if operator not in touching:
+            continue
         loop = loops.get(operator)
         if loop is None:
             yield from _of_one(operator, None, image, result)

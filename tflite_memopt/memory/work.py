@@ -37,7 +37,8 @@ def instructions(model: Model, profile: KernelProfile) -> dict[str, int]:
 
     The reference kernels stand for a library that was not.
     """
-    return {prices.library: model_work(model, prices) // 100 for prices in profile.all_prices}
+    loops = loops_of(model)
+    return {prices.library: model_work(model, prices, loops) // 100 for prices in profile.all_prices}
 
 
 def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
