@@ -22,7 +22,6 @@ from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import label
 from ..ir.origin import origin_of
 
-NAME = "boundary"
 _INTEGERS = (DType.INT8, DType.UINT8, DType.INT16)
 
 
