@@ -13,7 +13,7 @@ import click
 
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.exploring import explore
-from tflite_memopt.kernels.chip_memories import CHIP_MEMORIES
+from tflite_memopt.kernels.chips import CHIP_MEMORIES
 from tflite_memopt.kernels.targets import target_named
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.reading import read_planned

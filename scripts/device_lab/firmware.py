@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -21,6 +23,11 @@ _CPUS = {
     "m55": ("-mcpu=cortex-m55", "-mfloat-abi=hard"),
 }
 INCLUDES = ("tflite-micro", "flatbuffers/include", "gemmlowp", "ruy")
+_HEADERS = """// What every program includes of TFLM: to parse it takes most of the time to compile one.
+#include "tensorflow/lite/micro/micro_interpreter.h"
+#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
+#include "tensorflow/lite/schema/schema_generated.h"
+"""
 DEBUG_LOG = """// Where messages go is the platform's: here to standard output.
 #include <cstdarg>
 #include <cstddef>
@@ -51,11 +58,14 @@ def compiled_program(
     program = folder / f"{main}.elf"
     includes = [f"-isystem{sources.folder / each}" for each in INCLUDES]
     common = [*SMALL, *_TFLM, *_MACROS[build.kernels], *flags, *includes]
-    files = [str(folder / each) for each in (main, "model_data.cc", "debug_log.cc")]
+    compiled = str(folder / f"{main}.o")
+    files = [compiled, *(str(folder / each) for each in ("model_data.cc", "debug_log.cc"))]
     if build.machine is None:
         if ram is not None:
             raise UsageError(f"{name} runs on this machine, whose RAM is not limited: name a build for QEMU")
-        _run(["g++", *common, *files, str(library), "-o", str(program)])
+        compiler = ["g++", *common]
+        _run([*compiler, *_parsed_headers(compiler, library.parent), "-c", str(folder / main), "-o", compiled])
+        _run([*compiler, *files, str(library), "-o", str(program)])
         return [str(program)]
     cpu = [*_CPUS[build.core], "-mthumb", "-funsigned-char"]
     startup = str(folder / "startup.o")
@@ -67,10 +77,25 @@ def compiled_program(
     script = f"-T{folder / 'core.ld'}"
     linking = ["-nostartfiles", script, f"-L{NATIVE}", "--specs=rdimon.specs", "-lm", "-Wl,--gc-sections"]
     sections = ["-ffunction-sections", "-fdata-sections"]
-    _run(["arm-none-eabi-g++", *cpu, *common, *sections, *files, startup, str(library), *linking, "-o", str(program)])
+    compiler = ["arm-none-eabi-g++", *cpu, *common, *sections]
+    _run([*compiler, *_parsed_headers(compiler, library.parent), "-c", str(folder / main), "-o", compiled])
+    _run([*compiler, *files, startup, str(library), *linking, "-o", str(program)])
     quiet = ["-display", "none", "-monitor", "none", "-serial", "none", "-nic", "user,restrict=on"]
     semihosting = ["-semihosting-config", "enable=on,target=native"]
     return ["qemu-system-arm", "-M", build.machine, *quiet, *semihosting, "-kernel", str(program)]
+
+
+def _parsed_headers(compiler: Sequence[str], folder: Path) -> list[str]:
+    """Flags by which a compiler takes TFLM's headers as it has parsed them; they are kept for each set of its flags."""
+    kept = folder / f"headers-{hashlib.sha256(' '.join(compiler).encode()).hexdigest()[:16]}"
+    header, parsed = kept / "tflm.h", kept / "tflm.h.gch"
+    if not parsed.exists():
+        kept.mkdir(exist_ok=True)
+        header.write_text(_HEADERS)
+        new = kept / f"{os.getpid()}.gch"  # the rename comes last, so that it is whole or absent
+        _run([*compiler, "-x", "c++-header", str(header), "-o", str(new)])
+        new.rename(parsed)
+    return ["-include", str(header)]
 
 
 def _run(command: Sequence[str]) -> None:

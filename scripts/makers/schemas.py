@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from tflite_memopt.program.files import schema_text as program_schema_text
-from tflite_memopt.report.schema import KINDS, schema_text
+from tflite_memopt.report.model import SCHEMA_VERSION, schema_id
+from tflite_memopt.report.schema import KINDS
+
+from .descriptions import FIELDS
 
 FOLDER = Path(__file__).parents[2] / "schema"
+_COMMANDS = {
+    "report": "optimize --report R.json and optimize --json",
+    "analysis": "analyze --json",
+    "comparison": "compare --json",
+    "verification": "verify --json",
+    "exploration": "explore --json",
+}
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_INFINITE = {"enum": ["inf", "-inf"], "type": "string"}
+"""JSON has no infinity: a difference is infinite where shapes differ."""
 
 
 def main() -> None:
@@ -15,6 +32,39 @@ def main() -> None:
     for kind in KINDS:
         (FOLDER / f"{kind}.schema.json").write_text(schema_text(kind))
     (FOLDER / "program.schema.json").write_text(program_schema_text())
+
+
+def schema_text(kind: str) -> str:
+    """The text of the file in the folder ``schema``; ``kind`` is one of ``KINDS``."""
+    made: dict[str, Any] = _with_infinity(TypeAdapter(KINDS[kind]).json_schema(mode="serialization"))
+    for name, described in {KINDS[kind].__name__: made, **made.get("$defs", {})}.items():
+        for field, value in described.get("properties", {}).items():
+            value["description"] = FIELDS[name][field]
+    extra = {
+        "$schema": {"const": schema_id(kind), "description": "Which schema this is.", "type": "string"},
+        "schema_version": {"description": "Grows after the dot with new fields.", "type": "string"},
+    }
+    made["properties"] = extra | made["properties"]
+    made["required"] = [*extra, *made["required"]]
+    head = {
+        "$schema": _DIALECT,
+        "$id": schema_id(kind),
+        "title": f"tflite-memopt {_COMMANDS[kind]}",
+        "$comment": f"version {SCHEMA_VERSION}; made by scripts/makers/schemas.py",
+    }
+    rest = {key: value for key, value in made.items() if key != "title"}
+    return json.dumps(head | rest, indent=2) + "\n"
+
+
+def _with_infinity(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_with_infinity(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "number":
+        rest = {key: value for key, value in schema.items() if key != "type"}
+        return rest | {"anyOf": [{"type": "number"}, _INFINITE]}
+    return {key: _with_infinity(value) for key, value in schema.items()}
 
 
 if __name__ == "__main__":

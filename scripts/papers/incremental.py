@@ -12,7 +12,7 @@ from dataclasses import replace
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import section_bound
-from tflite_memopt.plan.cores import restricted, with_given
+from tflite_memopt.plan.cores import restricted
 from tflite_memopt.plan.methods import BEST, solve
 from tflite_memopt.plan.problem import Plan, PlanProblem, arena_bytes
 
@@ -21,7 +21,10 @@ def extend_plan(
     problem: PlanProblem, placed: Mapping[int, int], method: str = BEST, limit: SearchLimit | None = None
 ) -> Plan:
     """One pass: plan all items, those in ``placed`` (item -> offset in bytes) where they are. Raises as ``solve``."""
-    return solve(with_given(problem, placed), method, limit)
+    items = tuple(
+        replace(item, offset=placed[index]) if index in placed else item for index, item in enumerate(problem.items)
+    )
+    return solve(replace(problem, items=items), method, limit)
 
 
 def plan_incrementally(

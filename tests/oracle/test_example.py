@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.device.runners import runner
@@ -15,7 +16,8 @@ from tflite_memopt.equivalence.external_runner import run_external
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.oracle.description import with_random_weights
+from tflite_memopt.ir.model import Buffer, Model
+from tflite_memopt.oracle.description import GraphSketch, model_of
 from tflite_memopt.oracle.levels import PLAN
 
 optuna = pytest.importorskip("optuna")
@@ -35,6 +37,20 @@ def example() -> Any:
 @pytest.fixture(scope="module")
 def found(example: Any) -> Any:
     return example.search(trials=60)
+
+
+def with_random_weights(sketch: GraphSketch) -> Model:
+    """The sketch as a model that can be written and run."""
+    model, draw = model_of(sketch), np.random.default_rng(0)
+    for tensor in model.main.tensors:
+        if tensor.is_constant and sketch.tensors[tensor.name].values is None:
+            kind = np.dtype(tensor.dtype.label)
+            drawn = draw.normal(size=tensor.shape) if kind.kind == "f" else draw.integers(-100, 100, tensor.shape)
+            tensor.buffer = Buffer(np.frombuffer(drawn.astype(kind).tobytes(), np.uint8))
+            model.buffers.append(tensor.buffer)
+        elif tensor.is_constant:
+            model.buffers.append(tensor.buffer)
+    return model
 
 
 def test_it_stays_within_both_budgets(example: Any, found: Any) -> None:

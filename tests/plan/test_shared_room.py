@@ -78,3 +78,15 @@ def test_a_room_is_checked() -> None:
     related = replace(problem, relations=(*problem.relations, Relation(1, 2, 16)))
     with pytest.raises(InfeasibleError, match="may share bytes"):
         check_bound(related, BoundCertificate(112, 0, (0, 1, 2), rooms=((0, 1, 2),)))
+
+
+def test_a_proof_counts_in_the_unit_that_it_was_found_in() -> None:
+    """Another item alive then may have the smallest alignment, and be none of those that add up."""
+    sizes = (8, 6, 4, 8)
+    items = (*(Item(size, 0, 1, 4) for size in sizes), Item(2, 0, 1, 1))
+    problem = PlanProblem(items, (Relation(0, 1, 0), Relation(0, 2, 0), Relation(3, 4, 0)))
+    certificate = section_bound(problem)
+    assert (certificate.nbytes, sorted(certificate.items), certificate.unit) == (20, [0, 1, 2, 3], 1)
+    check_bound(problem, certificate)
+    with pytest.raises(InfeasibleError, match="divides not all"):
+        check_bound(problem, replace(certificate, unit=8))

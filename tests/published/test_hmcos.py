@@ -10,9 +10,9 @@ from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.published.hmcos.hierarchy import Hierarchy, build_hierarchy
 from tflite_memopt.published.hmcos.method import hmcos, hmcos_with
 from tflite_memopt.published.serenity.method import serenity
-from tflite_memopt.schedule.baselines import kahn
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.memory_graph import memory_graph
+from tflite_memopt.schedule.methods import kahn
 from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
 
 from ..schedule.problems import brute_force, problems

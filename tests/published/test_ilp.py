@@ -13,10 +13,10 @@ from tflite_memopt.published.ilp.method import IlpParts, ilp, ilp_with
 from tflite_memopt.published.ilp.partition import light_cuts
 from tflite_memopt.published.ilp.windows import improve_in_windows
 from tflite_memopt.published.sub_problem import sub_problems
-from tflite_memopt.schedule.baselines import kahn, rpo
 from tflite_memopt.schedule.bounds import schedule_lower_bound
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.memory_graph import memory_graph
+from tflite_memopt.schedule.methods import kahn, rpo
 from tflite_memopt.schedule.problem import Method, ScheduleProblem, Step
 
 from ..schedule.problems import SIZES, brute_force, diamond_beside_a_chain, problems

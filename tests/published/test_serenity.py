@@ -18,9 +18,9 @@ from tflite_memopt.published.serenity.dynamic_programming import (
     operator_sequence,
 )
 from tflite_memopt.published.serenity.method import SerenityParts, serenity, serenity_with
-from tflite_memopt.schedule.baselines import as_is, kahn
 from tflite_memopt.schedule.check import check_order, peak_of
 from tflite_memopt.schedule.memory_graph import memory_graph
+from tflite_memopt.schedule.methods import as_is, kahn
 from tflite_memopt.schedule.problem import ScheduleAnswer, ScheduleProblem, Step
 
 from ..schedule.problems import brute_force, problems

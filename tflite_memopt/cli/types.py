@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..errors import UsageError
-from ..kernels.chip_memories import CHIP_MEMORIES, memories_of_chip
+from ..kernels.chips import CHIP_MEMORIES, memories_of_chip
 from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)

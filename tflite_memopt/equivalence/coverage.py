@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ir.affine import affine_of
 from ..ir.model import Graph, Tensor
+from ..ir.quantization import affine_of
 from .adapter import Array, Run
 
 _MOST_NAMED = 3

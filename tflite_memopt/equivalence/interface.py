@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import EquivalenceError, UsageError
-from ..ir.affine import Affine, affine_of
 from ..ir.dtype import DType
 from ..ir.model import Model, Tensor
+from ..ir.quantization import Affine, affine_of
 from .adapter import Array, Sample
 from .inputs import numpy_type
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..io.offline_plan import tensors_in_file_order
-from ..ir.affine import affine_of
 from ..ir.constants import values
 from ..ir.model import Graph, Model, Operator, OperatorOptions, Quantization, Signature, Tensor
-from ..ir.quantization import is_quantized
+from ..ir.quantization import affine_of, is_quantized
 from .correspondence import Link, Pieces, links_between, links_in_loops
 
 _NO_PIECES: Mapping[int, Pieces] = {}

@@ -266,7 +266,6 @@ def _name_of_macro(memory: str) -> str:
 _RESET = (
     "Do not call Reset() from here to Invoke(): this plan has variables of a loop on the input, and Reset clears them."
 )
-_OVERLAPS = "Outputs overwrite inputs: right with these kernels only."
 _WRONG_PLAN = "this plan computes wrongly with other kernels than it was made for; see arena.h"
 _WRONG_SIZES = "these sizes are for other kernels; run codegen again, with this build's --target or with none"
 _SDKCONFIG = """

@@ -1,4 +1,4 @@
-"""Which target a chip is: families of chips by the names that their vendors give them.
+"""Which target a chip is, by the names that vendors give families of chips; and what memories some chips have.
 
 Where a chip has several cores it is the one that applications run on. A Cortex-M33 in this table has the DSP
 extension, a Cortex-M55 or M85 has Helium. Sources: Zephyr, soc/*/Kconfig (``CPU_CORTEX_...``, ``ARMV8_M_DSP``),
@@ -35,6 +35,24 @@ CHIPS: Mapping[str, tuple[str, ...]] = {
 CORES: Mapping[str, str] = {"Cortex-M0plus": "cortex-m0", "Cortex-M1": "cortex-m0", "Cortex-M4F": "cortex-m4"}
 """Names of cores that are those of a target, too."""
 
+_K, _M = 1 << 10, 1 << 20
+
+CHIP_MEMORIES: Mapping[str, Mapping[str, int]] = {
+    "i.MX RT1170": {"dtcm": 256 * _K, "ocram": _M},
+    "STM32H7": {"dtcm": 128 * _K, "axi_sram": 512 * _K},
+    "nRF5340": {"ram": 512 * _K},
+    "ESP32-S3": {"sram": 512 * _K, "psram": 8 * _M},
+    "RP2350": {"sram": 520 * _K, "psram": 8 * _M},
+    "Ensemble-E8": {"dtcm": _M, "sram0": 4 * _M},
+}
+"""The memories of a chip, the fastest first, as a firmware for the core in ``CHIPS`` sees them.
+
+Sizes are those of the whole memories, in bytes: stack, heap and other data share them. Sources: the vendors' reference
+manuals and data sheets. i.MX RT1170: half of the FlexRAM of 512 KB as DTCM, and OCRAM 1 and 2. STM32H743: DTCM and AXI
+SRAM. nRF5340: the RAM of the application core. ESP32-S3: internal SRAM, and 8 MB of PSRAM in the package (R8). RP2350:
+all SRAM banks, and 8 MB of PSRAM as boards have it. Ensemble E8: DTCM of the high-performance core, and SRAM0.
+"""
+
 
 def plain_name(name: str) -> str:
     """Letters and digits alone, in lower case: ``Cortex_M4`` and ``cortex-m4`` are one name.
@@ -51,3 +69,8 @@ def target_of_chip(name: str) -> str | None:
     families = {plain_name(chip): target for target, chips in CHIPS.items() for chip in chips}
     found = max((family for family in families if plain.startswith(family)), key=len, default=None)
     return None if found is None else families[found]
+
+
+def memories_of_chip(name: str) -> Mapping[str, int] | None:
+    """The memories of a chip by its name, however it is written; None for one that is not known."""
+    return {plain_name(chip): found for chip, found in CHIP_MEMORIES.items()}.get(plain_name(name))

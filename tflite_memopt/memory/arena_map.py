@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..analysis.macs import operator_macs
+from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
+from ..kernels import arena as tflm_arena
 from ..kernels.profile import KernelProfile
+from ..kernels.requests.table import requests_in
 from ..plan.problem import Item
-from .figures import ArenaMap, MemoryUse, OperatorUse, PlacedTensor, Sharing
+from .arena_terms import params_bytes
+from .figures import ArenaMap, MemoryUse, OperatorUse, PlacedTensor, Sharing, TailPart
 from .in_force import head_of, offsets_in_force
 from .layout import MemoryLayout
-from .tail import tail_parts
 from .usage import working_sets_in_arena
 
 _ORDER: tuple[Sharing, ...] = ("view", "in-place", "overlap", "none")
@@ -127,3 +131,27 @@ def _sharing(layout: MemoryLayout, places: Mapping[Tensor, int]) -> dict[Tensor,
         if is_in_force and _ORDER.index(reuse.kind) < _ORDER.index(known):
             found[reuse.output] = reuse.kind
     return found
+
+
+def tail_parts(model: Model, profile: KernelProfile, tail: int) -> tuple[TailPart, ...]:
+    """``tail`` bytes in parts, the largest first.
+
+    Structures are counted as ``kernels/arena.py`` allocates them. What remains is the allocator's own and alignment.
+    """
+    abi = profile.abi
+    asked = requests_in(model, abi, profile.requests)
+    tensors = sum(len(graph.tensors) for graph in model.graphs)
+    nodes = tflm_arena.NODE_AND_REGISTRATION.on(abi) * len(asked) + sum(map(params_bytes, asked.values()))
+    parts = [
+        TailPart("structures of tensors", tflm_arena.EVAL_TENSOR.on(abi) * tensors, tensors),
+        TailPart("structures of operators", nodes, len(asked)),
+    ]
+    kept: Counter[str] = Counter()
+    number: Counter[str] = Counter()
+    for operator, each in asked.items():
+        kept[operator.opcode.label] += sum(map(aligned, (*each.init, *each.prepare)))
+        number[operator.opcode.label] += 1
+    parts += [TailPart(f"kernels of {kind}", kept[kind], number[kind]) for kind in kept if kept[kind]]
+    rest = tail - sum(part.bytes for part in parts)
+    parts.append(TailPart("allocator, inputs, outputs and alignment", max(0, rest), 1))
+    return tuple(sorted(parts, key=lambda part: (-part.bytes, part.name)))

@@ -9,7 +9,6 @@ from ..ir.model import Model
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..options import Options
-from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
 from .arrange import arrange
 from .figures import MemoryUse
@@ -48,25 +47,6 @@ def estimate_of(model: Model, profile: KernelProfile, options: Options) -> Cost:
     peak = solve_schedule(problem, options.scheduler, options.search_limit(_WORK)).peak_bytes
     need = arena_use(model, peak, profile.requests, profile.abi).required if options.objective == "total" else peak
     return Cost(need, peak, model_macs(model), operator_count(model))
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """What a model needs before anything is planned; all in bytes on 32 bits, but ``macs`` and ``operators``."""
-
-    peak: int
-    tail: int
-    temporaries: int
-    macs: int
-    operators: int
-
-
-def footprint(model: Model, profile: KernelProfile) -> Footprint:
-    """The peak of the model's own order, and what TFLM keeps beside the head."""
-    problem = schedule_problem(model.main, memory_layout(model, profile))
-    peak = memory_graph(problem).peak(range(len(problem.steps)))
-    use = arena_use(model, peak, profile.requests, profile.abi)
-    return Footprint(peak, use.tail, use.temporaries, model_macs(model), operator_count(model))
 
 
 def needed_bytes(memory: MemoryUse, options: Options) -> int:

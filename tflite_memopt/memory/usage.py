@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ..analysis.macs import model_macs, operator_macs
 from ..analysis.working_set import WorkingSet, covered, io_lower_bound, peak, working_sets
-from ..ir.affine import affine_of
 from ..ir.model import Model, Tensor
+from ..ir.quantization import affine_of
 from ..kernels.arena import ArenaUse, arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32, WHEEL

@@ -185,20 +185,6 @@ def model_of(sketch: GraphSketch) -> Model:
     return model
 
 
-def with_random_weights(sketch: GraphSketch, seed: int = 0) -> Model:
-    """The sketch as a model that can be written and run, to measure a candidate before it is trained."""
-    model, draw = model_of(sketch), np.random.default_rng(seed)
-    for tensor in model.main.tensors:
-        if tensor.is_constant and sketch.tensors[tensor.name].values is None:
-            kind = np.dtype(tensor.dtype.label)
-            drawn = draw.normal(size=tensor.shape) if kind.kind == "f" else draw.integers(-100, 100, tensor.shape)
-            tensor.buffer = Buffer(np.frombuffer(drawn.astype(kind).tobytes(), np.uint8))
-            model.buffers.append(tensor.buffer)
-        elif tensor.is_constant:
-            model.buffers.append(tensor.buffer)
-    return model
-
-
 def tensor_of(name: str, sketch: TensorSketch, empty: Buffer, number: int = 0) -> Tensor:
     """One tensor; ``empty`` is the buffer of all that are no constants. ``number``: as for ``_data``."""
     shape, dtype = tuple(_at(d, 0) for d in sketch.shape), sketch.dtype

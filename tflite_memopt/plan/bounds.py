@@ -60,7 +60,7 @@ def _section_bound(problem: PlanProblem) -> BoundCertificate:
         found = section_items(problem, alive)
         if found.nbytes > best.nbytes:
             rooms = tuple((room.host, *room.guests) for room in found.rooms)
-            best = BoundCertificate(found.nbytes, scope, found.items, rooms=rooms)
+            best = BoundCertificate(found.nbytes, scope, found.items, rooms=rooms, unit=found.unit)
     return best
 
 
@@ -94,7 +94,7 @@ def _section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
     chosen = [*(i for i in alive if i not in permissions), *among.worth_taking()]
     spare = max((padded[i] - items[i].size for i in chosen), default=0)
     rooms = tuple(room for room in among.rooms if room.spares(chosen, among.shares))
-    return SectionBound(tuple(chosen), tuple(padded[i] for i in chosen), among.shared(chosen), rooms, spare)
+    return SectionBound(tuple(chosen), tuple(padded[i] for i in chosen), among.shared(chosen), rooms, spare, unit)
 
 
 def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int, dict[int, int]]:

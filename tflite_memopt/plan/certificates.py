@@ -13,7 +13,8 @@ class BoundCertificate:
     The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
     but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
     must, and the bytes are those up to its end. Of each of the ``rooms``, the items behind the first one may not share
-    bytes with each other: what they have in common with the first one fits there beside each other.
+    bytes with each other: what they have in common with the first one fits there beside each other. The sum is one of
+    multiples of ``unit``, which divides all alignments.
     """
 
     nbytes: int
@@ -21,6 +22,7 @@ class BoundCertificate:
     items: tuple[int, ...] = ()
     given: bool = False
     rooms: tuple[tuple[int, ...], ...] = ()
+    unit: int = 1
 
 
 Shares = Mapping[int, Mapping[int, int]]
@@ -59,8 +61,9 @@ class SharedRoom:
 class SectionBound:
     """Items of a section whose bytes add up, but for what related ones may share.
 
-    ``padded`` are their sizes, rounded up to the unit of their offsets; ``shared``: bytes that they may have in common
-    at most, pair by pair, and in ``rooms`` several with one. The topmost may lack up to ``spare`` bytes of its padding.
+    ``padded`` are their sizes, rounded up to the ``unit`` of their offsets; ``shared``: bytes that they may have in
+    common at most, pair by pair, and in ``rooms`` several with one. The topmost may lack up to ``spare`` bytes of its
+    padding.
     """
 
     items: tuple[int, ...]
@@ -68,6 +71,7 @@ class SectionBound:
     shared: int
     rooms: tuple[SharedRoom, ...]
     spare: int
+    unit: int
 
     @property
     def nbytes(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import gcd
 
 from ..errors import InfeasibleError
 from ..graph.alignment import aligned
@@ -40,12 +39,14 @@ def check_in_force(problem: PlanProblem, offsets: Sequence[int]) -> None:
 def check_bound(problem: PlanProblem, certificate: BoundCertificate) -> None:
     """Raise InfeasibleError unless the certificate proves that no plan takes fewer than its bytes.
 
-    All offsets are multiples of a unit that divides the alignments, so that an item keeps those that may not share its
-    bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in common,
-    and less than that where items lie beside each other in one.
+    All offsets are multiples of its unit, which divides the alignments, so that an item keeps those that may not share
+    its bytes out of its padding, too. A union of bytes has at least the sum of its parts less what pairs have in
+    common, and less than that where items lie beside each other in one.
     """
     items = {index: problem.items[index] for index in certificate.items}
-    unit = gcd(*(item.alignment for item in items.values())) or 1
+    unit = certificate.unit
+    if any(item.alignment % unit for item in items.values()):
+        raise InfeasibleError(f"bound: {unit} divides not all alignments of the items {certificate.items}")
     sizes = {index: aligned(item.size, unit) for index, item in items.items()}
     if certificate.given:
         (item,) = items.values()

@@ -11,7 +11,7 @@ of the core, within the core's own arena, no plan of the whole is smaller than t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .bounds import section_bound
@@ -85,14 +85,6 @@ def restricted(problem: PlanProblem, indices: Sequence[int]) -> PlanProblem:
         if relation.first in position and relation.second in position
     )
     return PlanProblem(tuple(problem.items[index] for index in indices), relations)
-
-
-def with_given(problem: PlanProblem, offsets: Mapping[int, int]) -> PlanProblem:
-    """The problem with these offsets (item -> bytes) given."""
-    items = tuple(
-        replace(item, offset=offsets[index]) if index in offsets else item for index, item in enumerate(problem.items)
-    )
-    return replace(problem, items=items)
 
 
 def _alive_above(items: Sequence[Item], level: int) -> list[int]:

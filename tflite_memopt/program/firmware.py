@@ -14,9 +14,9 @@ from ..firmware.generate import PLANNER_FILE, filled, generate, profile_of, reso
 from ..firmware.sizes import condition_of
 from ..graph.alignment import aligned
 from ..io import offline_plan
-from ..ir.affine import affine_of
 from ..ir.dtype import DType
 from ..ir.model import Model
+from ..ir.quantization import affine_of
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..memory.in_force import head_in_force

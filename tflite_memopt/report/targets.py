@@ -6,8 +6,7 @@ import json
 
 from rich.table import Table
 
-from ..kernels.chip_memories import CHIP_MEMORIES
-from ..kernels.chips import CHIPS
+from ..kernels.chips import CHIP_MEMORIES, CHIPS
 from ..kernels.profiles import PROFILES
 from ..kernels.targets import TARGETS
 

@@ -16,8 +16,6 @@ from ..memory.libraries import worse_under
 from ..options import Options, Step
 from .model import Report
 
-_METADATA = "TFLITE_METADATA"
-
 
 def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tuple[str, ...]:
     """The warnings of a report, most general first."""

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.affine import affine_of
 from ..ir.change import BOUNDARY, Refusal
 from ..ir.dtype import DType
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import label
 from ..ir.origin import origin_of
+from ..ir.quantization import affine_of
 
-NAME = "boundary"
 _INTEGERS = (DType.INT8, DType.UINT8, DType.INT16)
 
 

@@ -8,12 +8,28 @@ from importlib.util import find_spec
 
 from ..errors import InfeasibleError, UsageError
 from ..graph.clock import now
+from ..graph.dependency_graph import kahn_order, reverse_post_order
 from ..graph.search_limit import SearchLimit
-from .baselines import as_is, kahn, rpo
 from .best_first.method import best_first
 from .bounds import schedule_lower_bound
 from .check import check_order, check_problem, peak_of
+from .memory_graph import memory_graph
 from .problem import Method, Schedule, ScheduleAnswer, ScheduleProblem
+
+
+def as_is(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
+    """The model's own order."""
+    return ScheduleAnswer(tuple(range(len(problem.steps))))
+
+
+def kahn(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
+    """Operators in the order in which they become ready."""
+    return ScheduleAnswer(kahn_order(memory_graph(problem)))
+
+
+def rpo(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
+    """The reverse post-order of a depth-first walk; of two ready branches it finishes the earlier one first."""
+    return ScheduleAnswer(reverse_post_order(memory_graph(problem)))
 
 
 def _published(paper: str) -> Method:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ..profile import KernelProfile
-from .chips import Chip
 from .relations import rule_for
-from .requests import requests
+from .requests import Chip, requests
 
 
 def _profile(name: str, chip: Chip, chips: str, measured_at: str | None) -> KernelProfile:

@@ -16,7 +16,7 @@ from ...ir.dtype import DType
 from ...ir.model import Operator
 from ..reference import reference_relations
 from ..relations.model import KernelReuse, ReuseRule
-from .chips import Chip
+from .requests import Chip
 
 REPLACED = frozenset(
     {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 from ...ir.check import misfit
 from ...ir.dtype import DType
@@ -17,7 +18,9 @@ from ..requests.slots import IN0, OUT0, needed
 from ..requests.table import requests_of
 from ..window import window_of
 from . import p4_scratch, s3_scratch
-from .chips import Chip
+
+Chip = Literal["generic", "s3", "p4"]
+"""The code that esp-nn has for each kind of chip."""
 
 # NodeData of each wrapper; sizeof as compiled by GCC 12.2 for 32-bit Arm with enums of 4 bytes, and for x86-64.
 _NODE_DATA: Mapping[str, Size] = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ...graph.dependency_graph import sets_at, single_vertex_cuts, transitive_closure
 from ...graph.search_limit import SearchLimit
-from ...schedule.baselines import kahn
 from ...schedule.bounds import schedule_lower_bound
 from ...schedule.memory_graph import memory_graph
+from ...schedule.methods import kahn
 from ...schedule.problem import Method, ScheduleAnswer, ScheduleProblem
 from ..sub_problem import SubProblem, sub_problems
 

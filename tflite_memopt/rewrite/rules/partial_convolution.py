@@ -33,7 +33,6 @@ from math import inf
 
 import numpy as np
 
-from ...ir.affine import affine_of
 from ...ir.change import Exactness
 from ...ir.constants import values
 from ...ir.dtype import DType
@@ -41,6 +40,7 @@ from ...ir.editor import Editor
 from ...ir.making import Array
 from ...ir.model import Operator, Quantization, Tensor
 from ...ir.origin import piece_of
+from ...ir.quantization import affine_of
 from ..concatenation import CONCATENATION, ROLE, ChannelPart, channel_parts
 from ..pattern import Match, Pattern
 from ..rule import Rule
