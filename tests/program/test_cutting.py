@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.models import ALL
+from tflite_memopt import Options
 from tflite_memopt.equivalence.adapter import RunJob, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.pool import open_interpreters
@@ -15,6 +16,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.cutting import crossing, cut, why_whole
+from tflite_memopt.program.stretch import StretchCosts
 
 
 def branches() -> Model:
@@ -38,6 +40,19 @@ def test_what_crosses_is_what_is_read_later_or_given() -> None:
         (x, two, three),
         (last, two),
     ]
+
+
+def test_a_narrow_place_at_the_start_comes_before_narrower_ones_behind_it() -> None:
+    """As after QUANTIZE, whose float input is the largest tensor of many networks."""
+    b = ModelBuilder()
+    y = b.conv(b.input("x", (1, 8, 8, 16)), 4, kernel=1)
+    y = b.reshape(b.conv(y, 16, kernel=1), (1, 1024))
+    for units in (9, 8, 7, 6):
+        y = b.dense(y, units)
+    model = b.finish(y)
+    assert [sum(each.nbytes for each in tensors) for tensors in crossing(model)] == [1024, 256, 1024, 1024, 9, 8, 7, 6]
+    costs = StretchCosts(model, Options(target="cortex-m7"), lambda _: None, most_cuts=2)
+    assert costs.positions == (0, 1, 6, 7)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if why_whole(ALL[name]()) is None])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +15,8 @@ from click.testing import CliRunner
 
 from tests.models import ALL
 from tests.program.test_program_firmware import in_parts, separable
-from tflite_memopt import Options, UnsupportedModelError, UsageError
+from tests.test_cli import assert_refused
+from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.cascade.measure import Measure
 from tflite_memopt.cascade.select import Figures
 from tflite_memopt.cascade.tiling import Tiling
@@ -133,25 +137,31 @@ def test_state_leaves_a_model_whole() -> None:
         optimize_in_parts(data, QUIET, 2)
 
 
-def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
-    _, result = in_parts("separable")
-    result.save(tmp_path)
-    part = (tmp_path / "part1.tflite").read_bytes()
-    (tmp_path / "part1.tflite").write_bytes(part[:-1] + bytes([part[-1] ^ 1]))
-    with pytest.raises(UsageError, match=r"part1.tflite' is of another run than .*program.json"):
-        read_program(tmp_path)
-    (tmp_path / "part1.tflite").unlink()
-    with pytest.raises(UsageError, match=r"part1.tflite' is missing"):
-        read_program(tmp_path)
-    (tmp_path / MANIFEST).write_text("{}")
-    with pytest.raises(ModelFormatError, match="is no program of this version"):
-        read_program(tmp_path)
-    code, _ = run("codegen", tmp_path, "-o", tmp_path / "fw")
-    assert code != 0
-    (tmp_path / MANIFEST).unlink()
-    with pytest.raises(UsageError, match=r"holds no program.json: name a folder that optimize --parts wrote"):
-        read_program(tmp_path)
-    assert not (tmp_path / "fw").exists()
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("part1.tflite", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "part1.tflite' is of another run than "),
+        ("part1.tflite", lambda _: None, "part1.tflite' is missing: run optimize --parts again"),
+        (MANIFEST, lambda _: b"{}", "is no program of this version"),
+        (MANIFEST, lambda _: None, "holds no program.json: name a folder that optimize --parts wrote"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_refused(
+    file: str, change: Callable[[bytes], bytes | None], said: str, model: Path, tmp_path: Path
+) -> None:
+    folder, other = tmp_path / "program", tmp_path / "other"
+    for each in (folder, other):
+        in_parts("separable")[1].save(each)
+    changed = change((folder / file).read_bytes())
+    if changed is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_bytes(changed)
+    out = ("-o", str(tmp_path / "fw"))
+    for words in (("codegen", folder, *out), ("verify", model, folder), ("share", other, folder, *out)):
+        command = [sys.executable, "-m", "tflite_memopt", *map(str, words)]
+        assert_refused(subprocess.run(command, capture_output=True, text=True, check=False), said)
+        assert not (tmp_path / "fw").exists()
 
 
 @pytest.mark.parametrize("path", ["../part0.tflite", "/etc/passwd"])
@@ -188,6 +198,7 @@ def test_the_page_shows_each_part(tmp_path: Path) -> None:
     _, result = in_parts("separable")
     page, picture = program_page(result.program).decode(), parts_plot(".svg", result.program).decode()
     assert f"RAM {result.program.arena:,} bytes in 3 parts" in page
+    assert "; not verified" in page
     assert "(the tail)" not in page
     for number, part in enumerate(result.program.parts):
         assert part.head + part.tail <= result.program.arena

@@ -107,6 +107,7 @@ def test_what_crosses_a_cut_would_be_lost_without_its_moves(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", MODELS)
 def test_on_a_microcontroller_in_qemu(name: str, tmp_path: Path) -> None:
     data, result = in_parts(name, "cortex-m7")
+    assert result.program.tflm_since is not None  # a loop, whose variables TFLM clears while a part is made
     code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})

@@ -103,6 +103,12 @@ def test_the_arena_of_those_that_stay_alive_is_the_smallest(build: str, target: 
     assert code == 2, said
 
 
+def test_one_at_a_time_the_arena_is_that_of_the_largest(tmp_path: Path) -> None:
+    sharing = share(sources(tmp_path, "host", "chain", "dense", "separable"), one_at_a_time=True)
+    assert not sharing.order
+    assert sharing.arena == max(sharing.alone)
+
+
 def test_a_state_that_is_not_kept_is_noticed(tmp_path: Path) -> None:
     """The negative control: the streaming model made anew forgets."""
     names = ("wake", "chain")

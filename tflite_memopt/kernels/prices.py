@@ -49,6 +49,8 @@ class MakingPrices:
 
 WITH_DOUBLES = MakingPrices(interpreter=1_300, operator=670, tensor=2_110, channel=160)
 """On a core that computes in double precision, in which TFLM makes multipliers of scales: Cortex-M7."""
+ON_HELIUM = MakingPrices(interpreter=1_310, operator=30, tensor=2_400, channel=150)
+"""On Cortex-M55, which computes in double precision, too."""
 WITHOUT_DOUBLES = MakingPrices(interpreter=1_300, operator=670, tensor=2_110, channel=1_050)
 """Where the compiler's library computes doubles: Cortex-M3, and cores with single precision alone."""
 
@@ -136,5 +138,6 @@ MVE_PRICES = Prices(
     block=4,
     copied=301,
     one_row_in_place=True,
+    making=ON_HELIUM,
 )
 """CMSIS-NN on cores with Helium."""

@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
 from .chips import CHIPS, plain_name, target_of_chip
 from .portable import PORTABLE
-from .prices import WITH_DOUBLES, WITHOUT_DOUBLES
+from .prices import WITHOUT_DOUBLES
 from .profile import KernelProfile
 from .profiles import profile_named
 from .requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
@@ -110,6 +110,5 @@ def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile
         return profile_named(kernels or PORTABLE.name)
     found = target_named(target)
     profile = profile_named(kernels or found.kernels)
-    making = WITH_DOUBLES if found.has_doubles else WITHOUT_DOUBLES
-    prices = replace(profile.prices, making=making)
+    prices = profile.prices if found.has_doubles else replace(profile.prices, making=WITHOUT_DOUBLES)
     return replace(profile, abi=found.abi, target=found.name, prices=prices)

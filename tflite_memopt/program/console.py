@@ -9,7 +9,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ..report.words import counted, percent
-from .files import NOT_VERIFIED
 from .run import ProgramResult
 
 
@@ -22,11 +21,10 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     program, before = result.program, result.whole.report.before.required_for_target
     change = percent(program.arena / before - 1) if before else ""
     slowdown = max(program.slowdown.values(), default=0.0)
-    said = NOT_VERIFIED if program.verified == NOT_VERIFIED else f"verified {program.verified}"
     count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
     yield (
         f"RAM {before:,} -> {program.arena:,} bytes ({change}) {count} at {percent(slowdown)} run time, making every "
-        f"interpreter included; {said}"
+        f"interpreter included; {program.equality}"
     )
     if result.why_whole:
         yield f"limit  one part was written: {result.why_whole}"

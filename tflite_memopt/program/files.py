@@ -116,6 +116,11 @@ class Program:
         """The arena to reserve: with the target's kernels, with TFLM's own where firmware may link any."""
         return self.arena_bytes.get(self.kernels) or self.arena_bytes["reference"]
 
+    @property
+    def equality(self) -> str:
+        """``verified`` in a sentence."""
+        return self.verified if self.verified == NOT_VERIFIED else f"verified {self.verified}"
+
 
 def to_json(program: Program) -> str:
     """The text of program.json."""

@@ -42,7 +42,7 @@ def with_parts(analysis: Analysis, model: Model) -> Analysis:
     if found is None or bound is None or not found.cuts or found.need > _WORTH * analysis.memory.required_for_target:
         return analysis
     text = (
-        f"about {found.need:,} bytes in {len(found.stretches)} parts as it stands, with stripes {bound.need:,} at best "
+        f"about {found.need:,} bytes in {len(found.stretches)} parts as it stands, with stripes perhaps {bound.need:,} "
         "(estimates)"
     )
     advice = (*analysis.summary.advice, Advice("tflite-memopt optimize --parts auto", text))

@@ -31,7 +31,7 @@ def program_page(program: Program) -> bytes:
     slowdown = max(program.slowdown.values(), default=0.0)
     headline = (
         f"RAM {program.arena:,} bytes in {counted(len(program.parts), 'part')}, {program.whole_bytes:,} as one; "
-        f"{percent(slowdown)} run time, making every interpreter included; {program.verified}"
+        f"{percent(slowdown)} run time, making every interpreter included; {program.equality}"
     )
     columns = [
         Column("file"),
