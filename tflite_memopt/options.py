@@ -33,7 +33,7 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
 REQUIRABLE = ("tflm",)
-PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 20.0, "thorough": 160.0}
+PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
 LEAST_WORK = 0.1
