@@ -186,7 +186,7 @@ class OrderSearch:
 
     def _simpler(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """Without one tiling after the other: in the scheduler's order fewer may do, which no bound here says."""
-        left = self._sets_afterwards()
+        left = self._sets_afterwards(best[0])
         while len(best[1]) > 1 and left and not self._stop.strikes():
             fewer = [best[1][:at] + best[1][at + 1 :] for at in range(len(best[1]))][:left]
             left -= len(fewer)
@@ -200,7 +200,7 @@ class OrderSearch:
 
     def _reversed(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
         """With single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
-        least, left = max(self.space.needs), min(_REVERSED, self._sets_afterwards())
+        least, left = max(self.space.needs), min(_REVERSED, self._sets_afterwards(best[0]))
         candidates = list(reversible(self.model, least, self._options))
         start = self.plans.full([best[1]], ANY)[0] if candidates and not self.is_enough(best[0]) else None
         reached = None if start is None else (start, best[1])
@@ -215,9 +215,9 @@ class OrderSearch:
             reached = lowest
         return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
 
-    def _sets_afterwards(self) -> int:
-        """How many sets may be planned in a step after the search."""
-        return int(_AFTERWARDS * _WORK[self._options.effort]) // len(self.model.main.operators)
+    def _sets_afterwards(self, best: Cost) -> int:
+        """How many sets like the best one may be planned in a step after the search."""
+        return int(_AFTERWARDS * _WORK[self._options.effort]) // best.operators
 
     def _has_work(self, share: float = 1) -> bool:
         """Whether models planned and regions measured have taken less than ``share`` of the limit on work."""

@@ -52,8 +52,10 @@ class FeedCosts(StretchCosts):
         return min((self._at_least(way) for way in self._fronts(stretch)), default=_IMPOSSIBLE)
 
     def least_work(self, stretch: Stretch) -> int:
-        """Of a front 0: it may have fewer instructions than the operators as they are."""
-        return super().least_work(stretch) if stretch[0] else 0
+        """Of a front below 0 where it has fewer instructions than the operators as they are."""
+        if stretch[0]:
+            return super().least_work(stretch)
+        return min((self._added_by(stretch, way) for way in self._fronts(stretch)), default=0)
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
         """The price of a front; the limit says how many rows it takes in a call."""
@@ -67,12 +69,14 @@ class FeedCosts(StretchCosts):
         placement = arrange(front.model, self._profile, self.options).placement
         front.model.main.reorder(placement.order)
         self.placed[stretch, limit] = front, placement
-        own = instructions(part_of(self.model, *stretch), self._profile)
-        made = construction(front.model, self._profile)
-        turn = instructions(front.model, self._profile)
-        work = max(self._share(name, front.calls * turn[name] + made[name] - own[name]) for name in own)
         space = part_space(front.model, counted_library(self._profile), placement.offsets)
-        return Price(space.required, max(0, work))
+        return Price(space.required, self._added_by(stretch, front))
+
+    def _added_by(self, stretch: Stretch, front: Fed) -> int:
+        """The work that a front adds to the operators as they are."""
+        own = instructions(part_of(self.model, *stretch), self._profile)
+        made, turn = construction(front.model, self._profile), instructions(front.model, self._profile)
+        return max(self._share(name, front.calls * turn[name] + made[name] - own[name]) for name in own)
 
     def keeps_to(self, stretch: Stretch, price: Price) -> bool:
         """Of a front never: each limit is another front."""

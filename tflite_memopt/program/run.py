@@ -24,7 +24,7 @@ from ..memory.arrange import arrange
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
 from ..memory.reading import read_planned
-from ..memory.work import WorkLimit, construction, instructions, slowdowns
+from ..memory.work import construction, instructions, slowdowns
 from ..options import Options
 from ..pipeline import Result, optimize
 from ..transform import Progress
@@ -34,7 +34,7 @@ from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
 from .fronts import FeedCosts, FrontFile, in_rows, with_ties
 from .space import arena_of, counted_library, part_space
-from .stretch import SHARE, StretchCosts
+from .stretch import StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
 
 MOST_PARTS = 8
@@ -105,9 +105,8 @@ def optimize_in_parts(
         raise UnsupportedModelError(f"a model in parts: {reason}")
     if feed is not None:
         # Laid along rows, a model may take more time than as it came, or less.
-        limit = WorkLimit(instructions(read_planned(data), options.profile), options.extra_work, options.profile)
-        inner = replace(options, max_extra_work=limit.left_for(model))
-        fronts = FeedCosts(model, inner, progress, only=cuts, rows=feed)
+        original = instructions(read_planned(data), options.profile)
+        fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed)
         return _fed(name, data, model, fronts, options, whole, most_parts)
     costs = StretchCosts(model, options, progress, only=cuts)
     choice = None if reason is not None else _chosen(costs, most_parts)
@@ -132,10 +131,7 @@ def _fed(
     whole: Result,
     most_parts: int | None,
 ) -> ProgramResult:
-    """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``.
-
-    ``options``: those of the run; ``costs`` has those with what is left of the limit on run time.
-    """
+    """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
     reason = why_whole(model) or costs.why_none()
     if reason is not None:
         raise UnsupportedModelError(f"--feed: {reason}")
@@ -214,7 +210,8 @@ def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
         costs.keeps_to,
         isinstance(costs, FeedCosts),
     )
-    return fewest(stretches, MOST_PARTS, SHARE) if most_parts is None else at_most(stretches, most_parts, SHARE)
+    work = costs.most_work
+    return fewest(stretches, MOST_PARTS, work) if most_parts is None else at_most(stretches, most_parts, work)
 
 
 def _optimized(

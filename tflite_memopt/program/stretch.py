@@ -35,7 +35,8 @@ class StretchCosts:
     The work of a stretch is what it adds, making its interpreter included, as a share of what the options allow the
     whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
     may be cut: first those where no more bytes cross than beside them, then those where fewest do. ``only``: positions
-    that may be cut in place of these. ``measured``: regions, which stretches have in common.
+    that may be cut in place of these. ``measured``: regions, which stretches have in common. ``original``: instructions
+    by kernel library that the limit is a share of, where they are not those of ``model``.
     """
 
     model: Model
@@ -46,6 +47,14 @@ class StretchCosts:
     most_cuts: int = 40
     only: tuple[int, ...] | None = None
     measured: Measured = field(default_factory=Measured)
+    original: Mapping[str, int] | None = None
+
+    @cached_property
+    def most_work(self) -> int:
+        """What a path may add, where ``SHARE`` is the limit: less if the model takes more than the original one."""
+        if self.original is None:
+            return SHARE
+        return SHARE - max(self._share(name, each - self.original[name]) for name, each in self._before.items())
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
@@ -142,7 +151,8 @@ class StretchCosts:
     @cached_property
     def _allowed(self) -> Mapping[str, float]:
         """Instructions that may be added, by kernel library."""
-        return {name: each * self.options.extra_work for name, each in self._before.items()}
+        original = self._before if self.original is None else self.original
+        return {name: each * self.options.extra_work for name, each in original.items()}
 
     @cached_property
     def _before(self) -> Mapping[str, int]:
