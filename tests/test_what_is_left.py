@@ -23,7 +23,7 @@ from tflite_memopt.ir.model import Buffer, Model, Tensor
 from tflite_memopt.rewrite.search import _SiteSearch
 
 OPTIONS = Options(samples=2, objective="head", kernels="reference")
-DATA = write_model(mobile_chain(48))
+DATA = write_model(mobile_chain(32))
 
 
 def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,21 +194,28 @@ def at(message: str) -> Callable[[str], None]:
     return lambda said: raised() if said.startswith(message) else None
 
 
+FOR_A_TARGET = Options(samples=2, effort="quick", target="cortex-m4")
+
+
+@pytest.fixture(scope="module")
+def for_the_target_alone() -> bytes:
+    """What is found without a search for any library."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(transform, "_for_any_library", lambda *_: None)
+        return tflite_memopt.optimize(DATA, FOR_A_TARGET).model
+
+
 @pytest.mark.parametrize("where", ["looking for", "stripes", "ordering", "before anything is said"])
 def test_an_interrupted_search_for_any_library_leaves_the_answer_for_the_target(
-    where: str, monkeypatch: pytest.MonkeyPatch
+    where: str, for_the_target_alone: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = Options(samples=2, effort="quick", target="cortex-m4")
-    monkeypatch.setattr(transform, "_for_any_library", lambda *_: None)
-    alone = tflite_memopt.optimize(DATA, options)
-    monkeypatch.undo()
     progress = at(f"for any kernel library: {where}")
     if where == "before anything is said":
         monkeypatch.setattr(transform, "needs_by_library", raised)
     with pytest.raises(KeyboardInterrupt):
-        tflite_memopt.optimize(DATA, options, progress)
-    kept = tflite_memopt.optimize(DATA, replace(options, keep_best=True), progress)
-    assert kept.model == alone.model
+        tflite_memopt.optimize(DATA, FOR_A_TARGET, progress)
+    kept = tflite_memopt.optimize(DATA, replace(FOR_A_TARGET, keep_best=True), progress)
+    assert kept.model == for_the_target_alone
     assert kept.report.warnings[0].startswith("interrupted in the search for any kernel library")
     assert kept.report.equivalence["tflm"].equal
     assert kept.report.wider is None
@@ -229,10 +236,11 @@ def test_an_interruption_after_the_proof_leaves_the_proved_result(monkeypatch: p
 
 
 def test_a_plan_that_was_not_executed_is_said_and_can_be_refused() -> None:
-    options = replace(OPTIONS, runtimes=("litert",))
+    plain = replace(OPTIONS, cascade=False)
+    options = replace(plain, runtimes=("litert",))
     report = tflite_memopt.optimize(DATA, options).report
     assert not report.basis.plan_executed
     assert any(each.startswith("equal as a graph only: TFLM did not execute the plan") for each in report.warnings)
     with pytest.raises(EquivalenceError, match="--require tflm: TFLM did not execute the plan: TFLM was not asked"):
         tflite_memopt.optimize(DATA, replace(options, require=("tflm",)))
-    assert tflite_memopt.optimize(DATA, replace(OPTIONS, require=("tflm",))).report.basis.plan_executed
+    assert tflite_memopt.optimize(DATA, replace(plain, require=("tflm",))).report.basis.plan_executed

@@ -8,7 +8,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from tflite_memopt.equivalence import runner, tflm
+from scripts.device_lab import runs
+from tflite_memopt.equivalence import tflm
 from tflite_memopt.equivalence.adapter import REFERENCE, Run, RunJob, Sample
 from tflite_memopt.equivalence.module import ModuleRunner, module_for
 from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
@@ -53,6 +54,6 @@ def run_models(
 ) -> dict[str, Run]:
     """Run each model, by label, over all samples; ``samples`` are the same for all of them, or by label."""
     if runtime != "tflm" or HAS_WHEEL:
-        return runner.run_models(runtime, models, samples, arena_bytes, kernels)
+        return runs.run_models(runtime, models, samples, arena_bytes, kernels)
     with closing(reference_module()) as module:
-        return runner.run_each(module, models, samples, arena_bytes)
+        return runs.run_each(module, models, samples, arena_bytes)

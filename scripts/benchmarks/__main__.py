@@ -32,8 +32,8 @@ from pathlib import Path
 
 import click
 
+from scripts.device_lab.runs import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.options import Options

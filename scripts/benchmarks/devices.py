@@ -17,11 +17,12 @@ import numpy as np
 import tflite_memopt
 from scripts.device_lab.build import build_runner, default_cache, missing_tools
 from scripts.device_lab.builds import BUILDS, Build
+from scripts.device_lab.runs import run_external
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
 from scripts.kernel_probes.probe import on_runner, probe
 from scripts.kernel_probes.tables import closing_line, grid_of, group_rows
 from tflite_memopt.equivalence.adapter import Run, RunJob
-from tflite_memopt.equivalence.external_runner import run_external, run_external_jobs
+from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError, UsageError
 from tflite_memopt.io.reader import read_model

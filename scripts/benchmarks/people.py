@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
+from scripts.device_lab.runs import run_models
 from tflite_memopt.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, Run
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.options import Options

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
+from scripts.device_lab.runs import run_models
 from scripts.papers.tables import REWRITING
 from tflite_memopt.equivalence.baseline import arena_for
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.change import EXACTNESS, Exactness

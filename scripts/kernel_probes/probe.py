@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
+from scripts.device_lab.runs import run_models
 from tflite_memopt.equivalence.adapter import Run, RunJob, Sample
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.runner import run_models
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.writer import write_model

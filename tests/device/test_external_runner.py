@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.device_lab.runs import run_external
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary, streaming_model
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.external_runner import command_of, run_external, run_external_jobs
+from tflite_memopt.equivalence.external_runner import command_of, run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.writer import write_model

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.device_lab.runs import run_external
 from tests.device.runners import runner
 from tests.models import ALL
 from tflite_memopt.equivalence.adapter import Array, RunJob
-from tflite_memopt.equivalence.external_runner import run_external
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.module import ModuleRunner, module_for
 from tflite_memopt.io.reader import read_model

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from scripts.device_lab.builds import BUILDS
+from scripts.device_lab.runs import run_external
 from scripts.kernel_probes.probe import on_runner, probe
 from scripts.kernel_probes.windows import CONV, DEPTHWISE, Window
 from tests.device.runners import HOST, QEMU, runner
@@ -25,7 +26,7 @@ from tests.models import (
 )
 from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Array, Run, RunJob
-from tflite_memopt.equivalence.external_runner import run_external, run_external_jobs
+from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.builder import ModelBuilder

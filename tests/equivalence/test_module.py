@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.device_lab.runs import run_models
 from tests.models import (
     ALL,
     branches,
@@ -33,7 +34,7 @@ from tflite_memopt.equivalence.adapter import Array, Run, RunJob
 from tflite_memopt.equivalence.exposure import exposed, tensors_to_show
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.module import MODULE_FOLDER, VARIABLE, KernelModule, ModuleRunner, module_for
-from tflite_memopt.equivalence.runner import GivenUpError, run_models
+from tflite_memopt.equivalence.runner import GivenUpError
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

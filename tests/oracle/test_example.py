@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.device_lab.runs import run_external
 from tests.device.runners import runner
 from tflite_memopt import Options, RamOracle, optimize
-from tflite_memopt.equivalence.external_runner import run_external
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

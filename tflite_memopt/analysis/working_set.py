@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..graph.alignment import aligned
@@ -61,15 +61,6 @@ def working_sets(model: Model, timeline: Timeline, scratch: Mapping[Operator, in
 def peak(sets: list[WorkingSet]) -> WorkingSet | None:
     """The largest working set, the first of equals; None for a model without operators."""
     return max(sets, key=lambda each: each.nbytes, default=None)
-
-
-def covered(ranges: Iterable[tuple[int, int]]) -> int:
-    """How many integers are in at least one of the half-open ranges."""
-    total = reached = 0
-    for start, end in sorted(ranges):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
 
 
 def io_lower_bound(model: Model) -> int:

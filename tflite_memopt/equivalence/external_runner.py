@@ -24,7 +24,7 @@ import numpy as np
 from ..errors import UsageError
 from ..io.reader import read_model
 from ..ir.model import Tensor
-from .adapter import Array, Run, RunJob, Sample
+from .adapter import Array, Run, RunJob
 from .inputs import numpy_type
 from .runner import TIMEOUT_SECONDS
 
@@ -72,18 +72,6 @@ class ExternalRunner:
 
     def close(self) -> None:
         """Nothing is left running."""
-
-
-def run_external(
-    command: Sequence[str],
-    model: bytes,
-    samples: list[Sample],
-    arena_bytes: int = 0,
-    search: bool = True,
-    timeout: float = TIMEOUT_SECONDS,
-) -> Run:
-    """Run one model over the samples, in sequence on one interpreter; see :func:`run_external_jobs`."""
-    return run_external_jobs(command, {"model": RunJob(model, samples, arena_bytes)}, search, timeout)["model"]
 
 
 def run_external_jobs(

@@ -14,12 +14,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, Protocol, TypeVar
 
-from .adapter import REFERENCE, Run, RunJob, Sample
+from .adapter import Run, RunJob
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -168,32 +168,3 @@ class Interpreter:
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
         last = self._log.read().decode("utf-8", "replace").strip().splitlines()[-1:]
         return f"the interpreter process ended with code {code}: {' '.join(last)}"
-
-
-def run_models(
-    runtime: str,
-    models: Mapping[str, bytes],
-    samples: list[Sample] | Mapping[str, list[Sample]],
-    arena_bytes: int,
-    kernels: str = REFERENCE,
-) -> dict[str, Run]:
-    """Run each model (label -> bytes) over all samples in a process of its own making; a crash ends only that one.
-
-    ``samples`` are the same for all models, or by label.
-    """
-    with contextlib.closing(Interpreter(runtime)) as interpreter:
-        return run_each(interpreter, models, samples, arena_bytes, kernels)
-
-
-def run_each(
-    runner: ModelRunner,
-    models: Mapping[str, bytes],
-    samples: list[Sample] | Mapping[str, list[Sample]],
-    arena_bytes: int,
-    kernels: str = REFERENCE,
-) -> dict[str, Run]:
-    """As :func:`run_models`, by a runner that is there."""
-    given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
-    return {
-        label: runner.run(RunJob(model, given[label], arena_bytes, kernels=kernels)) for label, model in models.items()
-    }

@@ -15,6 +15,7 @@ from ..errors import ModelFormatError
 _BYTES_A_TABLE = 4
 """A table without fields takes as much, and its reference again as much: twice what is asked for here."""
 _TOP = ("OperatorCodes", "Buffers", "Metadata")
+_INNER = {"Subgraphs": ("Tensors", "Operators"), "SignatureDefs": ("Inputs", "Outputs")}
 
 
 def check_table_budget(root: Any, size: int) -> None:
@@ -36,18 +37,13 @@ def _lengths(root: Any) -> Iterator[int]:
     """Lengths of the vectors of tables, outer ones first."""
     for name in _TOP:
         yield getattr(root, f"{name}Length")()
-    for graph in _tables(root, "Subgraphs"):
-        if graph is None:
-            continue
-        yield 1
-        for name in ("Tensors", "Operators"):
-            yield getattr(graph, f"{name}Length")()
-    for signature in _tables(root, "SignatureDefs"):
-        if signature is None:
-            continue
-        yield 1
-        for name in ("Inputs", "Outputs"):
-            yield getattr(signature, f"{name}Length")()
+    for kind, names in _INNER.items():
+        for table in _tables(root, kind):
+            if table is None:
+                continue
+            yield 1
+            for name in names:
+                yield getattr(table, f"{name}Length")()
 
 
 def _tables(parent: Any, name: str) -> Iterator[Any]:

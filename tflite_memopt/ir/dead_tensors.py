@@ -14,18 +14,22 @@ from .model import Model, Tensor
 
 def drop_dead_tensors(model: Model) -> tuple[Tensor, ...]:
     """Remove dead tensors, and the buffers that only they used; returns the removed tensors."""
-    named = {
-        id(tensor) for signature in model.signatures or () for _, tensor in (*signature.inputs, *signature.outputs)
-    }
-    removed: list[Tensor] = []
+    kept, removed = tensors_to_keep(model), list[Tensor]()
     for graph in model.graphs:
-        kept = named | {id(tensor) for tensor in (*graph.inputs, *graph.outputs)}
-        kept |= {id(tensor) for operator in graph.operators for tensor in operator.intermediates}
         dead = [t for t in graph.tensors if t.producer is None and not t.uses and id(t) not in kept]
         graph.remove_tensors(dead)
         removed += dead
     _drop_buffers(model, removed)
     return tuple(removed)
+
+
+def tensors_to_keep(model: Model) -> set[int]:
+    """The ids of the tensors that signatures, interfaces of subgraphs, and operators' intermediates refer to."""
+    kept = {id(tensor) for each in model.signatures or () for _, tensor in (*each.inputs, *each.outputs)}
+    for graph in model.graphs:
+        kept |= {id(tensor) for tensor in (*graph.inputs, *graph.outputs)}
+        kept |= {id(tensor) for operator in graph.operators for tensor in operator.intermediates}
+    return kept
 
 
 def _drop_buffers(model: Model, removed: list[Tensor]) -> None:

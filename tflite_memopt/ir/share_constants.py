@@ -19,16 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from .dead_tensors import tensors_to_keep
 from .model import Buffer, Graph, Model, Quantization, Tensor
 
 
 def share_constants(model: Model, most_bytes: int | None = None) -> tuple[Tensor, ...]:
     """Merge equal constants of at most ``most_bytes`` each, if given; returns the tensors that are no longer there."""
     _share_buffers(model, most_bytes)
-    named = {
-        id(tensor) for signature in model.signatures or () for _, tensor in (*signature.inputs, *signature.outputs)
-    }
-    return tuple(tensor for graph in model.graphs for tensor in _share_tensors(graph, named))
+    kept = tensors_to_keep(model)
+    return tuple(tensor for graph in model.graphs for tensor in _share_tensors(graph, kept))
 
 
 def _share_buffers(model: Model, most_bytes: int | None) -> None:
@@ -46,10 +45,8 @@ def _share_buffers(model: Model, most_bytes: int | None) -> None:
     model.buffers = [buffer for buffer in model.buffers if id(buffer) not in dropped]
 
 
-def _share_tensors(graph: Graph, named: set[int]) -> list[Tensor]:
+def _share_tensors(graph: Graph, kept_apart: set[int]) -> list[Tensor]:
     """Merge equal constants of one graph; those of its interface keep their names, and so stay."""
-    kept_apart = named | {id(tensor) for tensor in (*graph.inputs, *graph.outputs)}
-    kept_apart |= {id(tensor) for operator in graph.operators for tensor in operator.intermediates}
     first: dict[Hashable, Tensor] = {}
     merged = []
     for tensor in graph.tensors:

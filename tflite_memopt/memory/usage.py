@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..analysis.macs import model_macs, operator_macs
-from ..analysis.working_set import WorkingSet, covered, io_lower_bound, peak, working_sets
+from ..analysis.working_set import WorkingSet, io_lower_bound, peak, working_sets
+from ..graph.interval import covered
 from ..ir.model import Model, Tensor
 from ..ir.quantization import affine_of
 from ..kernels.arena import ArenaUse, arena_use

@@ -5,7 +5,7 @@ A family is a graph whose dimensions are arrays: entry i of each belongs to cand
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,16 +88,16 @@ class GraphSketch:
 
     def candidate(self, number: int) -> GraphSketch:
         """One candidate of the family, its dimensions integers."""
-        picked = {
-            name: replace(each, shape=tuple(_at(d, number) for d in each.shape), scales=_at(each.scales, number))
-            for name, each in self.tensors.items()
-        }
-        return replace(self, tensors=picked)
+        return self._with(lambda dimension: _at(dimension, number))
 
     def candidates_at(self, numbers: Sizes) -> GraphSketch:
         """The family of some of the candidates."""
+        return self._with(lambda dimension: dimension[numbers] if isinstance(dimension, np.ndarray) else dimension)
+
+    def _with(self, pick: Callable[[Dimension], Dimension]) -> GraphSketch:
+        """The sketch with what is picked of each dimension and each number of scales."""
         picked = {
-            name: replace(each, shape=tuple(_some(d, numbers) for d in each.shape), scales=_some(each.scales, numbers))
+            name: replace(each, shape=tuple(map(pick, each.shape)), scales=pick(each.scales))
             for name, each in self.tensors.items()
         }
         return replace(self, tensors=picked)
@@ -113,10 +113,6 @@ class GraphSketch:
 
 def _at(dimension: Dimension, number: int) -> int:
     return int(dimension[number]) if isinstance(dimension, np.ndarray) else dimension
-
-
-def _some(dimension: Dimension, numbers: Sizes) -> Dimension:
-    return dimension[numbers] if isinstance(dimension, np.ndarray) else dimension
 
 
 def sketch_from(fields: Mapping[str, Any]) -> GraphSketch:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import gcd
 
 from ..graph.alignment import aligned
+from ..graph.interval import covered
 from .certificates import BoundCertificate, SectionBound, SharedRoom, Shares
 from .problem import Intervals, Item, Permissions, PlanProblem
 
@@ -201,8 +202,8 @@ def _shared_rooms(
         guests = _apart(sorted(sharing, key=rank.__getitem__), shares)
         if len(guests) < 2:
             continue
-        covered = [part for i in guests for part in _covered(sizes[host], sizes[i], permissions[i][host], unit)]
-        room = SharedRoom(host, tuple(guests), _union(covered))
+        reached = (part for i in guests for part in _covered(sizes[host], sizes[i], permissions[i][host], unit))
+        room = SharedRoom(host, tuple(guests), covered(reached))
         if room.spares((host, *guests), shares):
             found.append(room)
             taken |= {(host, i) for i in guests}
@@ -227,11 +228,3 @@ def _covered(host: int, guest: int, forbidden: Intervals, unit: int) -> Iterator
             yield max(0, start), min(host, last + guest)
         start = aligned(high, unit)
     yield max(0, start), host
-
-
-def _union(parts: Sequence[tuple[int, int]]) -> int:
-    total, reached = 0, 0
-    for start, end in sorted(parts):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return total

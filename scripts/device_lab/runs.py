@@ -1,0 +1,51 @@
+"""Runs of models, label by label: in an interpreter's process, by a runner that is there, or by a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+from tflite_memopt.equivalence.adapter import REFERENCE, Run, RunJob, Sample
+from tflite_memopt.equivalence.external_runner import run_external_jobs
+from tflite_memopt.equivalence.runner import TIMEOUT_SECONDS, Interpreter, ModelRunner
+
+
+def run_models(
+    runtime: str,
+    models: Mapping[str, bytes],
+    samples: list[Sample] | Mapping[str, list[Sample]],
+    arena_bytes: int,
+    kernels: str = REFERENCE,
+) -> dict[str, Run]:
+    """Run each model (label -> bytes) over all samples in a process of its own making; a crash ends only that one.
+
+    ``samples`` are the same for all models, or by label.
+    """
+    with closing(Interpreter(runtime)) as interpreter:
+        return run_each(interpreter, models, samples, arena_bytes, kernels)
+
+
+def run_each(
+    runner: ModelRunner,
+    models: Mapping[str, bytes],
+    samples: list[Sample] | Mapping[str, list[Sample]],
+    arena_bytes: int,
+    kernels: str = REFERENCE,
+) -> dict[str, Run]:
+    """As :func:`run_models`, by a runner that is there."""
+    given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
+    return {
+        label: runner.run(RunJob(model, given[label], arena_bytes, kernels=kernels)) for label, model in models.items()
+    }
+
+
+def run_external(
+    command: Sequence[str],
+    model: bytes,
+    samples: list[Sample],
+    arena_bytes: int = 0,
+    search: bool = True,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Run:
+    """Run one model over the samples, in sequence on one interpreter; see :func:`run_external_jobs`."""
+    return run_external_jobs(command, {"model": RunJob(model, samples, arena_bytes)}, search, timeout)["model"]
