@@ -11,8 +11,8 @@ import click
 
 from scripts.device_lab.build import build_runner, default_cache
 from scripts.device_lab.builds import BUILDS
+from scripts.device_lab.runs import run_external
 from scripts.device_lab.sources import needed_sources
-from tflite_memopt.equivalence.external_runner import run_external
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
