@@ -73,6 +73,8 @@ def test_the_text_is_what_the_manual_shows() -> None:
         "4-11 masked two",
         "4-11 unrolled 8,,16 rolling pad",
         "4-11 unrolled 8,16 rolling",
+        "4-11 unrolled 8,16 rollng pad",
+        "4-11 unrolled 8,16 rolling trm",
     ],
 )
 def test_what_is_no_tiling_is_said_in_one_line(part: str) -> None:

@@ -4,15 +4,17 @@ A set of tilings prints on one line, ``4-11 unrolled 8,16,24 rolling pad; 15-20 
 
 To add a form:
 
-1. A frozen dataclass in ``Form`` and ``NAMES``, and its words in ``Tiling.described``.
+1. A frozen dataclass in ``Form`` and ``NAMES``, and its words in ``Tiling.described``. Of forms whose figures are the
+   same, the search keeps the one that stands first in ``NAMES``.
 2. A module that replaces the region's operators, called by ``_apply``; it says of each new tensor which piece of the
    original it is (``ir/origin.py``). ``phases.py`` is the shortest loop; a loop over rows is a ``RowLoop``, with a
    body in ``loop/bodies.py``.
 3. Its bound: ``Figures`` in ``space.py`` that are not above what will be measured; zeros cost time alone.
-4. Its candidates: ``Space.fill``, ``Space.families``, ``Modes`` and ``modes_of``; the operators that firmware needs
-   in ``kernels/since.py``.
-5. Its row in docs/cascading.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by which bounds and writers are
-   tested; ``forms`` and the words in ``test_tiling.py``; for a ``RowLoop`` ``LOOPS`` in ``forms.py``.
+4. Its candidates: ``Space.fill``, or ``Space._add_unrolled`` for stripes, which share the bounds computed there;
+   ``Space.families``, where stripes without a loop stand in the first one; ``Modes`` and ``modes_of``; the operators
+   that firmware needs in ``kernels/since.py``.
+5. Its row in docs/cascading.md, its word in docs/glossary.md. Tests: ``EVERY`` in ``tests/cascade/spaces.py``, by
+   which bounds and writers are tested; ``forms`` and the words in ``test_tiling.py``; ``LOOPS`` in ``forms.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise
+from typing import get_args
 
 from ..errors import InfeasibleError, UsageError
 from ..ir.model import Graph, Model
@@ -145,7 +148,8 @@ def _tiling_in(text: str) -> Tiling:
         steps, name, *fields = text.split()
         first, end = map(int, steps.split("-"))
         kind = NAMES[name]
-        readers: dict[str, Callable[[str], object]] = {"ends": _ends, "halo": str, "edges": str}
+        halos, edges = ({word: word for word in get_args(each)}.__getitem__ for each in (Halo, Edges))
+        readers: dict[str, Callable[[str], object]] = {"ends": _ends, "halo": halos, "edges": edges}
         names = list(kind.__dataclass_fields__)
         values = [readers.get(name, int)(field) for name, field in zip(names, fields, strict=True)]
         return Tiling(first, end, kind(*values))  # type: ignore[arg-type]

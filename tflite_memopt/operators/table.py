@@ -4,16 +4,17 @@ What cuts and turns operators asks the table, and knows no names. To add a kind:
 
 1. Its rows, in ``receptive_field.py``: ``(Operator) -> RowByRow | str``, the string being the reason for the report.
    A window (``is_window``) has TFLite's option ``padding``, which the writer sets to VALID.
-2. The entry in ``OPERATORS``: an ``OperatorKind`` with these rows; elementwise kinds are a name in ``_ELEMENTWISE``.
+2. The entry in ``OPERATORS``: an ``OperatorKind`` with these rows; of elementwise kinds it is ``_ELEMENTWISE``.
    Where they apply: ``resized`` (an operand or an option repeats the number of rows), ``beyond`` (the operator pads
    by itself), ``by_phase`` and ``along_h``.
 3. Its row in the table of docs/cascading.md, which a test compares with this one.
-4. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter in
-   ``tests/operators/test_receptive_field.py``; a method of ``layer`` in ``tests/cascade/networks.py``, by which
-   random networks have it.
+4. Tests: a reason for each refusal in ``REFUSED`` and the rows against an interpreter, its name among those drawn, in
+   ``tests/operators/test_receptive_field.py``; in ``tests/cascade/networks.py`` a method, its entry in ``make`` and a
+   place in ``OPERATORS`` or ``KEEPING_ROWS``. Then ``tests/cascade/test_lower.py`` compares its stripes.
 
-MACs are in ``analysis/macs.py``, instructions in ``memory/work.py``, what the kernel takes from the arena in
-``kernels/requests/table.py``, and what it may overwrite in ``kernels/relations/``.
+MACs are in ``analysis/macs.py``, instructions in ``memory/work.py``, the types that TFLM has in ``kernels/support.py``,
+what the kernel takes from the arena in ``kernels/requests/table.py``, and what it may overwrite in
+``kernels/relations/``.
 """
 
 from __future__ import annotations
