@@ -54,7 +54,11 @@ def test_what_is_no_decision_is_refused(text: str) -> None:
 MODELS = {
     "stripes": (write_model(wide_inside()), OPTIONS, "unrolled"),
     "a loop": (write_model(wide_inside()), replace(OPTIONS, kernels=None, target="cortex-m7", max_extra_macs=1.0), "-"),
-    "a sequence": (write_model(sequence(DType.INT8)), Options(verify=False, max_extra_macs=1.0), "along H"),
+    "a sequence": (
+        write_model(sequence(DType.INT8)),
+        Options(verify=False, max_extra_macs=1.0, max_extra_work=1.0),
+        "along H",
+    ),
     "channels in tiles": (write_model(text_model()), replace(OPTIONS, max_extra_work=1.0), "x8"),
     "a concatenation": (joined_twice(), replace(OPTIONS, allow_approximate=True, max_extra_work=1.0), "sites"),
 }
