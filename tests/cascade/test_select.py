@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflite_memopt.cascade.select import (
+    BEAM,
     Base,
     Figures,
     Limits,
@@ -137,6 +138,15 @@ def test_the_limits_are_on_the_sum_of_all_options(macs: int, operators: int, bot
     every = [option(0, 1, macs=3, operators=4), option(1, 2, macs=4, operators=5)]
     found = choices(Problem([9, 9], every, Limits(macs, operators, 10), NOTHING, FAR))
     assert ((0, 1) in {each.options for each in found}) == both
+
+
+def test_where_one_interval_alone_leads_on_no_more_sets_stay_than_a_beam_holds() -> None:
+    """Of 12 options for each of 8 steps, which is not possible as it is, there are 430 million sets."""
+    ways = [(head, 12 - head) for head in range(1, 13)]  # none is better than another one
+    every = [option(step, step + 1, head=head, tail=tail, operators=0) for step in range(8) for head, tail in ways]
+    found = choices(Problem([99] * 8, every, WIDE, NOTHING, 80))
+    assert 0 < len(found) <= BEAM
+    assert {len(each.options) for each in found} == {8}
 
 
 def test_constants_of_two_options_are_counted_once() -> None:

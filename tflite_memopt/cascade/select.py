@@ -242,7 +242,7 @@ class _Selection:
             self._links.append(np.empty((0, 3), np.int64))
             return np.empty((0, 7), np.int64)
         sets, links = (np.concatenate(each) for each in zip(*waiting, strict=True))
-        if len(waiting) > 1:
+        if len(waiting) > 1 or len(sets) > self._beam:
             head = np.maximum(sets[:, _HEAD], self._rest[step])
             least = self._problem.base.least_of_each(head, sets)
             near = near_beam(self._alike(head), least, _WIDER * self._beam)

@@ -34,7 +34,7 @@ class StretchCosts:
 
     The work of a stretch is what it adds, making its interpreter included, as a share of what the options allow the
     whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
-    may be cut: first those where no more bytes cross than beside them, then those where fewest do. ``only``: positions
+    may be cut; of more those where no more bytes cross than beside them, so that the search ends. ``only``: positions
     that may be cut in place of these. ``measured``: regions, which stretches have in common. ``original``: instructions
     by kernel library that the limit is a share of, where they are not those of ``model``.
     """
@@ -62,11 +62,10 @@ class StretchCosts:
         if self.only is not None:
             return (0, *self.only, len(self.model.main.operators))
         sizes = [sum(tensor.nbytes for tensor in tensors) for tensors in self._across]
-
-        def rank(at: int) -> tuple[bool, int, int]:
-            return sizes[at] > min(sizes[at - 1], sizes[at + 1]), sizes[at], at
-
-        inner = sorted(range(1, len(sizes) - 1), key=rank)[: self.most_cuts]
+        inner = list(range(1, len(sizes) - 1))
+        if len(inner) > self.most_cuts:
+            narrow = [at for at in inner if sizes[at] <= min(sizes[at - 1], sizes[at + 1])]
+            inner = sorted(narrow or inner, key=lambda at: sizes[at])[: self.most_cuts]
         return (0, *sorted(inner), len(sizes) - 1)
 
     def estimate(self, stretch: Stretch) -> int:
