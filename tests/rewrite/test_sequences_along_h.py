@@ -107,7 +107,7 @@ def test_the_same_values_from_the_same_bytes(dtype: DType, first: dict[str, Any]
 @pytest.mark.parametrize("dtype", [I8, F32])
 def test_stripes_along_a_sequence_are_found_and_proved(dtype: DType) -> None:
     data = write_model(network(dtype))
-    result = optimize(data, OPTIONS)
+    result = optimize(data, replace(OPTIONS, max_extra_work=1.0))  # on Helium filters along H take so much longer
     without = optimize(data, Options(cascade=False, verify=False))
     assert any(use.rule.startswith("cascade") for use in result.report.rewrites)
     assert result.report.after.required_for_target < without.report.after.required_for_target
