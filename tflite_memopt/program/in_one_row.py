@@ -2,9 +2,9 @@
 
     rows of one column   (1, steps, 1, channels)  -->  (1, 1, steps, channels)   one row of columns
 
-Stripes are cut along rows. But CMSIS-NN's convolutions take two pixels of a row at a time (four with Helium), and where
-rows have one pixel each, they take these one by one: 1.6 times the instructions. In a front no operator depends on
-which of the two it is, as long as it is the same everywhere.
+Stripes are cut along rows. But CMSIS-NN copies what is under a filter row by row of the filter (arm_convolve_s8.c), and
+Helium reads an input of one row where it is (arm_convolve_1_x_n_s8.c): along rows a filter of 80 takes 1.5 and 7.7
+times the instructions. In a front no operator depends on which of the two it is, as long as it is the same everywhere.
 """
 
 from __future__ import annotations
