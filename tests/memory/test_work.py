@@ -93,6 +93,13 @@ def test_a_mean_costs_what_it_reads(dtype: DType, price: int) -> None:
     assert operator_work(operator, REFERENCE_PRICES) == REFERENCE_PRICES.call + 6 * 6 * 8 * price
 
 
+def test_operands_of_two_shapes_have_the_price_of_the_reference_kernels() -> None:
+    b = ModelBuilder()
+    x, y = b.input("x", (1, 4, 4, 8)), b.tensor("y", (1, 4, 4, 8))
+    b.operator("ADD", (x, b.constant("one", np.ones(8, np.int8))), (y,), "AddOptions")
+    assert operator_work(b.model.main.operators[0], MVE_PRICES) == MVE_PRICES.call + 128 * REFERENCE_PRICES.element
+
+
 def test_pooling_costs_its_window_and_each_row_of_it() -> None:
     b = ModelBuilder()
     b.average_pool(b.input("x", (1, 6, 6, 8)), 3)

@@ -21,7 +21,7 @@ from ..kernels.window import window_of
 
 _FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
-_JOINS = ("CONCATENATION", "PACK", "RESHAPE", "SQUEEZE")
+_JOINS = ("BATCH_TO_SPACE_ND", "CONCATENATION", "PACK", "RESHAPE", "SPACE_TO_BATCH_ND", "SQUEEZE")
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
@@ -144,7 +144,9 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     macs = operator_macs(operator)
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
-    return prices.element * outputs
+    # No library has kernels of its own for operands of several shapes.
+    is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
+    return (prices if is_of_one_shape else REFERENCE_PRICES).element * outputs
 
 
 def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:
