@@ -217,7 +217,7 @@ class OrderSearch:
 
     def _sets_afterwards(self, best: Cost) -> int:
         """How many sets like the best one may be planned in a step after the search."""
-        return int(_AFTERWARDS * _WORK[self._options.effort]) // best.operators
+        return int(_AFTERWARDS * _WORK[self._options.effort]) // max(1, best.operators)
 
     def _has_work(self, share: float = 1) -> bool:
         """Whether models planned and regions measured have taken less than ``share`` of the limit on work."""
