@@ -63,7 +63,8 @@ class Prices:
     multiply-accumulate. ``copied``: each element that SLICE and the like move, and ``run``: each pixel of them;
     ``updated`` and ``updated_run``: the same of DYNAMIC_UPDATE_SLICE. ``padded``: each element that PAD writes;
     ``joined``: each byte that CONCATENATION and the like copy. ``reduced``: each element that MEAN and the like read,
-    times its dimensions (TFLM's reduce.h computes an index from all of them). ``block``: the pixels that a convolution
+    times its dimensions (TFLM's reduce.h computes an index from all of them). ``curved``: each element of LOGISTIC and
+    TANH of integers, in fixed-point numbers. ``block``: the pixels that a convolution
     computes together. ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate (TFLM's
     conv.h and depthwise_conv.h test each). ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
     arm_convolve_1_x_n_s8.c).
@@ -84,6 +85,7 @@ class Prices:
     updated_run: int = 5_620
     joined: int = 53
     reduced: int = 3_300
+    curved: int = 46_600
     skips_padding: bool = False
     one_row_in_place: bool = False
     making: MakingPrices = WITH_DOUBLES

@@ -22,6 +22,7 @@ from ..kernels.window import window_of
 _FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
 _JOINS = ("BATCH_TO_SPACE_ND", "CONCATENATION", "PACK", "RESHAPE", "SPACE_TO_BATCH_ND", "SQUEEZE")
+_CURVES = ("LOGISTIC", "TANH")
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
 _CALLS = ("CALL_ONCE", "IF", "VAR_HANDLE", "WHILE")
@@ -144,6 +145,8 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     macs = operator_macs(operator)
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
+    if name in _CURVES and operator.outputs[0].dtype not in _FLOATS:
+        return prices.curved * outputs
     # No library has kernels of its own for operands of several shapes.
     is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
     return (prices if is_of_one_shape else REFERENCE_PRICES).element * outputs
