@@ -1,10 +1,11 @@
 """What operators cost at run time: instructions of kernel libraries, in hundredths, measured one operator at a time.
 
-Fitted to 275 single operators of 8 bits: convolutions of 1x1, 3x3, 5x5, 1xN and Nx1 from 1 to 96 channels, depthwise
-ones, ADD, pooling, MEAN, PAD, SLICE, DYNAMIC_UPDATE_SLICE and CONCATENATION. Each ran in TFLM (tflite-micro
-90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3, M7 and M55, and
-TFLM's own kernels on the M7. Of convolutions and SLICE the mean error is 1 to 7 %, of depthwise ones up to 17 %, of
-pooling up to 30 %: averages and maxima have one price. Instructions are not cycles. ``scripts/bench prices`` compares.
+Fitted to 291 single operators of 8 bits: convolutions of 1x1, 3x3, 5x5, 1xN and Nx1 from 1 to 96 channels, depthwise
+ones, ADD, SUB, MUL, pooling, MEAN, PAD, SLICE, EXPAND_DIMS, DYNAMIC_UPDATE_SLICE and CONCATENATION. Each ran in
+TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3,
+M7 and M55, and TFLM's own kernels on the M7. LOGISTIC and TANH: as in a WaveNet, on the M7. Of convolutions and SLICE
+the mean error is 1 to 7 %, of depthwise ones up to 17 %, of pooling up to 30 %: averages and maxima have one price.
+Instructions are not cycles. ``scripts/bench prices`` compares.
 """
 
 from __future__ import annotations
