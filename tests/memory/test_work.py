@@ -84,6 +84,16 @@ def test_helium_reads_an_input_of_one_row_in_place() -> None:
     assert operator_work(along(60, 1, 5, 1), MVE_PRICES) - operator_work(along(1, 60, 1, 5), MVE_PRICES) == copied
 
 
+def test_a_depthwise_convolution_is_never_read_in_place() -> None:
+    """On Cortex-M55 one of 1x9 over 32 channels takes 151,937 instructions; without its copies it would be 117,924."""
+    b = ModelBuilder()
+    x, y, filters = b.input("x", (1, 1, 200, 32)), b.tensor("y", (1, 1, 200, 32)), b.tensor("filters", (1, 1, 9, 32))
+    options = {"strideH": 1, "strideW": 1, "depthMultiplier": 1}
+    b.operator("DEPTHWISE_CONV_2D", (x, filters, None), (y,), "DepthwiseConv2DOptions", **options)
+    found = operator_work(b.model.main.operators[0], MVE_PRICES) // 100
+    assert 0.9 <= found / 151_937 <= 1.1
+
+
 @pytest.mark.parametrize(("dtype", "price"), [(DType.INT8, 4 * 3_300), (DType.FLOAT32, REFERENCE_PRICES.pool.mac)])
 def test_a_mean_costs_what_it_reads(dtype: DType, price: int) -> None:
     b = ModelBuilder()

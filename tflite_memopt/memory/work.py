@@ -15,6 +15,7 @@ from ..analysis.macs import operator_macs
 from ..ir.check import misfit
 from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
+from ..kernels.cmsis_nn.paths import convolution_path
 from ..kernels.prices import REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
 from ..kernels.window import window_of
@@ -192,18 +193,16 @@ def _convolution(operator: Operator, prices: Prices) -> int:
     price = _convolution_price(operator, filters, prices)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * taps
-    if not (prices.one_row_in_place and _is_one_row(operator, source, filters)):
+    if not (prices.one_row_in_place and _takes_one_row(operator)):
         each += (price.place * taps + price.row * filters.shape[1]) * pixels
     each += price.patch * pixels * taps * filters.shape[3]
     each += price.mac * macs + price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
     return each + _convolution_call(price, filters)
 
 
-def _is_one_row(operator: Operator, source: Tensor, filters: Tensor) -> bool:
-    """Whether CMSIS-NN takes its kernel for filters of 1xN (arm_nn_is_convolve_1_x_n in arm_nnsupportfunctions.h)."""
-    is_dense = int(operator.option("dilationWFactor", 1)) == 1 and source.shape[3] == filters.shape[3]
-    is_aligned = int(operator.option("strideW", 1)) * source.shape[3] % 4 == 0
-    return source.shape[1] == filters.shape[1] == 1 and is_dense and is_aligned
+def _takes_one_row(operator: Operator) -> bool:
+    """Whether CMSIS-NN runs it in its kernel for filters of 1xN."""
+    return operator.name == "CONV_2D" and convolution_path(window_of(operator)) == "1xn"
 
 
 def call_work(operator: Operator, prices: Prices) -> int:
