@@ -56,4 +56,4 @@ def run_models(
     if runtime != "tflm" or HAS_WHEEL:
         return runs.run_models(runtime, models, samples, arena_bytes, kernels)
     with closing(reference_module()) as module:
-        return runs.run_each(module, models, samples, arena_bytes)
+        return runs.run_models(module, models, samples, arena_bytes)

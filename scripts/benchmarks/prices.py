@@ -30,6 +30,7 @@ _COLUMNS = "model | operator | input | filter | output | estimated | executed | 
 @click.option("--build", type=click.Choice(sorted(BUILDS)), default="cortex-m7-cmsis-nn", show_default=True)
 def prices(sources: tuple[Path, ...], build: str) -> None:
     """Each operator of SOURCES as a model of its own: instructions as estimated, and as the build's runner counts."""
+    costs = profile_named(BUILDS[build].profile).prices
     runner = build_runner(build, BUILDS[build], needed_sources(default_cache()), default_cache())
     for line in table(_COLUMNS):
         click.echo(line)
@@ -42,12 +43,10 @@ def prices(sources: tuple[Path, ...], build: str) -> None:
             if run.error:
                 click.echo(row(path.stem, operator.name, "", "", "", "", run.error, ""))
                 continue
-            found = (
-                operator_work(operator, profile_named(BUILDS[build].profile).prices) // 100,
-                run.facts["instructions"],
-            )
+            found = operator_work(operator, costs) // 100, run.facts["instructions"]
             totals = [total + each for total, each in zip(totals, found, strict=True)]
-            shapes = [tensor.shape if tensor is not None else "" for tensor in (*operator.inputs[:2], None, None)][:2]
+            given = [tensor.shape if tensor is not None else "" for tensor in operator.inputs]
+            shapes = [*given, "", ""][:2]
             click.echo(row(path.stem, operator.name, *shapes, operator.outputs[0].shape, *found, _ratio(*found)))
         click.echo(row(path.stem, "all", "", "", "", *totals, _ratio(*totals)))
 

@@ -11,31 +11,22 @@ from tflite_memopt.equivalence.runner import TIMEOUT_SECONDS, Interpreter, Model
 
 
 def run_models(
-    runtime: str,
+    runtime: str | ModelRunner,
     models: Mapping[str, bytes],
     samples: list[Sample] | Mapping[str, list[Sample]],
     arena_bytes: int,
     kernels: str = REFERENCE,
 ) -> dict[str, Run]:
-    """Run each model (label -> bytes) over all samples in a process of its own making; a crash ends only that one.
+    """Run each model (label -> bytes) over all samples: by a runner, or in a process of its own making.
 
-    ``samples`` are the same for all models, or by label.
+    A crash ends only that one. ``samples`` are the same for all models, or by label.
     """
-    with closing(Interpreter(runtime)) as interpreter:
-        return run_each(interpreter, models, samples, arena_bytes, kernels)
-
-
-def run_each(
-    runner: ModelRunner,
-    models: Mapping[str, bytes],
-    samples: list[Sample] | Mapping[str, list[Sample]],
-    arena_bytes: int,
-    kernels: str = REFERENCE,
-) -> dict[str, Run]:
-    """As :func:`run_models`, by a runner that is there."""
+    if isinstance(runtime, str):
+        with closing(Interpreter(runtime)) as interpreter:
+            return run_models(interpreter, models, samples, arena_bytes, kernels)
     given = samples if isinstance(samples, Mapping) else dict.fromkeys(models, samples)
     return {
-        label: runner.run(RunJob(model, given[label], arena_bytes, kernels=kernels)) for label, model in models.items()
+        label: runtime.run(RunJob(model, given[label], arena_bytes, kernels=kernels)) for label, model in models.items()
     }
 
 

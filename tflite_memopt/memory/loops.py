@@ -99,8 +99,8 @@ def overlaps(
     views: dict[Tensor, list[tuple[Tensor, int]]] = {}
     for tensor, place in storages(reuse for each in reuses.values() for reuse in each).items():
         views.setdefault(place.storage, []).append((tensor, place.start))
-    filled = _filled(order).union(*(_filled(loop.body.operators) for loop in loops))
     read_and_filled = [(_read_alone(loop), _filled(loop.body.operators)) for loop in loops]
+    filled = _filled(order).union(*(ends for _, ends in read_and_filled))
     found = []
     for result in carried:
         if result.is_constant or filled.isdisjoint(result.tensors):
@@ -250,8 +250,8 @@ def _accesses(
     What writes the image ends the life of the bytes of the result there, and so counts like a read.
     """
     size = max(tensor.nbytes for tensor in result)
-    readers = {use.operator for tensor in image | result for use in tensor.uses}
-    touching = readers.union(loops, (tensor.producer for tensor in image | result))
+    both = image | result
+    touching = {use.operator for tensor in both for use in tensor.uses}.union(loops, (each.producer for each in both))
     for operator in order:
         if operator not in touching:
             continue

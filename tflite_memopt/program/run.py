@@ -107,7 +107,7 @@ def optimize_in_parts(
         # Laid along rows, a model may take more time than as it came, or less.
         original = instructions(read_planned(data), options.profile)
         fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed)
-        return _fed(name, data, model, fronts, options, whole, most_parts)
+        return _fed(name, data, model, fronts, whole, most_parts)
     costs = StretchCosts(model, options, progress, only=cuts)
     choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
@@ -123,16 +123,10 @@ def optimize_in_parts(
 
 
 def _fed(
-    name: str | None,
-    data: bytes,
-    model: Model,
-    costs: FeedCosts,
-    options: Options,
-    whole: Result,
-    most_parts: int | None,
+    name: str | None, data: bytes, model: Model, costs: FeedCosts, whole: Result, most_parts: int | None
 ) -> ProgramResult:
     """The model with a front on rows, and what comes after it in parts. Raises as ``optimize_in_parts``."""
-    reason = why_whole(model) or costs.why_none()
+    options, reason = costs.options, why_whole(model) or costs.why_none()
     if reason is not None:
         raise UnsupportedModelError(f"--feed: {reason}")
     choice = _chosen(costs, most_parts)

@@ -52,9 +52,7 @@ class StretchCosts:
     @cached_property
     def most_work(self) -> int:
         """What a path may add, where ``SHARE`` is the limit: less if the model takes more than the original one."""
-        if self.original is None:
-            return SHARE
-        return SHARE - max(self._share(name, each - self.original[name]) for name, each in self._before.items())
+        return SHARE - max(self._share(name, each - self._original[name]) for name, each in self._before.items())
 
     @cached_property
     def positions(self) -> tuple[int, ...]:
@@ -150,8 +148,11 @@ class StretchCosts:
     @cached_property
     def _allowed(self) -> Mapping[str, float]:
         """Instructions that may be added, by kernel library."""
-        original = self._before if self.original is None else self.original
-        return {name: each * self.options.extra_work for name, each in original.items()}
+        return {name: each * self.options.extra_work for name, each in self._original.items()}
+
+    @cached_property
+    def _original(self) -> Mapping[str, int]:
+        return self._before if self.original is None else self.original
 
     @cached_property
     def _before(self) -> Mapping[str, int]:
