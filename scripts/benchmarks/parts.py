@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -24,11 +25,12 @@ from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 from tflite_memopt.report.words import percent
 
+from .construction import measured
 from .markdown_table import row, table
 
 _COLUMNS = (
     "model | kernels | parts | as it came | as one | in parts | run time | of it making interpreters | "
-    "copied, arena + buffer | on the core | 16 bytes less | s"
+    "copied, arena + buffer | on the core | 16 bytes less | instructions as it came | in parts | of it making them | s"
 )
 _ARENA = re.compile(r"(kArenaBytes = \d+)")
 _ZEROS = re.compile(r"std::memset\(([^;]*), 0, ([^;]*)\);")
@@ -66,27 +68,31 @@ def parts(
     work: float | None,
     io: Io,
 ) -> None:
-    """SOURCES as several models in one arena."""
+    """SOURCES as several models in one arena; a count at which no more parts pay has no row of its own."""
     for line in table(_COLUMNS):
         click.echo(line)
     for path in sources:
+        found = 0
         for count in counts or (None,):
             start = time.process_time()
             options = Options(target=target, verify=False, io=io, max_extra_work=work)
             try:
                 result = optimize_in_parts(path, options, count)
             except UnsupportedModelError as error:  # it keeps state
-                click.echo(row(path.stem, error, *[""] * 10))
+                click.echo(row(path.stem, error, *[""] * 13))
                 break
             seconds = time.process_time() - start
-            click.echo(_row(path, result, target, build, seconds))
+            if len(result.parts) != found:
+                found = len(result.parts)
+                click.echo(_row(path, result, target, build, seconds))
 
 
 def _row(path: Path, result: ProgramResult, target: str | None, build: str | None, seconds: float) -> str:
     program, profile = result.program, Options(target=target).profile
     before = instructions(read_planned(path.read_bytes()), profile)
-    several = len(result.parts) > 1
-    models = [read_planned(part.model) for part in result.parts] if several else []
+    parts = [part.model for part in result.parts]
+    several = len(parts) > 1
+    models = [read_planned(part) for part in parts] if several else []
     made = {name: sum(construction(model, profile)[name] for model in models) for name in before}
     share = max((made[name] / count for name, count in before.items() if count), default=0.0)
     copy = program.copy_bytes
@@ -103,8 +109,18 @@ def _row(path: Path, result: ProgramResult, target: str | None, build: str | Non
         f"{copy['arena']:,} + {copy['handover']:,}",
         ran,
         less,
+        *_counted(path, parts, str(target), build),
         f"{seconds:.0f}",
     )
+
+
+def _counted(path: Path, parts: Sequence[bytes], target: str, build: str | None) -> tuple[int | str, ...]:
+    """Instructions in QEMU: of the model as it came, of its parts with the interpreters of several, of these alone."""
+    if build is None or BUILDS[build].machine is None:
+        return "", "", ""
+    each = [measured(part, target, build) for part in parts]
+    made = sum(making for making, _ in each) if len(parts) > 1 else 0
+    return measured(path.read_bytes(), target, build)[1], made + sum(run for _, run in each), made
 
 
 def _on_core(result: ProgramResult, build: str) -> tuple[str, str]:
