@@ -6,12 +6,11 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from scripts.device_lab.build import default_cache
+from scripts.device_lab.build import NATIVE, default_cache
 from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.firmware import compiled_program
 from scripts.device_lab.sources import needed_sources
@@ -49,6 +48,23 @@ _CROSSING = """for (size_t i = 0; i < interpreter_->inputs_size(); ++i) {
     }
     """
 """What each part takes is told, too: the outputs may hide what was lost on the way."""
+_COUNTED = """
+#include "counter.h"
+#include "program.h"
+static model::Program program;
+int main() {
+  StartCounter();
+  uint64_t start = 0;
+  for (int run = 0; run < 2; ++run) {  // the first run also compares checksums
+    start = Instructions();
+    for (int at = 0; at < static_cast<int>(sizeof(model::Program::kInputBytes) / sizeof(size_t)); ++at) {
+      if (program.input(at) == nullptr) return 2;
+    }
+    if (program.Invoke() != kTfLiteOk) return 3;
+  }
+  MicroPrintf("instructions %lu", static_cast<unsigned long>(Instructions() - start));
+}
+"""
 
 
 @click.command()
@@ -90,9 +106,8 @@ def parts(
 def _row(path: Path, result: ProgramResult, target: str | None, build: str | None, seconds: float) -> str:
     program, profile = result.program, Options(target=target).profile
     before = instructions(read_planned(path.read_bytes()), profile)
-    parts = [part.model for part in result.parts]
-    several = len(parts) > 1
-    models = [read_planned(part) for part in parts] if several else []
+    several = len(result.parts) > 1
+    models = [read_planned(part.model) for part in result.parts] if several else []
     made = {name: sum(construction(model, profile)[name] for model in models) for name in before}
     share = max((made[name] / count for name, count in before.items() if count), default=0.0)
     copy = program.copy_bytes
@@ -109,18 +124,27 @@ def _row(path: Path, result: ProgramResult, target: str | None, build: str | Non
         f"{copy['arena']:,} + {copy['handover']:,}",
         ran,
         less,
-        *_counted(path, parts, str(target), build),
+        *_counted(path, result, str(target), build),
         f"{seconds:.0f}",
     )
 
 
-def _counted(path: Path, parts: Sequence[bytes], target: str, build: str | None) -> tuple[int | str, ...]:
+def _counted(path: Path, result: ProgramResult, target: str, build: str | None) -> tuple[int | str, ...]:
     """Instructions in QEMU: of the model as it came, of its parts with the interpreters of several, of these alone."""
     if build is None or BUILDS[build].machine is None:
         return "", "", ""
-    each = [measured(part, target, build) for part in parts]
-    made = sum(making for making, _ in each) if len(parts) > 1 else 0
-    return measured(path.read_bytes(), target, build)[1], made + sum(run for _, run in each), made
+    parts = [part.model for part in result.parts]
+    stock, runs = measured(path.read_bytes(), target, build)[1], [measured(part, target, build)[1] for part in parts]
+    if len(parts) == 1:
+        return stock, runs[0], 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in {**generate_program(result.program, parts), "main.cc": _COUNTED.encode()}.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(text)
+        (count,) = _said(folder, build, "instructions ", f"-I{NATIVE}")
+    spent = int(count.split()[1])
+    return stock, spent, spent - sum(runs)
 
 
 def _on_core(result: ProgramResult, build: str) -> tuple[str, str]:
@@ -151,12 +175,15 @@ def _write(folder: Path, files: dict[str, bytes], mask: int) -> None:
         (folder / path).write_text(text)
 
 
-def _said(folder: Path, build: str) -> list[str]:
+def _said(folder: Path, build: str, wanted: str | tuple[str, ...] = ("output ", "part "), *flags: str) -> list[str]:
+    """The lines that the program in a folder says and that begin so."""
     sources = needed_sources(default_cache())
-    start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, "main.cc")
+    start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, "main.cc", flags)
+    if BUILDS[build].machine is not None:
+        start = [*start, "-icount", "shift=0"]
     try:
         done = subprocess.run(start, capture_output=True, text=True, check=False, timeout=600, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         return []  # a fault of an emulated core ends in a loop
     said = done.stdout.splitlines() if done.returncode == 0 else []
-    return [line for line in said if line.startswith(("output ", "part "))]
+    return [line for line in said if line.startswith(wanted)]
