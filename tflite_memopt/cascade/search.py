@@ -37,6 +37,8 @@ _RULE = "cascade"
 _AS_IS = "as_is"
 _WORK_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
+_WORK_BELOW = 0.5
+"""The part of the limit on work that a search may use where others have found a need that is to be beaten."""
 Progress = Callable[[str], None]
 OtherForm = Callable[[Model, Collection[str]], Changed | None]
 """Another form of a model that computes the same, and what is said of it; tensors with these names keep their shape."""
@@ -188,7 +190,7 @@ class _Cascade:
             self._progress(f"{where}: {share:.0%} done, best {cost.need:,} bytes, {saved:,} less than without")
 
         known = self._capped()
-        cost, chosen = search.run(known, say)
+        cost, chosen = search.run(known, say, 1 if self._below is None else _WORK_BELOW)
         if chosen and search.plans.price(cost) < search.plans.price(known):
             self._best = cost, search, chosen
 
