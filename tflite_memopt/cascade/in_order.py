@@ -75,15 +75,15 @@ class OrderSearch:
         self._work = model_work(model, profile.prices)
         self.least = 0
 
-    def run(self, known: Cost, progress: Progress = lambda *_: None) -> tuple[Cost, Tilings]:
-        """The best set that costs less than the incumbent ``known``, and its cost; else ``known`` and no tilings."""
+    def run(self, known: Cost, progress: Progress = lambda *_: None, part: float = 1) -> tuple[Cost, Tilings]:
+        """The best set that costs less than ``known``, and its cost; else ``known`` and none. ``part`` of the work."""
         self.space.fill(_cutoff(known), self._stop.strikes)
         _LOG.info("stripes: %d ways to cut a region looked at; %d bytes to beat", self.space.looked_at, known.need)
         best: tuple[Cost, Tilings] = known, ()
         families = self.space.families
         for number, forms in enumerate(families, 1):  # each leaves its share of the work to those behind it
-            best = self._descended(best, forms, number / len(families), progress)
-        best = self._reversed(self._simpler(self._nearby(best)))
+            best = self._descended(best, forms, part * number / len(families), progress)
+        best = self._reversed(self._simpler(self._nearby(best, part)))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -96,7 +96,7 @@ class OrderSearch:
         for part in _PARTS:
             target, patience = min(below, least + -(-(below - least) // part)), PATIENCE[effort]
             while left and patience and self._has_work(share):
-                if self._stop.strikes() or self.is_enough(best[0]):
+                if self._stop.strikes() or self._options.meets_budget(best[0].need):
                     return best
                 left -= 1
                 fresh, heads = self._fresh(target, forms)
@@ -117,12 +117,12 @@ class OrderSearch:
                 break
         return best
 
-    def _nearby(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
+    def _nearby(self, best: tuple[Cost, Tilings], share: float) -> tuple[Cost, Tilings]:
         """The neighborhoods of the best sets with heads that differ: a bound says little of how well a plan fits."""
         centers: list[Tilings] = []
         effort = self._options.effort
-        while len(centers) < _CENTERS[effort] and self._has_work():
-            if self._stop.strikes() or self.is_enough(best[0]):
+        while len(centers) < _CENTERS[effort] and self._has_work(share):
+            if self._stop.strikes() or self._options.meets_budget(best[0].need):
                 break
             center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
             if center is None:
@@ -202,7 +202,8 @@ class OrderSearch:
         """With single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
         least, left = max(self.space.needs), min(_REVERSED, self._sets_afterwards(best[0]))
         candidates = list(reversible(self.model, least, self._options))
-        start = self.plans.full([best[1]], ANY)[0] if candidates and not self.is_enough(best[0]) else None
+        is_enough = self._options.meets_budget(best[0].need)
+        start = self.plans.full([best[1]], ANY)[0] if candidates and not is_enough else None
         reached = None if start is None else (start, best[1])
         while reached is not None and reached[0].head > least and left and not self._stop.strikes():
             (cost, chosen), taken = reached, {step for each in reached[1] for step in range(each.first, each.end)}
@@ -219,13 +220,9 @@ class OrderSearch:
         """How many sets like the best one may be planned in a step after the search."""
         return int(_AFTERWARDS * _WORK[self._options.effort]) // max(1, best.operators)
 
-    def _has_work(self, share: float = 1) -> bool:
+    def _has_work(self, share: float) -> bool:
         """Whether models planned and regions measured have taken less than ``share`` of the limit on work."""
         return self.plans.work + self.space.work // _MEASURED < share * _WORK[self._options.effort]
-
-    def is_enough(self, cost: Cost) -> bool:
-        """Whether the budget is met, so that there is nothing more to look for."""
-        return self._options.meets_budget(cost.need)
 
 
 def _cutoff(cost: Cost) -> int:

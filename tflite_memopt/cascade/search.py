@@ -37,6 +37,8 @@ _RULE = "cascade"
 _AS_IS = "as_is"
 _WORK_OF_ORDERS = 0.01
 """The part of its limit in which the scheduler must find an order with some regions as single steps."""
+_WORK_BELOW = 0.5
+"""The part of the limit on work that a search may use where others have found a need that is to be beaten."""
 Progress = Callable[[str], None]
 OtherForm = Callable[[Model, Collection[str]], Changed | None]
 """Another form of a model that computes the same, and what is said of it; tensors with these names keep their shape."""
@@ -126,7 +128,7 @@ class _Cascade:
         measured: Measured,
     ) -> None:
         self._given, self._profile, self._options, self._progress = model, profile, options, progress
-        self._below, self._measured = below, measured
+        self._below, self._measured, self._part = below, measured, 1 if below is None else _WORK_BELOW
         self._stop = EmergencyStop(options.seconds_left)
         self._searches: dict[OrderSearch, _Variant] = {}
         self._best: tuple[Cost, OrderSearch | None, Tilings] | None = None
@@ -171,7 +173,7 @@ class _Cascade:
     def _orders(self) -> list[tuple[int, ...]]:
         if self._options.scheduler == _AS_IS:
             return []
-        limit = self._options.search_limit(_WORK_OF_ORDERS)
+        limit = self._options.search_limit(self._part * _WORK_OF_ORDERS)
         pinned = [name for name, _ in self._options.pins]
         return promising_orders(self._own.model, self._profile, limit, pinned, self._options.jobs)
 
@@ -188,7 +190,7 @@ class _Cascade:
             self._progress(f"{where}: {share:.0%} done, best {cost.need:,} bytes, {saved:,} less than without")
 
         known = self._capped()
-        cost, chosen = search.run(known, say)
+        cost, chosen = search.run(known, say, self._part)
         if chosen and search.plans.price(cost) < search.plans.price(known):
             self._best = cost, search, chosen
 
@@ -227,7 +229,7 @@ class _Cascade:
 
     def _arranged(self, variant: _Variant) -> tuple[_Variant, Cost]:
         """The variant in the order that it would have without tilings; what it costs then."""
-        placement = arrange(variant.model, self._profile, self._options).placement
+        placement = arrange(variant.model, self._profile, self._options, self._part).placement
         return variant.in_order(placement.order), cost_in(placement.memory, self._options)
 
     def _uses(self, search: OrderSearch, chosen: Tilings) -> Iterator[RewriteUse]:
