@@ -16,7 +16,7 @@ from ..ir.check import misfit
 from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.cmsis_nn.paths import convolution_path
-from ..kernels.prices import REFERENCE_PRICES, ConvolutionPrices, Prices
+from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
 from ..kernels.window import window_of
 
@@ -49,6 +49,11 @@ def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
     return {
         prices.library: prices.making.of(made.operators, made.tensors, made.channels) for prices in profile.all_prices
     }
+
+
+def moving(nbytes: int) -> int:
+    """The estimate of moving so many bytes between two parts of a program, with any library."""
+    return MOVED * nbytes // 100
 
 
 def slowdowns(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:

@@ -62,6 +62,11 @@ class Handover:
     before: tuple[Move, ...]
     after: tuple[Move, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are moved."""
+        return sum(move.nbytes for move in (*self.before, *self.after))
+
 
 def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
     """The arena in bytes for parts that run one after another, and what is moved before each but the first.
@@ -105,8 +110,9 @@ def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Hando
 
 def _carry_out(moves: Sequence[Move], bytes_: list[int]) -> None:
     for move in moves:
-        moved = bytes_[move.source : move.source + move.nbytes]
-        bytes_[move.target : move.target + move.nbytes] = moved[move.turned :] + moved[: move.turned]
+        nbytes = move.nbytes if move.turned else aligned(move.nbytes)  # firmware moves blocks of 16
+        moved = bytes_[move.source : move.source + nbytes]
+        bytes_[move.target : move.target + nbytes] = moved[move.turned :] + moved[: move.turned]
 
 
 def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:

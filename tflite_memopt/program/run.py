@@ -24,7 +24,7 @@ from ..memory.arrange import arrange
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
 from ..memory.reading import read_planned
-from ..memory.work import construction, instructions, slowdowns
+from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Options
 from ..pipeline import Result, optimize
 from ..transform import Progress
@@ -258,7 +258,9 @@ def _program(
     models, calls = [*before_them, *behind], [1 if front is None else front.feed.calls, *(1 for _ in behind)]
     libraries = {each.name: each for each in profile.libraries or (profile,)}
     original = read_planned(data)
-    before, after = instructions(original, profile), dict.fromkeys(instructions(original, profile), 0)
+    spaces = {library: arena_of(models, each) for library, each in libraries.items()}
+    moved = max(sum(handover.nbytes for handover in handovers) for _, handovers in spaces.values())
+    before, after = instructions(original, profile), dict.fromkeys(instructions(original, profile), moving(moved))
     for model, times in zip(models, calls, strict=False):
         made = construction(model, profile) if len(models) > 1 else {}
         for library, count in instructions(model, profile).items():
@@ -279,7 +281,7 @@ def _program(
         source_sha256=sha256(data).hexdigest(),
         target=options.target,
         kernels=profile.name,
-        arena_bytes={library: arena_of(models, each)[0] for library, each in libraries.items()},
+        arena_bytes={library: arena for library, (arena, _) in spaces.items()},
         copy_bytes={"arena": max(needs), "handover": max(crossing, default=0)},
         whole_bytes=_whole_bytes(whole),
         slowdown=slowdowns(before, after),

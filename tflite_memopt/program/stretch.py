@@ -15,7 +15,7 @@ from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..memory.libraries import needs_by_library
-from ..memory.work import construction, instructions
+from ..memory.work import construction, instructions, moving
 from ..options import LEAST_WORK, Options
 from ..transform import Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
@@ -159,9 +159,14 @@ class StretchCosts:
         return instructions(self.model, self._profile)
 
     def _construction(self, stretch: Stretch, part: Model) -> Mapping[str, int]:
-        """Instructions of making the interpreter of a part in each run; that of the whole model is made once."""
+        """Instructions of making the interpreter of a part in each run; that of the whole model is made once.
+
+        What crosses the cut is moved once before it, as far as is known here.
+        """
         made = construction(part, self._profile)
-        return dict.fromkeys(made, 0) if stretch == (0, len(self.model.main.operators)) else made
+        moved = moving(sum(tensor.nbytes for tensor in part.main.inputs)) if stretch[0] else 0
+        is_whole = stretch == (0, len(self.model.main.operators))
+        return {name: 0 if is_whole else each + moved for name, each in made.items()}
 
     def _share(self, name: str, added: float) -> int:
         allowed = self._allowed[name]
