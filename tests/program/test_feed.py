@@ -256,6 +256,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert program.feed.rows * program.feed.calls >= program.feed.height
     assert program.arena < program.whole_bytes
     assert program.tflm_since == "2025-11-10"
+    assert all(part.head > 0 < part.tail and part.head + part.tail <= program.arena for part in program.parts)
     assert b"Rows over time" in program_page(program)
     code, said = run("verify", path, folder, "--samples", 2)
     assert code == 0, said

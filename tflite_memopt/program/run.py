@@ -291,7 +291,8 @@ def _program(
 
 
 def _front_file(front: FrontFile, model: Model, profile: KernelProfile) -> PartFile:
-    space = part_space(model, counted_library(profile), offline_plan.decode(model) or {})
+    library, planned = counted_library(profile), offline_plan.decode(model) or {}
+    space = part_space(model, library, planned)
     (rows, *_), (result, *_) = model.main.inputs, model.main.outputs
     return PartFile(
         "part0.tflite",
@@ -300,6 +301,8 @@ def _front_file(front: FrontFile, model: Model, profile: KernelProfile) -> PartF
         dict(front.placement.memory.required_bytes),
         (Crossing(rows.name, rows.nbytes, space.inputs[0][0]),),
         (Crossing(result.name, result.nbytes, space.outputs[0][0]),),
+        head_in_force(memory_layout(model, library), planned),
+        space.tail,
     )
 
 
