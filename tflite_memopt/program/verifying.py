@@ -117,8 +117,9 @@ def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model
     graph, first, last = Graph(), parts[0].main, parts[-1].main
     graph.inputs, graph.outputs = first.inputs, last.outputs
     if feed is not None:
-        graph.inputs = _shaped(first.inputs[:1], original.main.inputs)
-        graph.outputs = last.outputs if len(parts) > 1 else _shaped(last.outputs[:1], original.main.outputs)
+        graph.inputs = _shaped([first.inputs[at] for at in feed.inputs], original.main.inputs)
+    if feed is not None and len(parts) == 1:
+        graph.outputs = _shaped(last.outputs[: len(original.main.outputs)], original.main.outputs)
     return replace(parts[0], graphs=[graph])
 
 
@@ -137,10 +138,10 @@ def _chained(
     """The outputs of the last part, each part run on what the one before gives; after it, ``models`` has the whole."""
     outputs: dict[int, list[Array]] = {}
     if feed is not None:
-        found = fed_outputs(name, parts[0], feed, [image for (image,) in samples], interpreters)
-        (like,) = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
-        outputs = {0: [result.reshape(like.shape) for result in found]}
-        samples = [[result] for result in outputs[0]]
+        found = fed_outputs(name, parts[0], feed, samples, interpreters)
+        like = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
+        samples = [[each.reshape(t.shape) for each, t in zip(given, like, strict=False)] for given in found]
+        outputs = {at: [sample[at] for sample in samples] for at in range(len(like))}
     for number, data in list(enumerate(parts))[feed is not None :]:
         run = interpreters[name].run(RunJob(data, samples, arena_for(models[number])))
         if not run.ran:
