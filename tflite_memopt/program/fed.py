@@ -23,6 +23,7 @@ from ..cascade.loop.lower import reason_against_loops
 from ..cascade.loop.masked import Masked, masked, padded_in, strides_of
 from ..cascade.loop.turn_graph import NHWC, TurnGraph
 from ..cascade.region import Region, region_of
+from ..ir.change import Exactness
 from ..ir.check import check_model
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
@@ -31,6 +32,7 @@ from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Tensor
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import RESHAPES
+from .dense import Dense, dense_of
 from .in_one_row import lay_in_one_row
 from .total import Total, total_of
 
@@ -53,16 +55,17 @@ class Fed:
     padding: int
     fills: tuple[int | None, ...]
     inputs: tuple[int, ...]
+    exactness: Exactness = "exact"
     step: int = NHWC
 
 
-def fed(front: Model, rows: int, image: int = 0) -> Fed | str:
+def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False) -> Fed | str:
     """``front`` on ``rows`` new rows of its input ``image`` a call, or the reason why it cannot be.
 
     ``front`` stays as it is. It keeps as few rows as possible; where some would have to be overwritten in part, those
-    few more that need not be.
+    few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise.
     """
-    found = _region_on_rows(front, image)
+    found = _region_on_rows(front, image, may_approximate)
     if isinstance(found, str):
         return found
     model, region, stride, total = found
@@ -75,16 +78,18 @@ def fed(front: Model, rows: int, image: int = 0) -> Fed | str:
     return turns if isinstance(turns, str) else _written(model, region, turns, total)
 
 
-def least_rows(front: Model, image: int = 0) -> int | str:
+def least_rows(front: Model, image: int = 0, may_approximate: bool = False) -> int | str:
     """The rows of input ``image`` of which a front makes one row of its result, or the reason why it cannot be fed."""
-    found = _region_on_rows(front, image)
+    found = _region_on_rows(front, image, may_approximate)
     return found if isinstance(found, str) else found[2]
 
 
-def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int, Total | None] | str:
+def _region_on_rows(
+    front: Model, at: int, may_approximate: bool
+) -> tuple[Model, Region, int, Total | Dense | None] | str:
     """A copy with a PAD of nothing in front of its image, what is in it as a region, and rows of the image for one row.
 
-    With a mean at its end, that apart.
+    With a mean or a dense layer at its end, that apart.
     """
     model = copy_model(front)
     graph = model.main
@@ -103,7 +108,7 @@ def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int, Total | 
     camera = edit.activation(f"{image.name}/rows", image.shape, image)
     edit.pad(camera, ((0, 0),) * 4, image)
     graph.inputs = tuple(camera if tensor is image else tensor for tensor in graph.inputs)
-    total = total_of(graph)
+    total = total_of(graph) or dense_of(graph, may_approximate)
     if isinstance(total, str):
         return total
     apart = () if total is None else total.operators
@@ -139,7 +144,7 @@ def _image_of(graph: Graph, at: int) -> Tensor:
     return made[0]
 
 
-def _written(model: Model, region: Region, turns: Masked, total: Total | None) -> Fed | str:
+def _written(model: Model, region: Region, turns: Masked, total: Total | Dense | None) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
     window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
@@ -174,7 +179,8 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     lay_in_one_row(model)
     check_model(model)
     lead = -(window.start + turns.first_turn * step)
-    return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs)
+    exactness = total.exactness if isinstance(total, Dense) else "exact"
+    return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs, exactness)
 
 
 def _byte_of_padding(tensor: Tensor) -> int | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..io.writer import write_model
+from ..ir.change import Exactness
 from ..ir.copying import copy_model
 from ..ir.decision import NOTHING_DECIDED
 from ..ir.model import Model, Operator, Tensor
@@ -101,7 +102,7 @@ class FeedCosts(StretchCosts):
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
             for rows in self._row_counts(front):
-                way = fed(front, rows, self.image)
+                way = fed(front, rows, self.image, self.options.allow_approximate)
                 if isinstance(way, Fed):
                     way = self._known_to_firmware(way)
                 if isinstance(way, Fed):
@@ -120,7 +121,7 @@ class FeedCosts(StretchCosts):
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Rows of the image a call; where there is nothing to feed any number, which says why."""
-        one = least_rows(front, self.image)
+        one = least_rows(front, self.image, self.options.allow_approximate)
         yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
 
     def _at_least(self, front: Fed) -> int:
@@ -133,17 +134,21 @@ class FeedCosts(StretchCosts):
         front, placement = self.placed[stretch, limit]
         attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, {})
         feed = _feed_of(front, self.model.main.inputs[self.image], placement)
-        return FrontFile(write_model(front.model), stretch[1], placement, feed)
+        return FrontFile(write_model(front.model), stretch[1], placement, feed, front.exactness)
 
 
 @dataclass(frozen=True)
 class FrontFile:
-    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed."""
+    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed.
+
+    ``exactness``: how far feeding changes its result.
+    """
 
     data: bytes
     operators: int
     placement: ModelPlacement
     feed: Feed
+    exactness: Exactness = "exact"
 
 
 def _feed_of(front: Fed, image: Tensor, placement: ModelPlacement) -> Feed:

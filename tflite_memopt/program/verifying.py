@@ -9,6 +9,7 @@ from pathlib import Path
 from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for, measure_baseline
 from ..equivalence.compare import first_output_difference
+from ..equivalence.error_metrics import Gap, gap_between
 from ..equivalence.inputs import inputs_from_npz, seeded_inputs
 from ..equivalence.interface import interface_between
 from ..equivalence.judge import TOLERANCES
@@ -86,13 +87,14 @@ def verify_program(
         baseline = measure_baseline(original, model, options, interpreters)
         joined = _joined(baseline.model, models, feed)
         interface = interface_between(baseline.model, joined)
-        ran = {}
+        ran, gaps = {}, list[Gap]()
         for name, each in baseline.runs.items():
             if each.run is None:
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
             outputs = interface.restored_outputs(_chained(name, parts, [*models, joined], samples, interpreters, feed))
             ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
+            gaps.append(gap_between(each.run.outputs, outputs, {}))
     for name, difference in ran.items():
         if difference is not None:
             raise EquivalenceError(
@@ -103,13 +105,15 @@ def verify_program(
         raise EquivalenceError(
             "nothing can be verified: no interpreter runs the original; --no-verify writes the parts"
         )
-    return said_of(len(baseline.samples), ran, exactness)
+    apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
+    return said_of(len(baseline.samples), ran, exactness, apart if exactness == "approximates" else None)
 
 
-def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact") -> str:
-    """How far outputs are equal, and what that rests on."""
+def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact", apart: float | None = None) -> str:
+    """How far outputs are equal, and what that rests on. ``apart``: the largest difference in steps; None: untold."""
     where = " and ".join(_NAMES.get(each, each) for each in sorted(runtimes))
-    return f"{_WORDS[exactness]} on {inputs} inputs ({where})"
+    how = _WORDS[exactness] if apart is None else f"{_WORDS[exactness]}, at most {apart:g} LSB apart,"
+    return f"{how} on {inputs} inputs ({where})"
 
 
 def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model:
