@@ -14,6 +14,7 @@ from .memory.layout import memory_layout
 from .memory.reading import read_planned
 from .memory.schedule_problem import schedule_problem
 from .memory.spread import spread_use
+from .memory.ties import ties_named
 from .options import Options
 from .report.build import build_analysis
 from .report.model import Analysis, Comparison
@@ -56,11 +57,16 @@ def analyze(
 def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
-    """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.verification.verify`."""
+    """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.verification.verify`.
+
+    Of the second one with the ties that its plan was made with.
+    """
     both = [load(source) for source in (first, second)]
-    for data, name in both:
-        read_planned(data, name)  # what is wrong with a file is said with its name
-    return verify_models(both[0][0], both[1][0], options, progress)
+    _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
+    label, graph = plan_label.decode(model), model.main
+    named = ties_named(model, [] if label is None else label.options.get("ties", []))
+    ties = tuple((graph.outputs.index(output), graph.inputs.index(source)) for output, source in named)
+    return verify_models(both[0][0], both[1][0], options, progress, ties)
 
 
 def compare(

@@ -21,14 +21,13 @@ from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.options import EFFORTS, Effort, Io, Options
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
-from tflite_memopt.report.words import percent
 
 from .construction import measured
 from .markdown_table import row, table
 
 _COLUMNS = (
-    "model | rows a call | calls | parts | front: operators, arena | image | as it came | as one | fed | "
-    "instructions as it came | as one | fed | more, estimate | on the core | 16 bytes less"
+    "model | input | rows, calls, parts | as it came: head + tail | as one | fed | "
+    "instructions, millions: as it came | as one | fed | fed, more | estimate | on the core"
 )
 _ARENA = re.compile(r"(kArenaBytes = \d+)")
 _COUNT = re.compile(r"instructions (\d+)")
@@ -106,27 +105,27 @@ def feed(
 def _row(path: Path, result: ProgramResult, options: Options, build: str) -> str:
     program, fed, target = result.program, result.program.feed, str(options.target)
     assert fed is not None
-    front = program.parts[0]
     spent, bytes_, less = _on_core(result, build)
-    stock = measured(path.read_bytes(), target, build)[1]
-    more = f"{percent(spent / stock - 1)}, {percent(max(program.slowdown.values()))}"
+    stock, one = (measured(data, target, build)[1] for data in (path.read_bytes(), result.whole.model))
+    before, after = result.whole.report.before, result.whole.report.after
+    largest = max(program.parts, key=lambda part: part.required_bytes["table"])
+    is_equal = bytes_ == _wanted(result, options) != less
     return row(
         path.stem,
-        fed.rows,
-        fed.calls,
-        len(program.parts),
-        f"{front.operators}, {front.required_bytes['table']:,}",
         fed.height * fed.row_bytes,
-        result.whole.report.before.required_for_target,
-        program.whole_bytes,
-        program.arena,
-        stock,
-        measured(result.whole.model, target, build)[1],
-        spent,
-        more,
-        "equal" if bytes_ == _wanted(result, options) else "DIFFERS",
-        "EQUAL" if less == bytes_ else "refused or wrong",
+        f"{fed.rows}, {fed.calls}, {len(program.parts)}",
+        _sides(before.required_for_target, before.required_for_target - before.tail_for_target),
+        _sides(program.whole_bytes, after.arena_bytes),
+        _sides(program.arena, largest.head),
+        *(f"{each / 1e6:.2f}" for each in (stock, one, spent)),
+        f"{100 * (spent / stock - 1):.1f}",
+        f"{100 * max(program.slowdown.values()):.1f}",
+        "equal" if is_equal else "DIFFERS, or equal in 16 bytes less",
     )
+
+
+def _sides(arena: int, head: int) -> str:
+    return f"{arena:,}: {head:,} + {arena - head:,}"
 
 
 def _wanted(result: ProgramResult, options: Options) -> list[int]:

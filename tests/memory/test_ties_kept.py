@@ -81,6 +81,22 @@ def test_a_plan_that_loses_the_state_is_found_out() -> None:
     assert "of invocation 1 in a sequence, its states tied, is off by up to" in said
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_verify_runs_sequences_of_a_file_with_ties(is_lost: bool, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("m.tflite", "tied.tflite")]
+    data = write_model(cell())
+    made = read_model(optimize(data, Options(ties=("h:out:h:in",), kernels="reference", verify=False)).model)
+    offsets = offline_plan.decode(made)
+    assert offsets is not None
+    if is_lost:
+        offline_plan.attach(made, {**offsets, made.main.outputs[1]: 256})
+    for path, each in zip(paths, (data, write_model(made)), strict=True):
+        path.write_bytes(each)
+    done = CliRunner().invoke(cli, ["verify", *map(str, paths), "--samples", "4"])
+    assert done.exit_code == int(is_lost), done.output
+    assert ("of invocation 1 in a sequence, its states tied, is off by" in done.output) == is_lost
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     reads=st.lists(st.sampled_from(["x", "h", "last"]), min_size=1, max_size=6),

@@ -16,7 +16,7 @@ from tflite_memopt.errors import ModelFormatError
 from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Graph, Operator
-from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES
+from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.work import _taps_inside, model_work, operator_work
 
@@ -139,6 +139,41 @@ def test_floats_have_the_prices_of_the_reference_kernels() -> None:
     b.operator("ADD", (x, x), (y,), "AddOptions")
     operator = b.model.main.operators[0]
     assert operator_work(operator, MVE_PRICES) == operator_work(operator, REFERENCE_PRICES)
+
+
+def dense() -> ModelBuilder:
+    b = ModelBuilder()
+    b.dense(b.input("x", (16, 64)), 64)
+    return b
+
+
+def softmax() -> ModelBuilder:
+    b = ModelBuilder()
+    b.softmax(b.input("x", (16, 16), scale=0.1))
+    return b
+
+
+def of_two(name: str) -> ModelBuilder:
+    b, shape = ModelBuilder(), (1, 16, 16, 8)
+    inputs, y = (b.input("a", shape), b.input("b", shape)), b.tensor("y", shape)
+    b.operator(name, inputs, (y,), f"{name.title()}Options")
+    return b
+
+
+@pytest.mark.parametrize(
+    ("build", "executed"),
+    [
+        (dense(), (176_040, 46_000, 261_600, 525_120)),
+        (softmax(), (137_480, 144_844, 134_280, 146_840)),
+        (of_two("MUL"), (74_320, 14_718, 74_760, 121_520)),
+        (of_two("SUB"), (231_200, 200_438, 186_280, 231_200)),
+    ],
+    ids=["dense", "softmax", "mul", "sub"],
+)
+def test_single_operators_are_near_what_was_executed(build: ModelBuilder, executed: tuple[int, ...]) -> None:
+    """As ``scripts/bench prices`` counts on Cortex-M7, M55, M3, and with TFLM's own kernels."""
+    for prices, count in zip((DSP_PRICES, MVE_PRICES, SCALAR_PRICES, REFERENCE_PRICES), executed, strict=True):
+        assert operator_work(build.model.main.operators[0], prices) / 100 == pytest.approx(count, rel=0.25)
 
 
 def works(graph: Graph) -> int:

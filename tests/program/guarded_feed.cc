@@ -1,9 +1,9 @@
 // Feeds a program random images, its arena between bytes that nobody may write. program.h has `guarded` in place of
-// `arena`: see test_feed_firmware.py, which also draws the images.
+// `arena`: see test_feed_firmware.py, which also draws the images, and what is beside them.
 #include <cstdio>
 
 #include "program.h"
-#include "runs.h"  // kRuns, kLeftOut: before this run half an image is fed and given up; -1: none
+#include "runs.h"  // kRuns; kLeftOut: before this run half an image is fed and given up; -1: none; kBeside: inputs
 
 namespace {
 
@@ -12,19 +12,40 @@ uint8_t image[model::Program::kRows * model::Program::kRowBytes];
 uint8_t pixels[3 * model::Program::kRowBytes];  // as Feed may take them as well
 float floats[3 * model::Program::kRowBytes];
 
+void Fill(uint8_t* bytes, size_t count, uint32_t* state) {
+  for (size_t at = 0; at < count; ++at) {
+    *state = *state * 1664525u + 1013904223u;
+    bytes[at] = static_cast<uint8_t>(*state >> 24);
+  }
+}
+
+// Writes the inputs beside the image, which come before it in the model.
+template <typename Any>
+bool WriteBeside([[maybe_unused]] Any& any, [[maybe_unused]] uint32_t* state) {
+  if constexpr (kBeside > 0) {
+    if (any.Feed(image) == kTfLiteOk) return false;  // without them
+    for (int at = 0; at < kBeside; ++at) {
+      auto* const input = static_cast<uint8_t*>(any.input(at));
+      if (input == nullptr) return false;
+      Fill(input, Any::kInputBytes[at], state);
+    }
+  }
+  return true;
+}
+
 int Run() {
   std::memset(model::guarded, 0xA5, sizeof(model::guarded));
   uint32_t state = 12345;
   for (int run = 0; run < kRuns; ++run) {
     if (run == kLeftOut) {
       std::memset(image, 0x3C, sizeof(image));
+      uint32_t other = 1;
+      if (!WriteBeside(program, &other)) return 6;
       if (program.Feed(image, model::Program::kRows / 2) != kTfLiteOk || program.Done()) return 4;
       program.Reset();
     }
-    for (uint8_t& byte : image) {
-      state = state * 1664525u + 1013904223u;
-      byte = static_cast<uint8_t>(state >> 24);
-    }
+    if (!WriteBeside(program, &state)) return 6;
+    Fill(image, sizeof(image), &state);
     for (int row = 0; row < model::Program::kRows;) {
       const int count = run % 2 == 0 || row + 3 > model::Program::kRows ? 1 : 3;
       if (row > 0 && (program.Done() || program.output() != nullptr)) return 2;

@@ -30,7 +30,7 @@ from tflite_memopt.kernels.relations.shapes import RESHAPES
 from tflite_memopt.memory.work import instructions
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program
-from tflite_memopt.program.fronts import AUTO, FeedCosts, FrontFile, in_rows
+from tflite_memopt.program.fronts import AUTO, FeedCosts, FrontFile, fed_input, in_rows, others_late
 from tflite_memopt.program.page import program_page
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.stretch import SHARE
@@ -125,6 +125,14 @@ def pooled_late() -> Model:
     return b.finish(b.average_pool(y, 5))
 
 
+def beside() -> Model:
+    """An input beside the image, which is added to each row."""
+    b = ModelBuilder()
+    gain, x = b.input("gain", (1, 1, 1, 6), zero_point=3), b.input("x", (1, 16, 9, 3), zero_point=-7)
+    y = b.add(b.conv(x, 6, kernel=3), gain)
+    return b.finish(b.conv(b.depthwise(y, stride=2), 5, seed=1))
+
+
 NETWORKS: dict[str, Callable[[], Model]] = {
     "chain": chain,
     "residual": residual,
@@ -137,16 +145,19 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "mean_of_sequence": mean_of_sequence,
     "pooled": pooled,
     "pooled_late": pooled_late,
+    "beside": beside,
 }
 CASES = [("chain", 2), ("chain", 4), ("residual", 2), ("branches", 1), ("branches", 3), ("causal", 1), ("causal", 4)]
 CASES += [("sequence", 16), ("sequence", 32), ("lying", 2), ("spectrogram", 2), ("spectrogram", 4)]
 CASES += [("mean_of_image", 1), ("mean_of_image", 2), ("mean_of_sequence", 8), ("pooled", 3), ("pooled_late", 2)]
+CASES += [("beside", 2), ("beside", 4)]
 
 
 @cache
 def front_of(name: str, rows: int) -> tuple[Model, FrontFile]:
     """The network, and its longest front."""
-    costs = FeedCosts(in_rows(NETWORKS[name](), PLAIN), PLAIN, lambda _: None, rows=rows)
+    model = in_rows(NETWORKS[name](), PLAIN)
+    costs = FeedCosts(model, PLAIN, lambda _: None, rows=rows, image=fed_input(model))
     fronts = ((0, end) for end in reversed(costs.positions[1:]))
     longest = next((front for front in fronts if costs.measure(front, 0) is not None), None)
     assert longest is not None, costs.reasons
@@ -166,9 +177,9 @@ def differs(name: str, rows: int, runtime: str, interpreters: Interpreters, feed
     model, file = front_of(name, rows)
     samples = seeded_inputs(model, 3, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
-    found = fed_outputs(runtime, file.data, feed or file.feed, [image for (image,) in samples], interpreters)
+    found = fed_outputs(runtime, file.data, feed or file.feed, samples, interpreters)
     assert any(np.ptp(result) > 1 for result in run.outputs[0])
-    return any(one.tobytes() != other.tobytes() for one, other in zip(run.outputs[0], found, strict=True))
+    return any(one.tobytes() != other[0].tobytes() for one, other in zip(run.outputs[0], found, strict=True))
 
 
 @pytest.mark.parametrize("runtime", ["litert", "tflm"])
@@ -226,8 +237,8 @@ def test_without_masks_it_is_wrong(interpreters: Interpreters) -> None:
     bare = write_model(without_masks(read_model(file.data)))
     samples = seeded_inputs(model, 2, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
-    found = fed_outputs("litert", bare, file.feed, [image for (image,) in samples], interpreters)
-    assert not np.array_equal(run.outputs[0][0], found[0])
+    found = fed_outputs("litert", bare, file.feed, samples, interpreters)
+    assert not np.array_equal(run.outputs[0][0], found[0][0])
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -256,6 +267,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert program.feed.rows * program.feed.calls >= program.feed.height
     assert program.arena < program.whole_bytes
     assert program.tflm_since == "2025-11-10"
+    assert all(part.head > 0 < part.tail and part.head + part.tail <= program.arena for part in program.parts)
     assert b"Rows over time" in program_page(program)
     code, said = run("verify", path, folder, "--samples", 2)
     assert code == 0, said
@@ -322,6 +334,55 @@ def test_cuts_can_be_given() -> None:
     assert [part.operators for part in program.parts] == [3, 4]
     with pytest.raises(UsageError, match=r"cuts \(4, 3\): give positions from 1 to 6, each once, in order"):
         optimize_in_parts(data, options, None, feed=4, cuts=(4, 3))
+
+
+def with_others() -> Model:
+    """Two images, one of them added to each row, and what comes with them."""
+    b = ModelBuilder()
+    age, second, x = b.input("age", (1, 4)), b.input("second", (1, 8, 24, 3)), b.input("x", (1, 32, 24, 3))
+    old, small = b.dense(age, 5), b.conv(second, 2, kernel=3)
+    y = b.conv(b.depthwise(b.conv(x, 12, kernel=3), stride=2, seed=1), 4, seed=1)
+    flat = [b.dense(b.reshape(each, (1, each.elements)), 5, seed) for seed, each in enumerate((y, small))]
+    return b.finish(b.concat([old, *flat], axis=1))
+
+
+@pytest.mark.parametrize(("how", "rows"), [("rows=4", 32), ("rows=2,input=second", 8)])
+def test_one_of_several_inputs_is_fed(how: str, rows: int, tmp_path: Path) -> None:
+    """The largest, or the one that is named; the others stay until the parts behind the front read them."""
+    path, folder = tmp_path / "m.tflite", tmp_path / "program"
+    path.write_bytes(write_model(with_others()))
+    options = ("--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick", "--samples", 2, "--parts", 3)
+    code, said = run("optimize", path, "-o", folder, "--feed", how, *options)
+    assert code == 0, said
+    assert "verified bit-exact on" in said.replace("\n", " ")
+    program, _ = read_program(folder)
+    assert program.feed is not None
+    assert program.feed.height == rows
+    assert {each.name for each in program.parts[0].inputs} == {"age", "second", "x"}
+    assert run("verify", path, folder, "--samples", 2)[0] == 0
+
+
+def test_what_reads_nothing_of_the_image_runs_late() -> None:
+    model = with_others()
+    others_late(model, 2)
+    names = [operator.name for operator in model.main.operators]
+    assert names[:4] == ["CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D", "RESHAPE"]
+    assert model.main.operators[0].inputs[0] is model.main.inputs[2]
+
+
+def test_a_wrong_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(write_model(with_others()))
+    code, said = run("optimize", path, "-o", tmp_path / "program", "--feed", "rows=4,input=y")
+    assert code != 0
+    assert "--feed: no input is named 'y'; inputs are age, second, x" in said
+
+
+def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
+    b = ModelBuilder()
+    x, other = b.input("x", (1, 14, 9, 3)), b.input("other", (1, 14, 9, 3))
+    costs = FeedCosts(b.finish(b.conv(b.add(x, other), 6, kernel=3)), PLAIN, lambda _: None)
+    assert costs.why_none() == "'other' is read in rows as well: one input is fed, and it is the same in each call"
 
 
 @pytest.mark.parametrize(

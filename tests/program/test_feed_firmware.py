@@ -11,6 +11,7 @@ import pytest
 from tests.firmware.compiled import run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
+from tests.program.test_dense import layer
 from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options, UsageError
 from tflite_memopt.io.reader import read_model
@@ -54,44 +55,87 @@ def pooled() -> Model:
     return b.finish(b.dense(mean, 5), mean)
 
 
-MODELS = {"chain": chain, "residual": residual, "pooled": pooled}
+def beside() -> Model:
+    """Inputs that the front adds to each row, that only the layers behind it read, or both."""
+    b = ModelBuilder()
+    gain, age = b.input("gain", (1, 1, 1, 12), zero_point=3), b.input("age", (1, 4))
+    y, old = b.conv(b.input("x", (1, 32, 24, 3), zero_point=-7), 12, kernel=3), b.dense(age, 5)
+    y = b.conv(b.depthwise(b.add(y, gain), stride=2, seed=1), 4, seed=1)
+    seen, told = b.dense(b.reshape(y, (1, y.elements)), 5), b.dense(b.reshape(gain, (1, 12)), 5, seed=1)
+    return b.finish(b.concat([old, seen, told], axis=1), y)
+
+
+def dense() -> Model:
+    """Its front ends with a dense layer."""
+    return layer(scale=2.0, size=(40, 64), kernel=7)
+
+
+MODELS = {"chain": chain, "residual": residual, "pooled": pooled, "beside": beside, "dense": dense}
 
 
 @cache
 def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
-    options = Options(target=target, verify=False, max_extra_work=1.0, effort="quick")
+    options = Options(
+        target=target, verify=False, max_extra_work=1.0, effort="quick", allow_approximate=name == "dense"
+    )
     return data, optimize_in_parts(data, options, 2, feed=rows)
 
 
-@pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2), ("pooled", 2)])
+def fed_by_main(folder: Path, result: ProgramResult, left_out: int) -> Path:
+    """The files of a program, with a main that feeds it and says what it gives."""
+    written(folder, result, left_out=left_out, main=MAIN)
+    assert result.program.feed is not None
+    with (folder / "runs.h").open("a") as runs:
+        runs.write(f"constexpr int kBeside = {len(result.program.feed.others)};\n")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2), ("pooled", 2), ("beside", 4)])
 def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) -> None:
     data, result = in_rows(name, rows)
-    code, said = run_on("host-reference", written(tmp_path, result, left_out=2, main=MAIN), MAIN.name)
+    code, said = run_on("host-reference", fed_by_main(tmp_path, result, 2), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
 
 
-@pytest.mark.parametrize(("name", "rows"), [("chain", 4), ("pooled", 2)])
+@pytest.mark.parametrize(("name", "rows"), [("chain", 4), ("pooled", 2), ("beside", 4)])
 def test_on_a_microcontroller_in_qemu(name: str, rows: int, tmp_path: Path) -> None:
     data, result = in_rows(name, rows, "cortex-m7")
-    code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result, left_out=1, main=MAIN), MAIN.name)
+    code, said = run_on("cortex-m7-cmsis-nn", fed_by_main(tmp_path, result, 1), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
+
+
+@pytest.mark.parametrize("target", ["cortex-m7", "cortex-m55"])
+def test_sums_of_a_dense_layer_are_the_same_with_other_kernels(target: str, tmp_path: Path) -> None:
+    said = {}
+    for at, build in (("host", "host-reference"), (target, f"{target}-cmsis-nn")):
+        (folder := tmp_path / build).mkdir()
+        _, result = in_rows("dense", 2, at)
+        assert result.front is not None
+        assert result.front.exactness == "approximates"
+        code, text = run_on(build, fed_by_main(folder, result, 1), MAIN.name)
+        assert code == 0, text
+        said[at] = outputs(text)
+    assert said["host"] == said[target]
+    assert len(set(said["host"])) == RUNS
 
 
 @pytest.mark.parametrize(
-    ("what", "to"),
+    ("name", "what", "to"),
     [
-        (r"(PadTo\(kRowsAbove\);)", r"\1 std::memset(Place(0), 0x11, kRowsAbove * kRowBytes);"),
-        (r"call_\+\+ \* 4;", "call_++ == 0 ? 4 : call_ * 4 - 4;"),
-        (r"(kArenaBytes = \d+)", r"\1 - 16"),
+        ("chain", r"(PadTo\(kRowsAbove\);)", r"\1 std::memset(Place(0), 0x11, kRowsAbove * kRowBytes);"),
+        ("chain", r"call_\+\+ \* 4;", "call_++ == 0 ? 4 : call_ * 4 - 4;"),
+        ("chain", r"(kArenaBytes = \d+)", r"\1 - 16"),
+        ("beside", r"kPlaces\[\] = {(\d+), (\d+)}", r"kPlaces[] = {\2, \1}"),
+        ("beside", r"(kArenaBytes = \d+)", r"\1 - 16"),
     ],
 )
-def test_wrong_borders_wrong_turns_and_a_smaller_arena_show(what: str, to: str, tmp_path: Path) -> None:
+def test_wrong_borders_wrong_turns_and_a_smaller_arena_show(name: str, what: str, to: str, tmp_path: Path) -> None:
     """The negative controls."""
-    data, result = in_rows("chain", 4)
-    changed(written(tmp_path, result, left_out=2, main=MAIN), "program.h", what, to)
+    data, result = in_rows(name, 4)
+    changed(fed_by_main(tmp_path, result, 2), "program.h", what, to)
     code, said = run_on("host-reference", tmp_path, MAIN.name)
     assert code != 0 or outputs(said) != wanted(data, RUNS, {})
 
@@ -102,12 +146,13 @@ def test_a_mean_is_part_of_the_front() -> None:
     assert "SUM" in {operator.name for operator in read_model(result.models[0]).main.operators}
 
 
-def test_its_main_program_runs(tmp_path: Path) -> None:
-    _, result = in_rows("chain", 4)
+@pytest.mark.parametrize(("name", "said"), [("chain", "output 0: 5 bytes"), ("beside", "output 0: 15 bytes")])
+def test_its_main_program_runs(name: str, said: str, tmp_path: Path) -> None:
+    _, result = in_rows(name, 4)
     written(tmp_path, result, main=MAIN)
-    code, said = run_on("host-reference", tmp_path, "main.cc")
-    assert code == 0, said
-    assert "output 0: 5 bytes" in said
+    code, found = run_on("host-reference", tmp_path, "main.cc")
+    assert code == 0, found
+    assert said in found
 
 
 @pytest.mark.parametrize("name", ["camera_lines.cc", "audio_windows.cc"])

@@ -41,7 +41,7 @@ from .shared import (
     progress_line,
     show,
 )
-from .types import ByteSize, ModelPath, PartCount, Percent, Pin, RowsFed
+from .types import ByteSize, GivenRows, ModelPath, PartCount, Percent, Pin, RowsFed
 
 if TYPE_CHECKING:
     from ..io.plan_label import PlanLabel
@@ -213,9 +213,10 @@ _AS_IS = "as_is"
 @click.option(
     "--feed",
     type=RowsFed(),
-    metavar="rows=N|auto",
+    metavar="rows=N|auto[,input=NAME]",
     help="Let the model take its image in N rows a call, as a camera gives them, so that the image is never in the "
-    "arena as a whole; auto: as many rows as turn out best. OUT is then a folder as with --parts, whose default is 2.",
+    "arena as a whole; auto: as many rows as turn out best. Of several inputs it is the largest, or the one that is "
+    "named. OUT is then a folder as with --parts, whose default is 2.",
 )
 @click.option(
     "--replay",
@@ -243,7 +244,7 @@ def optimize(
     as_json: bool,
     explain: bool,
     parts: int | None,
-    feed: int | None,
+    feed: GivenRows | None,
     **chosen: Any,
 ) -> None:
     """Make a model that needs less RAM from IN.tflite, verify that it computes the same, and write it to OUT.tflite.
@@ -287,7 +288,7 @@ def _in_parts(
     reports: tuple[Path, ...],
     options: Options,
     parts: int | None,
-    feed: int | None,
+    feed: GivenRows | None,
     force: bool,
     quiet: bool | None,
     as_json: bool,
@@ -308,7 +309,8 @@ def _in_parts(
         raise UsageError("--report: with --parts there is no .csv; name a .json, .html, .svg or .png")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
-        result = optimize_in_parts(source, options, parts, say, feed)
+        rows, image = feed or (None, None)
+        result = optimize_in_parts(source, options, parts, say, rows, image=image)
     program = result.program
     makers: Makers = {
         ".json": lambda: to_json(program).encode(),

@@ -66,18 +66,26 @@ class PartCount(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
+class GivenRows(NamedTuple):
+    """Rows of the image a call, 0 for as many as turn out best, and the name of the input; None: the largest."""
+
+    rows: int
+    input: str | None
+
+
 class RowsFed(click.ParamType):  # type: ignore[type-arg]
-    """``rows=N``, a number from 1, or ``rows=auto``, which is 0."""
+    """``rows=N``, a number from 1, or ``rows=auto``, which is 0; with ``,input=NAME`` where the model has several."""
 
     name = "rows"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> GivenRows:
+        if isinstance(value, GivenRows):
             return value
-        name, _, count = str(value).partition("=")
+        rows, named, source = str(value).partition(",input=")
+        name, _, count = rows.partition("=")
         if name != "rows" or not (count == "auto" or (count.isdecimal() and int(count) > 0)):
             self.fail(f"'{value}' says no rows; write rows=auto, or a number from 1 such as rows=8", param, ctx)
-        return 0 if count == "auto" else int(count)
+        return GivenRows(0 if count == "auto" else int(count), source if named else None)
 
 
 class GivenMemory(NamedTuple):

@@ -39,7 +39,8 @@ def verify(
     quiet: bool | None,
 ) -> None:
     """Compare A.tflite and B.tflite: their constants and interface, and on the same inputs every output, every inner
-    tensor of the same name, and every tensor of B's plan.
+    tensor of the same name, and every tensor of B's plan. What optimize --tie wrote runs in sequences as well, where
+    states stay in their place.
 
     Exits with 0 when all runtimes that can run A find them equal, with 1 when there is a difference or when none
     can run A, or when --runner has no verdict. B.tflite may be a folder that optimize --parts wrote: its parts are then

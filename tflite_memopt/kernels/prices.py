@@ -5,6 +5,7 @@ ones, ADD, SUB, MUL, pooling, MEAN, PAD, SLICE, EXPAND_DIMS, DYNAMIC_UPDATE_SLIC
 TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3,
 M7 and M55, and TFLM's own kernels on the M7. LOGISTIC and TANH: as in a WaveNet, on the M7. Of convolutions and SLICE
 the mean error is 1 to 7 %, of depthwise ones up to 17 %, of pooling up to 30 %: averages and maxima have one price.
+FULLY_CONNECTED, ADD, MUL, SUB and SOFTMAX of 38 more are within 17 %, but SUB on the M3, which is 24 % too high.
 Instructions are not cycles. ``scripts/bench prices`` compares.
 """
 
@@ -69,8 +70,9 @@ class Prices:
     multiply-accumulate. ``copied``: each element that SLICE and the like move, and ``run``: each pixel of them;
     ``updated`` and ``updated_run``: the same of DYNAMIC_UPDATE_SLICE. ``padded``: each element that PAD writes;
     ``joined``: each byte that CONCATENATION and the like copy. ``reduced``: each element that MEAN and the like read,
-    times its dimensions (TFLM's reduce.h computes an index from all of them). ``curved``: each element of LOGISTIC and
-    TANH of integers, in fixed-point numbers. ``block``: the pixels that a convolution
+    times its dimensions (TFLM's reduce.h computes an index from all of them). ``product``: each output of MUL.
+    ``curved``: each element of LOGISTIC and TANH of integers, and ``softmax``: of SOFTMAX, in fixed-point numbers.
+    ``dense``: FULLY_CONNECTED, where a pixel is a row of its input. ``block``: the pixels that a convolution
     computes together. ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate (TFLM's
     conv.h and depthwise_conv.h test each). ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
     arm_convolve_1_x_n_s8.c).
@@ -81,7 +83,9 @@ class Prices:
     window: ConvolutionPrices
     depthwise: ConvolutionPrices
     pool: ConvolutionPrices
+    dense: ConvolutionPrices
     element: int
+    product: int
     padded: int
     block: int = 1
     call: int = 65_000
@@ -92,6 +96,7 @@ class Prices:
     joined: int = 53
     reduced: int = 3_300
     curved: int = 46_600
+    softmax: int = 53_500
     skips_padding: bool = False
     one_row_in_place: bool = False
     making: MakingPrices = WITH_DOUBLES
@@ -103,7 +108,9 @@ REFERENCE_PRICES = Prices(
     window=ConvolutionPrices(call=62_000, mac=599, output=12_080, tap=4_090),
     depthwise=ConvolutionPrices(call=90_000, mac=2_980, output=15_330),
     pool=ConvolutionPrices(call=65_000, mac=705, output=6_691, row=5_059),
+    dense=ConvolutionPrices(call=65_000, mac=700, output=6_400),
     element=11_230,
+    product=5_900,
     padded=3_300,
     skips_padding=True,
 )
@@ -115,7 +122,9 @@ SCALAR_PRICES = Prices(
     window=ConvolutionPrices(call=88_000, mac=248, output=4_660, place=3_620, row=2_710, patch=570, leftover=257),
     depthwise=ConvolutionPrices(call=78_000, mac=1_040),
     pool=ConvolutionPrices(call=80_000, mac=956, output=493, row=6_780),
+    dense=ConvolutionPrices(call=80_000, mac=339, output=3_060, row=30_000),
     element=8_400,
+    product=3_600,
     padded=74,
     block=2,
     call=80_000,
@@ -129,7 +138,9 @@ DSP_PRICES = Prices(
     window=ConvolutionPrices(call=79_000, mac=159, output=5_540, place=3_600, row=4_180, patch=282, leftover=123),
     depthwise=ConvolutionPrices(call=86_000, mac=849),
     pool=ConvolutionPrices(call=65_000, mac=702, output=909, row=5_501),
+    dense=ConvolutionPrices(call=65_000, mac=188, output=4_970, row=11_000),
     element=8_020,
+    product=3_590,
     padded=75,
     block=2,
 )
@@ -141,7 +152,9 @@ MVE_PRICES = Prices(
     window=ConvolutionPrices(call=110_000, mac=16, output=2_060, place=1_960, row=2_100, leftover=17),
     depthwise=ConvolutionPrices(call=138_000, mac=96, output=957, place=2_370),
     pool=ConvolutionPrices(call=65_000, mac=143, row=7_104),
+    dense=ConvolutionPrices(call=80_000, mac=47, output=1_250, row=11_500),
     element=1_380,
+    product=680,
     padded=24,
     block=4,
     copied=301,

@@ -126,6 +126,8 @@ def operator_work(operator: Operator, prices: Prices) -> int:
         return _convolution(operator, prices)
     if operator.name in _POOLS:
         return _pooling(operator, prices)
+    if operator.name == "FULLY_CONNECTED" and len(operator.outputs[0].shape) == 2:  # else as 1x1
+        return _dense(operator, prices.dense)
     outputs = sum(tensor.elements for tensor in operator.outputs)
     return prices.call + _plain(operator, outputs, prices)
 
@@ -151,11 +153,18 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     macs = operator_macs(operator)
     if macs:
         return prices.pointwise.mac * macs + prices.pointwise.output * outputs
-    if name in _CURVES and operator.outputs[0].dtype not in _FLOATS:
-        return prices.curved * outputs
-    # No library has kernels of its own for operands of several shapes.
+    if name in (*_CURVES, "SOFTMAX") and operator.outputs[0].dtype not in _FLOATS:
+        return (prices.softmax if name == "SOFTMAX" else prices.curved) * outputs
+    # No library has kernels of its own for SUB, and for operands of several shapes.
     is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
-    return (prices if is_of_one_shape else REFERENCE_PRICES).element * outputs
+    prices = prices if is_of_one_shape and name != "SUB" else REFERENCE_PRICES
+    return (prices.product if name == "MUL" else prices.element) * outputs
+
+
+def _dense(operator: Operator, price: ConvolutionPrices) -> int:
+    output = operator.outputs[0]
+    rows = prod(output.shape[:-1])
+    return price.call + price.mac * operator_macs(operator) + price.output * output.elements + price.row * rows
 
 
 def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:

@@ -10,6 +10,8 @@ at the place of the input that it is in the next call (``memory/layout.py``), so
 
 The image gets a line buffer as all that is read with a window: a PAD of nothing in front of it makes it an inner tensor
 of the region. That PAD is not written.
+
+Other inputs of the network are the same in each call. They are outputs as well, so that nothing is written over them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from ..cascade.loop.lower import reason_against_loops
 from ..cascade.loop.masked import Masked, masked, padded_in, strides_of
 from ..cascade.loop.turn_graph import NHWC, TurnGraph
 from ..cascade.region import Region, region_of
+from ..ir.change import Exactness
 from ..ir.check import check_model
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
@@ -29,6 +32,7 @@ from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Tensor
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import RESHAPES
+from .dense import Dense, dense_of
 from .in_one_row import lay_in_one_row
 from .total import Total, total_of
 
@@ -39,9 +43,9 @@ class Fed:
 
     ``rows``: of the image, that a call takes, in the first input; each byte of rows that are none, the first ``lead``
     of the first call and all that come after the image, is ``padding``. The second input, the counter, is ``step``
-    times the number of the call. The other inputs are those of ``model.ties``: each byte of tie k is ``fills[k]``
-    before the first call, and None where that does not matter. The first output is the result. A sequence lies in one
-    row there, the same bytes.
+    times the number of the call. Then come those of ``model.ties``: each byte of tie k is ``fills[k]`` before the first
+    call, and None where that does not matter. Input k of the network is number ``inputs[k]`` of ``model``. The first
+    outputs are those of the front, in their order. A sequence lies in one row there, the same bytes.
     """
 
     model: Model
@@ -50,43 +54,52 @@ class Fed:
     calls: int
     padding: int
     fills: tuple[int | None, ...]
+    inputs: tuple[int, ...]
+    exactness: Exactness = "exact"
     step: int = NHWC
 
 
-def fed(front: Model, rows: int) -> Fed | str:
-    """``front`` on ``rows`` new rows of its image a call, or the reason why it cannot be; ``front`` stays as it is.
+def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False) -> Fed | str:
+    """``front`` on ``rows`` new rows of its input ``image`` a call, or the reason why it cannot be.
 
-    It keeps as few rows as possible; where some would have to be overwritten in part, those few more that need not be.
+    ``front`` stays as it is. It keeps as few rows as possible; where some would have to be overwritten in part, those
+    few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise.
     """
-    found = _region_on_rows(front)
+    found = _region_on_rows(front, image, may_approximate)
     if isinstance(found, str):
         return found
     model, region, stride, total = found
-    image = region.operators[0].outputs[0]
+    shown = region.operators[0].outputs[0]
     if rows % stride:
         return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
-    turns = masked(region, rows // stride, (image,))
+    turns = masked(region, rows // stride, (shown,))
     if isinstance(turns, str):
-        turns = masked(region, rows // stride, (image,), padded_in(region) - {image})
+        turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown})
     return turns if isinstance(turns, str) else _written(model, region, turns, total)
 
 
-def least_rows(front: Model) -> int | str:
-    """The rows of its image of which a front makes one row of its result, or the reason why it cannot be fed."""
-    found = _region_on_rows(front)
+def least_rows(front: Model, image: int = 0, may_approximate: bool = False) -> int | str:
+    """The rows of input ``image`` of which a front makes one row of its result, or the reason why it cannot be fed."""
+    found = _region_on_rows(front, image, may_approximate)
     return found if isinstance(found, str) else found[2]
 
 
-def _region_on_rows(front: Model) -> tuple[Model, Region, int, Total | None] | str:
+def _region_on_rows(
+    front: Model, at: int, may_approximate: bool
+) -> tuple[Model, Region, int, Total | Dense | None] | str:
     """A copy with a PAD of nothing in front of its image, what is in it as a region, and rows of the image for one row.
 
-    With a mean at its end, that apart.
+    With a mean or a dense layer at its end, that apart.
     """
     model = copy_model(front)
     graph = model.main
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        return f"{len(graph.inputs)} tensors go in and {len(graph.outputs)} come out: one of each can be in rows"
-    image = _image_of(graph)
+    if not graph.inputs:
+        return "it has no input"
+    others = (*graph.inputs[:at], *graph.inputs[at + 1 :])
+    made = [tensor for tensor in graph.outputs if tensor not in others]
+    if len(made) != 1:
+        return f"{len(made)} tensors come out: one can be in rows"
+    image = _image_of(graph, at)
     if len(image.shape) != 4 or image.shape[0] != 1:
         return f"'{image.name}' of shape {list(image.shape)} has no rows; those are of [1, rows, columns, channels]"
     if not graph.operators:
@@ -94,26 +107,29 @@ def _region_on_rows(front: Model) -> tuple[Model, Region, int, Total | None] | s
     edit = Editor(model, graph, 0)
     camera = edit.activation(f"{image.name}/rows", image.shape, image)
     edit.pad(camera, ((0, 0),) * 4, image)
-    graph.inputs = (camera,)
-    total = total_of(graph)
+    graph.inputs = tuple(camera if tensor is image else tensor for tensor in graph.inputs)
+    total = total_of(graph) or dense_of(graph, may_approximate)
     if isinstance(total, str):
         return total
     apart = () if total is None else total.operators
     region = region_of(graph, [each for each in graph.operators if each not in apart])
     if isinstance(region, str):
         return region
+    in_rows = [tensor.name for tensor in region.inputs if tensor is not camera]
+    if in_rows:
+        return f"'{in_rows[0]}' is read in rows as well: one input is fed, and it is the same in each call"
     reason, strides = reason_against_loops(region), strides_of(region)
     if reason is not None or isinstance(strides, str):
         return reason or str(strides)
     return model, region, strides[image], total
 
 
-def _image_of(graph: Graph) -> Tensor:
-    """The input; where all that read it only put it into one other shape, what they make of it, without them.
+def _image_of(graph: Graph, at: int) -> Tensor:
+    """Input ``at``; where all that read it only put it into one other shape, what they make of it, without them.
 
     A sequence lies along rows so, and a flat spectrogram.
     """
-    (image,) = graph.inputs
+    image = graph.inputs[at]
     readers = [use.operator for use in image.uses]
     made = [operator.outputs[0] for operator in readers]
     if not all(operator.name in RESHAPES for operator in readers) or len({tensor.shape for tensor in made}) != 1:
@@ -124,11 +140,11 @@ def _image_of(graph: Graph) -> Tensor:
         graph.remove_operator(operator)
         graph.replace_uses(operator.outputs[0], made[0])
     made[0].name = image.name
-    graph.inputs = (made[0],)
+    graph.inputs = (*graph.inputs[:at], made[0], *graph.inputs[at + 1 :])
     return made[0]
 
 
-def _written(model: Model, region: Region, turns: Masked, total: Total | None) -> Fed | str:
+def _written(model: Model, region: Region, turns: Masked, total: Total | Dense | None) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
     window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
@@ -137,6 +153,8 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
         return "the zero point of rows that it keeps is no single byte"
     turn = TurnGraph(model, region, count, region.exit)
     rows = turn.rows_like(camera, window.count, "new")
+    others = [tensor for tensor in model.main.inputs if tensor is not camera]
+    turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
     made, kept = RollingBody(turn, region, turns, {camera: rows}).write()
     if total is None:
         result, name = turn.grow(made, turns.writes), region.exit.name
@@ -144,9 +162,13 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     else:
         (result, so_far), name = total.write(turn, made, -turns.first_turn, count), total.output.name
     tied = (so_far, *((after, before) for before, after in kept))
-    turn.graph.inputs = (rows, turn.counter, *(before for _, before in tied))
-    turn.graph.outputs = tuple(dict.fromkeys((result, *(after for after, _ in tied))))
+    same = [turn.twins[tensor] for tensor in others]
+    given = [turn.twins.get(tensor, result) for tensor in model.main.outputs]
+    turn.graph.inputs = (rows, turn.counter, *(before for _, before in tied), *same)
+    turn.graph.outputs = tuple(dict.fromkeys((*given, *(after for after, _ in tied), *same)))
     ties = tuple((turn.graph.outputs.index(after), turn.graph.inputs.index(before)) for after, before in tied)
+    places = {tensor: turn.graph.inputs.index(turn.twins[tensor]) for tensor in others}
+    inputs = tuple(places.get(tensor, 0) for tensor in model.main.inputs)
     rows.name, result.name = image.name, name
     for tensor in turn.graph.tensors:
         tensor.origin = None  # it says what holds in one call
@@ -156,7 +178,9 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | None) -
     model.opcodes = [opcode for opcode in model.opcodes if opcode in used]
     lay_in_one_row(model)
     check_model(model)
-    return Fed(model, step, -(window.start + turns.first_turn * step), count, fills[0], (None, *fills[1:]))
+    lead = -(window.start + turns.first_turn * step)
+    exactness = total.exactness if isinstance(total, Dense) else "exact"
+    return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs, exactness)
 
 
 def _byte_of_padding(tensor: Tensor) -> int | None:

@@ -15,8 +15,12 @@ from ..ir.model import Model
 from .files import Feed
 
 
-def fed_outputs(name: str, data: bytes, feed: Feed, images: Sequence[Array], interpreters: Interpreters) -> list[Array]:
-    """What a front makes of images one after the other, in one interpreter; each was preceded by one that is given up.
+def fed_outputs(
+    name: str, data: bytes, feed: Feed, given: Sequence[Sample], interpreters: Interpreters
+) -> list[Sample]:
+    """What a front gives for images one after the other, in one interpreter; each was preceded by one that is given up.
+
+    ``given``: for each image, all inputs of the model that is fed.
 
     The result so far is random before the first call. On TFLM the ties are as the plan has them; elsewhere what is tied
     is copied. Raises EquivalenceError where the front does not run.
@@ -24,21 +28,25 @@ def fed_outputs(name: str, data: bytes, feed: Feed, images: Sequence[Array], int
     model, draw = read_model(data), np.random.default_rng(0)
     samples: list[Sample] = []
     wanted = []
-    for image in (each.reshape(feed.height, -1) for each in images):
-        given_up = np.flip(image, 0)
+    for sample in given:
+        given_up = [np.flip(each) for each in sample]
         samples += list(_calls(model, feed, given_up, draw))[: (feed.calls + 1) // 2]
-        samples += _calls(model, feed, image, draw)
+        samples += _calls(model, feed, sample, draw)
         wanted.append(len(samples) - 1)
-    carried = tuple((tie.output, tie.input) for tie in feed.ties)
+    inputs, outputs = model.main.inputs, model.main.outputs
+    stay = ((outputs.index(inputs[at]), at) for at in feed.others)
+    carried = (*((tie.output, tie.input) for tie in feed.ties), *stay)
     job = RunJob(data, samples, arena_for(model), fill=0x5A, carried=carried, wanted=tuple(wanted))
     run = interpreters[name].run(job)
     if not run.ran:
         raise EquivalenceError(f"part 0 does not run on {name}: {run.reason}")
-    return list(run.outputs[0])
+    return [list(row) for row in zip(*(run.outputs[at] for at in sorted(run.outputs)), strict=True)]
 
 
-def _calls(model: Model, feed: Feed, image: Array, draw: np.random.Generator) -> Iterator[Sample]:
-    """The inputs of each call for an image of rows; what is tied is given for the first one only."""
+def _calls(model: Model, feed: Feed, given: Sample, draw: np.random.Generator) -> Iterator[Sample]:
+    """The inputs of each call for an image of rows; what is tied, or stays, is given for the first one only."""
+    image = given[feed.inputs.index(0)].reshape(feed.height, -1)
+    others = {place: each for place, each in zip(feed.inputs, given, strict=True) if place}
     behind = feed.calls * feed.rows - feed.lead - feed.height
     padding = _filled(image[:1], feed.padding)
     parts = [np.repeat(padding, feed.lead, 0), image, np.repeat(padding, max(0, behind), 0)]
@@ -51,6 +59,7 @@ def _calls(model: Model, feed: Feed, image: Array, draw: np.random.Generator) ->
                 source = model.main.inputs[tie.input]
                 like = np.zeros(source.shape, source.dtype.label)
                 sample.append(_filled(like, int(draw.integers(256)) if tie.fill is None else tie.fill))
+            sample += [others[at].reshape(model.main.inputs[at].shape) for at in sorted(others)]
         yield sample
 
 

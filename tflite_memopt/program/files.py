@@ -66,11 +66,12 @@ class Tie:
 
 @dataclass(frozen=True)
 class Feed:
-    """How the first part takes its input: in ``calls`` invocations, for each of which input 0 holds ``rows`` rows.
+    """How the first part takes an input: in ``calls`` invocations, for each of which its input 0 holds ``rows`` rows.
 
     An image has ``height`` rows of ``row_bytes`` bytes. The first ``lead`` rows of the first call, and what comes after
     the image, are padding, each byte of which is ``padding``. Input 1 is an int32: ``step`` times the number of the
-    call, from 0. The other inputs are those of the ``ties``. Output 0 is what crosses the cut, after the last call.
+    call, from 0. The other inputs are those of the ``ties``, and the model's own, which stay: its input k is number
+    ``inputs[k]``, 0 that of the image. The first outputs are what crosses the cut, after the last call.
     """
 
     height: int
@@ -81,6 +82,12 @@ class Feed:
     padding: int
     step: int
     ties: tuple[Tie, ...]
+    inputs: tuple[int, ...] = (0,)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The model's inputs beside the image, among those of the first part."""
+        return tuple(each for each in self.inputs if each)
 
 
 @dataclass(frozen=True)
@@ -171,7 +178,8 @@ def _program_in(fields: Any) -> Program:
         raise ValueError("its parts are no files beside it")
     feed = fields.get("feed")
     if feed is not None:
-        feed = Feed(**{**feed, "ties": tuple(Tie(**each) for each in feed["ties"])})
+        inputs = tuple(feed.get("inputs", (0,)))
+        feed = Feed(**{**feed, "ties": tuple(Tie(**each) for each in feed["ties"]), "inputs": inputs})
     return Program(**{**fields, "parts": parts, "feed": feed})
 
 

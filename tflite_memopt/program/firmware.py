@@ -37,8 +37,12 @@ _USAGE_OF_ONE = """\
 //   const void* scores = program.output();   // until input() is called again"""
 _USAGE_ON_ROWS = """\
 //   $name::Program program;
-//   if (program.Feed(row) != kTfLiteOk) ...   // for each row that the camera gives, kRowBytes bytes
+$beside//   if (program.Feed(row) != kTfLiteOk) ...   // for each row that the camera gives, kRowBytes bytes
 //   if (program.Done()) use(program.output());   // until the next row is fed"""
+_USAGE_BESIDE_ROWS = "//   std::memcpy(program.input(), other, $name::Program::kInputBytes[0]);   // before row 0\n"
+_REFUSED = """\
+MicroPrintf("write the inputs beside the image first, at input()");
+        return kTfLiteError;"""
 _USAGE_OF_SEVERAL = """\
 //   static $name::Models networks;
 //   std::memcpy(networks.$first.input(), samples, $first::Program::kInputBytes[0]);   // input() before each Invoke
@@ -51,6 +55,7 @@ class Network:
     """What one class runs. ``name``: of its C++ namespace and folder. ``files``: of the parts, which comments tell.
 
     ``kept``: it is one model whose interpreter stays alive. ``feed``: how its first part takes its input in rows.
+    ``outputs``: how many outputs of the last part are the model's; None: all.
     """
 
     name: str
@@ -58,6 +63,7 @@ class Network:
     parts: tuple[bytes, ...]
     kept: bool = False
     feed: Feed | None = None
+    outputs: int | None = None
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
@@ -80,7 +86,11 @@ def generate_program(
     beside the arena, for TFLM's own planner. The rest, and what is raised, as for ``generate``.
     """
     check_namespace(name)
-    network = Network(name, tuple(part.file for part in program.parts), tuple(parts), feed=program.feed)
+    names, outputs = tuple(part.file for part in program.parts), len(program.parts[-1].outputs)
+    network = Network(name, names, tuple(parts), feed=program.feed, outputs=outputs)
+    usage = _USAGE_OF_ONE
+    if program.feed is not None:
+        usage = _USAGE_ON_ROWS.replace("$beside", _USAGE_BESIDE_ROWS if program.feed.others else "")
     if program.feed is not None and planner == "metadata":
         raise UsageError("--planner metadata would copy what calls leave to one another: a fed program has a table")
     target = target or program.target
@@ -89,7 +99,7 @@ def generate_program(
     profile = one_library(network, target)
     words = {
         "what": f"A model that runs as {len(parts)} models, one after another, in one arena.",
-        "usage": (_USAGE_OF_ONE if program.feed is None else _USAGE_ON_ROWS).replace("$name", name),
+        "usage": usage.replace("$name", name),
         "source": "" if program.source is None else f"{literal(program.source)}, ",
         "digest": program.source_sha256,
         "bytes": str(program.source_bytes),
@@ -206,7 +216,7 @@ def _files(
     variables = (
         ",\n        part.variables > 0 ? tflite::MicroResourceVariables::Create(allocator, part.variables) : nullptr"
     )
-    words = {**words, "includes": includes, "resources": variables if most else ""}
+    words = {**words, "includes": includes, "resources": variables if most else "", "others": _zeroed(networks[0].feed)}
     files["resolver.h"] = resolver_file(whole, words)
     files["program.h"] = filled("program.h", words).encode()
     files["main.cc"] = filled("program_main.cc", words).encode()
@@ -224,10 +234,21 @@ def _run(network: Network, member: str, said: str) -> str:
     )
 
 
+def _zeroed(feed: Feed | None) -> str:
+    """What the example does with inputs beside the image."""
+    if feed is None or not feed.others:
+        return ""
+    return (
+        f"  for (int at = 0; at < {len(feed.others)}; ++at) {{\n"
+        "    void* const input = program.input(at);\n    if (input == nullptr) return 2;\n"
+        "    std::memset(input, 0, Program::kInputBytes[at]);\n  }\n"
+    )
+
+
 def _class(network: Network, arena: int, shared: str, more: str) -> str:
     """The class of a network, whose constructor takes what it shares with others."""
     last = network.models[-1]
-    outputs = last.main.outputs[:1] if last.ties else last.main.outputs  # the others are for the next call
+    outputs = last.main.outputs[: network.outputs]  # of a front, others are for the next call
     sides = (("Input", network.models[0].main.inputs), ("Output", outputs))
     sizes = "".join(
         f"  static constexpr size_t k{side}Bytes[] = {{{', '.join(str(tensor.nbytes) for tensor in tensors)}}};\n"
@@ -252,10 +273,16 @@ def _fed(feed: Feed, front: Model, shared: str) -> str:
     affine = affine_of(rows) if rows.dtype is DType.INT8 else None
     how = {} if affine is None else {"scale": f"{affine.scale!r}f", "zero": str(affine.zero_point)}
     states = ", ".join(f"{{{tie.input}, {tie.bytes}, {tie.fill}}}" for tie in feed.ties if tie.fill is not None)
+    beside = {
+        "bytes": ", ".join(str(front.main.inputs[at].nbytes) for at in feed.others),
+        "inputs": ", ".join(map(str, feed.others)),
+    }
     words = {name: str(value) for name, value in vars(feed).items()} | {
         "shared": shared,
         "turns": str(feed.calls),
         "states": states or "{1, 4, 0}",  # the counter: an array has at least one element
+        "beside": filled("program_beside_rows.h", beside) if feed.others else "",
+        "begin": _REFUSED if feed.others else "if (BeginImage() != kTfLiteOk) return kTfLiteError;",
         "quantizing": filled("program_quantizing.h", how) if how else "",
     }
     return filled("program_fed.h", words)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..io.writer import write_model
+from ..ir.change import Exactness
 from ..ir.copying import copy_model
 from ..ir.decision import NOTHING_DECIDED
-from ..ir.model import Model
+from ..ir.model import Model, Operator, Tensor
 from ..kernels.arena import arena_beside_head
 from ..kernels.since import has_operators, needed_since
 from ..memory.arrange import ModelPlacement, arrange
@@ -38,9 +40,13 @@ _IMPOSSIBLE = 1 << 60
 
 @dataclass
 class FeedCosts(StretchCosts):
-    """As ``StretchCosts``; the stretches from step 0 on are fronts that are fed ``rows`` rows a call, or ``AUTO``."""
+    """As ``StretchCosts``; the stretches from step 0 on are fronts that are fed ``rows`` rows a call, or ``AUTO``.
+
+    ``image``: which input is fed, by its position.
+    """
 
     rows: int = AUTO
+    image: int = 0
     placed: dict[tuple[Stretch, int], tuple[Fed, ModelPlacement]] = field(default_factory=dict)
     reasons: dict[Stretch, str] = field(default_factory=dict)
     _ways: dict[Stretch, list[Fed]] = field(default_factory=dict)
@@ -96,7 +102,7 @@ class FeedCosts(StretchCosts):
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
             for rows in self._row_counts(front):
-                way = fed(front, rows)
+                way = fed(front, rows, self.image, self.options.allow_approximate)
                 if isinstance(way, Fed):
                     way = self._known_to_firmware(way)
                 if isinstance(way, Fed):
@@ -115,7 +121,7 @@ class FeedCosts(StretchCosts):
 
     def _row_counts(self, front: Model) -> Iterator[int]:
         """Rows of the image a call; where there is nothing to feed any number, which says why."""
-        one = least_rows(front)
+        one = least_rows(front, self.image, self.options.allow_approximate)
         yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
 
     def _at_least(self, front: Fed) -> int:
@@ -127,20 +133,25 @@ class FeedCosts(StretchCosts):
         """The file of a front that was measured."""
         front, placement = self.placed[stretch, limit]
         attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, {})
-        return FrontFile(write_model(front.model), stretch[1], placement, _feed_of(front, self.model, placement))
+        feed = _feed_of(front, self.model.main.inputs[self.image], placement)
+        return FrontFile(write_model(front.model), stretch[1], placement, feed, front.exactness)
 
 
 @dataclass(frozen=True)
 class FrontFile:
-    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed."""
+    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed.
+
+    ``exactness``: how far feeding changes its result.
+    """
 
     data: bytes
     operators: int
     placement: ModelPlacement
     feed: Feed
+    exactness: Exactness = "exact"
 
 
-def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
+def _feed_of(front: Fed, image: Tensor, placement: ModelPlacement) -> Feed:
     graph = front.model.main
     sources = [graph.inputs[source] for _, source in front.model.ties]
     ties = tuple(
@@ -148,8 +159,42 @@ def _feed_of(front: Fed, whole: Model, placement: ModelPlacement) -> Feed:
         for (output, at), source, fill in zip(front.model.ties, sources, front.fills, strict=True)
     )
     row_bytes = graph.inputs[0].nbytes // front.rows
-    height = whole.main.inputs[0].nbytes // row_bytes
-    return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties)
+    height = image.nbytes // row_bytes
+    return Feed(height, row_bytes, front.rows, front.lead, front.calls, front.padding, front.step, ties, front.inputs)
+
+
+def fed_input(model: Model, name: str | None = None) -> int:
+    """The position of the input that is fed: the one of this name; None: the largest.
+
+    Raises UsageError for a name that no input has.
+    """
+    inputs = model.main.inputs
+    if name is None:
+        return max(range(len(inputs)), key=lambda at: inputs[at].nbytes, default=0)
+    names = [tensor.name for tensor in inputs]
+    if name not in names:
+        raise UsageError(f"--feed: no input is named '{name}'; inputs are {', '.join(names)}")
+    return names.index(name)
+
+
+def others_late(model: Model, image: int) -> None:
+    """Move operators that read nothing of the image to where the first one reads them that does, in place.
+
+    A front is all steps before a cut, and it has no place for what is computed once.
+    """
+    graph = model.main
+    of_image = {graph.inputs[image]} if graph.inputs else set()
+    first: dict[Operator, int] = {}
+    for at, operator in enumerate(graph.operators):
+        if not of_image.isdisjoint(operator.present_inputs()):
+            of_image.update(operator.outputs)
+            first[operator] = at
+    last = len(graph.operators)
+    for operator in reversed(graph.operators):
+        readers = (first[use.operator] for output in operator.outputs for use in output.uses)
+        first.setdefault(operator, min(readers, default=last))
+    places = {operator: at for at, operator in enumerate(graph.operators)}
+    graph.reorder([places[each] for each in sorted(graph.operators, key=lambda each: (first[each], places[each]))])
 
 
 def in_rows(model: Model, options: Options) -> Model:
@@ -169,11 +214,12 @@ def with_ties(front: Model, feed: Feed) -> Model:
 
 def said_of_feeding(model: Model, options: Options) -> str | None:
     """What a model may need whose image comes in rows, where that is less than its image takes; else None."""
-    model = in_rows(model, options)
-    costs = FeedCosts(model, options, lambda _: None)
-    if why_whole(model) is not None or len(model.main.inputs) != 1 or costs.why_none() is not None:
+    at, model = fed_input(model), in_rows(model, options)
+    others_late(model, at)
+    costs = FeedCosts(model, options, lambda _: None, image=at)
+    if why_whole(model) is not None or costs.why_none() is not None:
         return None
-    (image,), least = model.main.inputs, min(costs.estimate((0, end)) for end in costs.positions[1:])
+    image, least = model.main.inputs[at], min(costs.estimate((0, end)) for end in costs.positions[1:])
     if least >= image.nbytes:
         return None
     return (

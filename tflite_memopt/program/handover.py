@@ -71,7 +71,7 @@ class Handover:
 def hand_over(parts: Sequence[PartSpace]) -> tuple[int, tuple[Handover, ...]]:
     """The arena in bytes for parts that run one after another, and what is moved before each but the first.
 
-    The inputs of a part are the outputs of the one before, in the same order.
+    The inputs of a part are the first outputs of the one before, in the same order: a fed part has more.
     """
     arena = max(part.required for part in parts)
     moves: list[Handover] = []
@@ -97,7 +97,7 @@ def least_arena(part: PartSpace) -> int:
 def check_handover(before: PartSpace, after: PartSpace, arena: int, moves: Handover) -> None:
     """Carry the moves out on marks, one for each byte. Raises InfeasibleError where one is lost."""
     bytes_ = [-1] * arena
-    for number, (start, end) in enumerate(before.outputs):
+    for number, (start, end) in enumerate(_crossing(before, after)):
         bytes_[start:end] = [(number << 32) + at for at in range(end - start)]
     _carry_out(moves.before, bytes_)
     for start, end in _written(after, arena):
@@ -115,6 +115,10 @@ def _carry_out(moves: Sequence[Move], bytes_: list[int]) -> None:
         bytes_[move.target : move.target + nbytes] = moved[move.turned :] + moved[: move.turned]
 
 
+def _crossing(before: PartSpace, after: PartSpace) -> tuple[Range, ...]:
+    return before.outputs[: len(after.inputs)]
+
+
 def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
     """What AllocateTensors of a part writes."""
     return (0, aligned(part.temporaries)), (arena - aligned(part.tail), arena), *part.cleared
@@ -122,7 +126,7 @@ def _written(part: PartSpace, arena: int) -> tuple[Range, ...]:
 
 def _between(before: PartSpace, after: PartSpace, arena: int) -> Handover | None:
     """The moves with the fewest of them; None where the arena has no place for what crosses the cut."""
-    written, sources, targets = _written(after, arena), before.outputs, after.inputs
+    written, sources, targets = _written(after, arena), _crossing(before, after), after.inputs
 
     def is_clear(shelter: Sequence[Range]) -> bool:
         fits = all(start >= 0 and end <= arena for start, end in shelter)

@@ -32,7 +32,7 @@ from ..version import __version__
 from .choice import Choice, Stretches, at_most, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
-from .fronts import FeedCosts, FrontFile, in_rows, with_ties
+from .fronts import FeedCosts, FrontFile, fed_input, in_rows, others_late, with_ties
 from .space import arena_of, counted_library, part_space
 from .stretch import StretchCosts
 from .verifying import Boundary, boundaries_of, said_of, verify_program
@@ -85,28 +85,31 @@ def optimize_in_parts(
     progress: Progress = lambda _: None,
     feed: int | None = None,
     cuts: tuple[int, ...] | None = None,
+    image: str | None = None,
 ) -> ProgramResult:
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
     No more run time is added than the options allow, making an interpreter for each part in each run included.
     ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
+    ``image``: the name of the input that is fed; None: the largest.
     ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
     options = options.started()
     data, name = load(source)
+    fed = None if feed is None else fed_input(read_planned(data), image)
     whole = optimize(data, options, progress)
-    model = _to_cut(data, options, progress, is_fed=feed is not None)
+    model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
         raise UsageError(f"cuts {cuts}: give positions from 1 to {len(model.main.operators) - 1}, each once, in order")
     if most_parts is not None and reason is not None and most_parts > 1:
         raise UnsupportedModelError(f"a model in parts: {reason}")
-    if feed is not None:
+    if feed is not None and fed is not None:
         # Laid along rows, a model may take more time than as it came, or less.
         original = instructions(read_planned(data), options.profile)
-        fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed)
+        fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
         return _fed(name, data, model, fronts, whole, most_parts)
     costs = StretchCosts(model, options, progress, only=cuts)
     choice = None if reason is not None else _chosen(costs, most_parts)
@@ -156,7 +159,8 @@ def _verified(data: bytes, result: ProgramResult, options: Options, progress: Pr
     if not options.verify:
         return result
     feed = result.program.feed
-    said = verify_program(data, result.models, options, progress, _exactness(result.parts), feed)
+    exactness = loosest([_exactness(result.parts), *(() if result.front is None else (result.front.exactness,))])
+    said = verify_program(data, result.models, options, progress, exactness, feed)
     return replace(result, program=replace(result.program, verified=said))
 
 
@@ -175,21 +179,23 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError("--runner has no meaning with --feed: it runs whole models")
 
 
-def _to_cut(data: bytes, options: Options, progress: Progress, is_fed: bool) -> Model:
+def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) -> Model:
     """The model as it came, or with the interface that was asked for, in the order with the smallest peak.
 
-    ``is_fed``: cleaned up, with its sequences along rows.
+    ``fed``: of the input that is fed, the position; the model is cleaned up then, with its sequences along rows.
     """
     if options.io == "int8":
         data = optimize(data, replace(options, cascade=False, rewrite=False, budget=None), progress).model
-    if is_fed:
+    if fed is not None:
         data = infer_shapes(data, options, progress).data
     model = read_planned(data)
-    if is_fed:
+    if fed is not None:
         model = in_rows(model, options)
     offline_plan.detach(model)
     plan_label.detach(model)
     model.main.reorder(arrange(model, options.profile, options, _ORDER_WORK).schedule.order)
+    if fed is not None:
+        others_late(model, fed)
     return model
 
 
@@ -265,7 +271,8 @@ def _program(
         made = construction(model, profile) if len(models) > 1 else {}
         for library, count in instructions(model, profile).items():
             after[library] += times * count + made.get(library, 0)
-    files = [] if front is None else [_front_file(front, models[0], profile)]
+    after_front = behind[0].main.inputs if behind else original.main.outputs
+    files = [] if front is None else [_front_file(front, models[0], len(after_front), profile)]
     files += [
         _part_file(number, part, model, profile)
         for number, (part, model) in enumerate(zip(parts, behind, strict=True), len(files))
@@ -292,16 +299,24 @@ def _program(
     )
 
 
-def _front_file(front: FrontFile, model: Model, profile: KernelProfile) -> PartFile:
-    space = part_space(model, counted_library(profile), offline_plan.decode(model) or {})
-    (rows, *_), (result, *_) = model.main.inputs, model.main.outputs
+def _front_file(front: FrontFile, model: Model, crossing: int, profile: KernelProfile) -> PartFile:
+    """``crossing``: how many of its outputs are for others than its next call."""
+    library, planned = counted_library(profile), offline_plan.decode(model) or {}
+    space = part_space(model, library, planned)
+    taken = [(model.main.inputs[at], space.inputs[at]) for at in front.feed.inputs]
+    given = list(zip(model.main.outputs, space.outputs, strict=True))[:crossing]
+    inputs, outputs = (
+        tuple(Crossing(tensor.name, tensor.nbytes, start) for tensor, (start, _) in each) for each in (taken, given)
+    )
     return PartFile(
         "part0.tflite",
         sha256(front.data).hexdigest(),
         front.operators,
         dict(front.placement.memory.required_bytes),
-        (Crossing(rows.name, rows.nbytes, space.inputs[0][0]),),
-        (Crossing(result.name, result.nbytes, space.outputs[0][0]),),
+        inputs,
+        outputs,
+        head_in_force(memory_layout(model, library), planned),
+        space.tail,
     )
 
 

@@ -23,7 +23,6 @@ def arena_of(parts: Sequence[Model], profile: KernelProfile) -> tuple[int, tuple
 def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int]) -> PartSpace:
     """What a part makes of the arena, ``planned`` the offsets of its tensors as far as its file has them.
 
-    Of a part with ties the first output crosses the cut, and no other.
     Raises UnsupportedModelError where what it takes or gives lies outside of it.
     """
     layout = memory_layout(part, profile)
@@ -31,14 +30,13 @@ def part_space(part: Model, profile: KernelProfile, planned: Mapping[Tensor, int
     places = dict(zip(layout.tensors, offsets, strict=False))
     beside = arena_beside_head(part, profile.requests, profile.abi, planner="table")
     variables = (tensor for tensor in layout.tensors if tensor.is_variable)
-    outputs = part.main.outputs[:1] if part.ties else part.main.outputs
     return PartSpace(
         required=beside.with_head(head_of(layout, offsets)).required,
         tail=beside.tail,
         temporaries=beside.temporaries,
         cleared=tuple((places[each], places[each] + aligned(each.nbytes)) for each in variables),
         inputs=tuple(_range(each, places) for each in part.main.inputs),
-        outputs=tuple(_range(each, places) for each in outputs),
+        outputs=tuple(_range(each, places) for each in part.main.outputs),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for, measure_baseline
 from ..equivalence.compare import first_output_difference
+from ..equivalence.error_metrics import Gap, gap_between
 from ..equivalence.inputs import inputs_from_npz, seeded_inputs
 from ..equivalence.interface import interface_between
 from ..equivalence.judge import TOLERANCES
@@ -86,13 +87,14 @@ def verify_program(
         baseline = measure_baseline(original, model, options, interpreters)
         joined = _joined(baseline.model, models, feed)
         interface = interface_between(baseline.model, joined)
-        ran = {}
+        ran, gaps = {}, list[Gap]()
         for name, each in baseline.runs.items():
             if each.run is None:
                 continue
             samples = [interface.quantized(sample) for sample in baseline.samples]
             outputs = interface.restored_outputs(_chained(name, parts, [*models, joined], samples, interpreters, feed))
             ran[name] = first_output_difference(each.run.outputs, outputs, TOLERANCES[exactness])
+            gaps.append(gap_between(each.run.outputs, outputs, {}))
     for name, difference in ran.items():
         if difference is not None:
             raise EquivalenceError(
@@ -103,13 +105,15 @@ def verify_program(
         raise EquivalenceError(
             "nothing can be verified: no interpreter runs the original; --no-verify writes the parts"
         )
-    return said_of(len(baseline.samples), ran, exactness)
+    apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
+    return said_of(len(baseline.samples), ran, exactness, apart if exactness == "approximates" else None)
 
 
-def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact") -> str:
-    """How far outputs are equal, and what that rests on."""
+def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact", apart: float | None = None) -> str:
+    """How far outputs are equal, and what that rests on. ``apart``: the largest difference in steps; None: untold."""
     where = " and ".join(_NAMES.get(each, each) for each in sorted(runtimes))
-    return f"{_WORDS[exactness]} on {inputs} inputs ({where})"
+    how = _WORDS[exactness] if apart is None else f"{_WORDS[exactness]}, at most {apart:g} LSB apart,"
+    return f"{how} on {inputs} inputs ({where})"
 
 
 def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model:
@@ -117,8 +121,9 @@ def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model
     graph, first, last = Graph(), parts[0].main, parts[-1].main
     graph.inputs, graph.outputs = first.inputs, last.outputs
     if feed is not None:
-        graph.inputs = _shaped(first.inputs[:1], original.main.inputs)
-        graph.outputs = last.outputs if len(parts) > 1 else _shaped(last.outputs[:1], original.main.outputs)
+        graph.inputs = _shaped([first.inputs[at] for at in feed.inputs], original.main.inputs)
+    if feed is not None and len(parts) == 1:
+        graph.outputs = _shaped(last.outputs[: len(original.main.outputs)], original.main.outputs)
     return replace(parts[0], graphs=[graph])
 
 
@@ -137,10 +142,10 @@ def _chained(
     """The outputs of the last part, each part run on what the one before gives; after it, ``models`` has the whole."""
     outputs: dict[int, list[Array]] = {}
     if feed is not None:
-        found = fed_outputs(name, parts[0], feed, [image for (image,) in samples], interpreters)
-        (like,) = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
-        outputs = {0: [result.reshape(like.shape) for result in found]}
-        samples = [[result] for result in outputs[0]]
+        found = fed_outputs(name, parts[0], feed, samples, interpreters)
+        like = models[1].main.inputs if len(parts) > 1 else models[1].main.outputs
+        samples = [[each.reshape(t.shape) for each, t in zip(given, like, strict=False)] for given in found]
+        outputs = {at: [sample[at] for sample in samples] for at in range(len(like))}
     for number, data in list(enumerate(parts))[feed is not None :]:
         run = interpreters[name].run(RunJob(data, samples, arena_for(models[number])))
         if not run.ran:

@@ -72,7 +72,7 @@ class TurnGraph:
 
     def cut(self, tensor: Tensor, starts: tuple[int, ...], count: int, name: str) -> Tensor:
         """``count`` rows of a tensor, from row ``starts[t]`` on in iteration t."""
-        return self._slice(tensor, self.begin(starts), self.rows_like(tensor, count, name))
+        return self.slice(tensor, self.begin(starts), self.rows_like(tensor, count, name))
 
     def begin(self, rows: tuple[int, ...]) -> Tensor:
         """Where a slice begins: in iteration t at row ``rows[t]``, or that place of the other axis."""
@@ -80,7 +80,7 @@ class TurnGraph:
             table = np.zeros((len(rows), NHWC), np.int32)
             table[:, self._axis] = rows
             begin = self.edit.integers("begin", (NHWC,))
-            self._begins[rows] = self._slice(self.edit.constant("begins", table.ravel()), self.counter, begin)
+            self._begins[rows] = self.slice(self.edit.constant("begins", table.ravel()), self.counter, begin)
         return self._begins[rows]
 
     def flag(self, holds: tuple[bool, ...]) -> Tensor:
@@ -88,7 +88,7 @@ class TurnGraph:
         if holds not in self._flags:
             table = np.repeat(np.asarray(holds, np.bool_), NHWC)
             flag = self.edit.integers("flag", (1,), DType.BOOL)
-            self._flags[holds] = self._slice(self.edit.constant("flags", table), self.counter, flag)
+            self._flags[holds] = self.slice(self.edit.constant("flags", table), self.counter, flag)
         return self._flags[holds]
 
     def note(self, made: Tensor, of: Tensor, first: tuple[int, ...]) -> None:
@@ -116,7 +116,7 @@ class TurnGraph:
         self._model.graphs += [self._condition(), self.graph]
         return LoopSubgraphs(len(self._model.graphs) - 2, len(self._model.graphs) - 1, self.carried)
 
-    def _slice(self, tensor: Tensor, begin: Tensor, output: Tensor) -> Tensor:
+    def slice(self, tensor: Tensor, begin: Tensor, output: Tensor) -> Tensor:
         size = self.edit.constant(f"{output.name}/size", np.asarray(output.shape, np.int32))
         self.edit.operator("SLICE", (tensor, begin, size), (output,), "SliceOptions")
         return output
@@ -124,7 +124,7 @@ class TurnGraph:
     def _next(self) -> Tensor:
         """The counter of the next iteration; a table takes fewer bytes of the tail than ADD."""
         table = np.repeat(np.arange(1, self._turns + 1, dtype=np.int32) * NHWC, NHWC)
-        return self._slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
+        return self.slice(self.edit.constant("next", table), self.counter, self.edit.integers("counter_next", (1,)))
 
     def _condition(self) -> Graph:
         """The subgraph that says whether there is another iteration. TFLM gives it all that is carried."""
