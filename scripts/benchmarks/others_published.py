@@ -21,17 +21,16 @@ class Published(NamedTuple):
 
 
 SOURCES = {
-    "ST Edge AI Core 3.0.0": "total RAM, STM32H7; `README.md` of `image_classification/mobilenetv1`, `mobilenetv2` and "
+    "ST": "Edge AI Core 3.0.0, STM32H7, total RAM: `README.md` of `image_classification/mobilenetv1`, `mobilenetv2`, "
     "`object_detection/st_yololcv1` in github.com/STMicroelectronics/stm32ai-modelzoo at 7f3764d",
-    "TinyEngine 0363956": "STM32H743, kB of 1,024 bytes; `README.md` of github.com/mit-han-lab/tinyengine at 47bb283",
-    "X-CUBE-AI 7.3.0": "the same table",
-    "TinyTS": "`arena_size` in `models/ts_gen/MCUNet_model_zoo/*/DF_1/gen_model/src/ctx.cc` of "
-    "github.com/nycu-caslab/TinyTS at e49f7e6 (HPCA 2024)",
-    "msf-CNN": "arXiv 2505.11483, by its code (github.com/TinyPART/msf-CNN at fd74a7c), which "
-    "`tflite-memopt compare --with msf-cnn` agrees with to the byte; between the ends as published, with both ends "
-    "after two lines of it were taken out",
-    "ExecuTorch 1.1.0": "Cortex-M55, total; github.com/pytorch/executorch issue 17651; its input and output are floats",
-    "TFLM 6ce10ee": "Cortex-M55, total; the same issue",
+    "TinyEngine": "0363956, STM32H743, kB of 1,024 bytes: `README.md` of github.com/mit-han-lab/tinyengine at 47bb283",
+    "X-CUBE-AI": "7.3.0, the same table",
+    "TinyTS": "`arena_size` in `models/ts_gen/MCUNet_model_zoo/*/DF_1/gen_model/src/ctx.cc`, "
+    "github.com/nycu-caslab/TinyTS at e49f7e6",
+    "msf-CNN": "arXiv 2505.11483 and github.com/TinyPART/msf-CNN at fd74a7c, `analysis_optimization.py -p P1 -c1 inf`; "
+    "for `t` without the two lines that leave the ends out. `compare --with msf-cnn` gives the same bytes",
+    "ExecuTorch": "1.1.0, Cortex-M55, total, float input and output: github.com/pytorch/executorch issue 17651",
+    "TFLM": "6ce10ee, the same issue",
 }
 _ST = {
     "st_mobilenet_v1_0.25_96": 63.74,
@@ -61,14 +60,14 @@ _MCUNET = {
 
 def published() -> list[Published]:
     """Every figure, network by network."""
-    found = [Published(name, "ST Edge AI Core 3.0.0", round(1024 * size), "all") for name, size in _ST.items()]
-    for tool, size in (("ExecuTorch 1.1.0", 1_563_213), ("TFLM 6ce10ee", 1_668_468)):
+    found = [Published(name, "ST", round(1024 * size), "all") for name, size in _ST.items()]
+    for tool, size in (("ExecuTorch", 1_563_213), ("TFLM", 1_668_468)):
         found.append(Published("st_mobilenet_v2_1.0_224", tool, size, "all"))
     for name, (tiny_engine, cube, tiny_ts) in _MCUNET.items():
-        found.append(Published(name, "TinyEngine 0363956", 1024 * tiny_engine, "all"))
-        found.append(Published(name, "X-CUBE-AI 7.3.0", 1024 * cube, "all"))
+        found.append(Published(name, "TinyEngine", 1024 * tiny_engine, "all"))
+        found.append(Published(name, "X-CUBE-AI", 1024 * cube, "all"))
         found += [] if tiny_ts is None else [Published(name, "TinyTS", tiny_ts, "tensors")]
     for name, chain in CHAINS.items():
         found.append(Published(name, "msf-CNN", chain.without_ends, "between", chain.mac_factor))
-        found.append(Published(name, "msf-CNN", chain.with_ends, "tensors"))
+        found.append(Published(name, "msf-CNN", chain.with_ends, "tensors", chain.mac_factor_with_ends))
     return found

@@ -48,6 +48,7 @@ def test_the_published_figures_to_the_byte(chain: Chain) -> None:
     counted = least_ram(fusion_graph(layers, with_ends=True))
     assert counted is not None
     assert counted.peak_bytes == chain.with_ends
+    assert round(counted.macs / sum(layer.macs for layer in layers), 2) == chain.mac_factor_with_ends
 
 
 @st.composite

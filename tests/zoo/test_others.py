@@ -59,9 +59,9 @@ def test_the_page_has_what_was_kept_and_measures_each_row_once(tmp_path: Path, m
         assert CliRunner().invoke(others.others, [*command, "-o", str(page)]).exit_code == 0
     assert measured == ["feed", "parts"]
     text = page.read_text()
-    assert "| msf_mn2_vww5 | msf-CNN | 12,000 | tensors between the ends | - | - | - | 9,000 | 0.75 |" in text
-    assert "| msf_mn2_vww5 | feed | 20,000 | 9,000 | x 1.50 | +20.0 % (estimate) | bit-exact | 9 |" in text
-    assert "| msf_mn2_vww5 | parts | - | - | - | - | no part | 0 |" in text
+    theirs = "msf-CNN 12,000b x1.96, 0.75; msf-CNN 26,491t x1.11, 0.34"
+    assert f"| msf_mn2_vww5 | {theirs} | - | - | - | 20,000/9,000 x1.50 +20.0%e | - |" in text
+    assert "- msf_mn2_vww5, parts: no part\n" in text
     assert asdict(rows["feed"]) == asdict(others._kept("msf_mn2_vww5", "feed"))
     refused = CliRunner().invoke(others.others, ["msf"])
     assert refused.exit_code == 2
