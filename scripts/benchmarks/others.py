@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -39,8 +39,8 @@ _MARKS = {"all": "", "tensors": "t", "between": "b"}
 _INTRODUCTION = """\
 Networks of others' tables, rebuilt in int8 with random weights; bytes. Ours: the whole arena / its head, MACs in times
 those of the network, instructions more than as it came, in QEMU or estimated (e); - was not run. Others, and the least
-of ours over theirs, as they count: all RAM; `t` tensors with the network's input and output; `b` tensors without these
-(ours is then fed, and its output is counted).
+of ours over theirs, as they count: all RAM; `t` tensors with the network's input and output; `b` tensors without these.
+*Fed*: ours takes the image in rows, and does not count it.
 
     scripts/zoo --others
     scripts/bench others -o docs/benchmarks/others.md
@@ -171,21 +171,21 @@ def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
 
 
 def _said(figure: Published, ours: Mapping[str, Row | None]) -> str:
-    """A figure of another tool, and how much the least of ours is of it, counted the same way."""
-    sizes = [size for size in (_in(figure, each) for each in ours.values()) if size is not None]
-    share = f", {min(sizes) / figure.bytes:.2f}" if sizes else ""
+    """A figure of another tool, and how much the least of ours is of it, counted the same way: whole, and fed."""
+    fed = _share(figure, [ours["feed"]])
+    whole = "" if figure.counts == "between" else _share(figure, [each for way, each in ours.items() if way != "feed"])
     macs = "" if figure.macs is None else f" x{figure.macs}"
-    return f"{figure.tool} {figure.bytes:,}{_MARKS[figure.counts]}{macs}{share}"
+    said = f"{figure.tool} {figure.bytes:,}{_MARKS[figure.counts]}{macs}"
+    return ", ".join((said, *([whole] if whole else []), *([f"fed {fed}"] if fed else [])))
+
+
+def _share(figure: Published, ours: Sequence[Row | None]) -> str:
+    made = [each for each in ours if each is not None and each.error is None]
+    sizes = [each.arena if figure.counts == "all" else each.head for each in made]
+    return f"{min(sizes) / figure.bytes:.2f}" if sizes else ""
 
 
 def _cell(ours: Row | None) -> str:
     if ours is None or ours.error is not None:
         return "-"
     return f"{ours.arena:,}/{ours.head:,} x{ours.macs:.2f} {100 * ours.slowdown:+.1f}%{'' if ours.ran else 'e'}"
-
-
-def _in(figure: Published, ours: Row | None) -> int | None:
-    """Our bytes as the other tool counts them; without the ends only where the input is fed."""
-    if ours is None or ours.error is not None or (figure.counts == "between" and ours.way != "feed"):
-        return None
-    return ours.arena if figure.counts == "all" else ours.head
