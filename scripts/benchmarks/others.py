@@ -33,6 +33,7 @@ WAYS: Mapping[str, str] = {
     "head": "--target cortex-m7 --objective head, and as many more MACs and instructions as msf-CNN takes MACs",
 }
 """What optimize is told, by the name of the way. The last is for the networks of msf-CNN alone."""
+_COLUMNS = ("any kernels", "cortex-m7", "parts", "feed")
 MOST_MACS = 60_000_000
 """Of a network that is also run in QEMU, which takes minutes beyond."""
 _MARKS = {"all": "", "tensors": "t", "between": "b"}
@@ -154,17 +155,22 @@ def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
     networks = list(dict.fromkeys(figure.network for figure in figures))
     yield "# Networks that others quote\n"
     yield _INTRODUCTION
-    yield from table(f"network | others | {' | '.join(WAYS)}")
+    yield from table(f"network | others | {' | '.join(_COLUMNS)}")
+    not_run = []
     for name in networks:
         ours = {way: by_place.get((name, way)) for way in WAYS}
-        said = [_said(figure, ours) for figure in figures if figure.network == name]
-        yield row(name, "; ".join(said), *(_cell(each) for each in ours.values()))
+        said = "; ".join(_said(figure, ours) for figure in figures if figure.network == name)
+        if any(ours.values()):
+            yield row(name, said, *(_cell(ours[way]) for way in _COLUMNS))
+        else:
+            not_run.append(f"{name} ({said})")
+    yield f"\nNot run: {', '.join(not_run) or 'none'}."
     yield "\nOur ways, on the command line of `tflite-memopt optimize`:\n"
     for way, options in WAYS.items():
         yield f"- **{way}**: {f'`{options}`' if options else 'the default options'}."
     for each in rows:
-        if each.error is not None:
-            yield f"- {each.network}, {each.way}: {each.error}"
+        if each.error is not None or each.way not in _COLUMNS:
+            yield f"- {each.network}, {each.way}: {each.error or _cell(each)}"
     yield f"\nVerified: {'; '.join(sorted({each.verified for each in rows if each.verified}))}.\n"
     for tool, source in SOURCES.items():
         yield f"- **{tool}**: {source}."
