@@ -75,12 +75,13 @@ def compare(
     planners: Sequence[str] = ("all",),
     options: Options = Options(),
     progress: Progress = lambda _: None,
+    beside: Sequence[str] = (),
 ) -> Comparison:
-    """The named methods side by side, or all of them.
+    """The named methods side by side, or all of them; ``beside``: ``("msf-cnn",)`` for fused blocks as well.
 
     See :func:`tflite_memopt.published.comparison.compare_methods`.
     """
     from .published.comparison import compare_methods
 
     data, name = load(source)
-    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress)
+    return compare_methods(read_planned(data, name), name, schedulers, planners, options, progress, beside)

@@ -10,6 +10,7 @@ scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loo
 scripts/bench memories MODEL...                                tensors over a fast and a slow memory
 scripts/bench table MODEL...                                   the plan as a table against TFLM's planner, in QEMU
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
+scripts/bench others [NAME...] [-o docs/benchmarks/others.md]   the networks of `scripts/zoo --others`
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
 scripts/bench tiles [MODEL...] [-o tiles.md]   channels in tiles
@@ -51,6 +52,7 @@ from .loops import loops
 from .markdown_table import row, table
 from .memories import memories
 from .modules import modules
+from .others import others
 from .parts import parts
 from .people import people
 from .plan import plan
@@ -187,6 +189,7 @@ cli.add_command(memories)
 cli.add_command(plan_table)
 cli.add_command(prices)
 cli.add_command(modules)
+cli.add_command(others)
 cli.add_command(parts)
 cli.add_command(people)
 cli.add_command(plan)

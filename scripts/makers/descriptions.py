@@ -96,6 +96,16 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "planned_order": "Name of the scheduler whose order all planners plan.",
         "planners": "What each planner found in that order.",
         "shared_objects": "For runtimes that cannot place tensors at offsets: what each strategy found.",
+        "fusion_layers": "Convolutions and pools that the model begins with, which msf-CNN fuses; 0 if nobody asked.",
+        "fusion": "What msf-CNN finds under each limit of its paper; empty if nobody asked.",
+    },
+    "FusionUse": {
+        "problem": "What is made small.",
+        "limit": "Least RAM: the most MACs, in times those of no fusion. Fewest MACs: the most bytes. Null: none.",
+        "ends_counted": "Whether the bytes are with the input of the first layer and the output of the last.",
+        "bytes": "Peak of the blocks, in bytes; null where nothing keeps the limit.",
+        "macs": "MACs of all blocks; null where nothing keeps the limit.",
+        "blocks": 'Layers that are fused, counted from 0, such as "0-12".',
     },
     "MethodUse": {
         "method": _METHOD,

@@ -2,6 +2,7 @@
 
 scripts/zoo [NAME ...] [--size full|tiny] [--int8] [-o FOLDER] [--force]     all networks, or those named
 scripts/zoo --list                                                           their names
+scripts/zoo --others [NAME ...]      networks of which other tools publish the RAM, in int8
 scripts/zoo --people [NAME ...]      networks that people train for microcontrollers, in float, int8 and int16x8
 """
 
@@ -13,12 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from scripts.zoo_networks.quiet import NoConversionError, prepare_environment, quiet
 from tflite_memopt.io.files import write_files
 from tflite_memopt.io.reader import read_model
+from tflite_memopt.keras_model import Precision
 
 SEED = 0
 
@@ -42,14 +45,23 @@ def default_folder() -> Path:
 )
 @click.option("--force", is_flag=True, help="Build files that exist, too.")
 @click.option("--people", is_flag=True, help="Small networks of every kind, trained a little, in all types of numbers.")
+@click.option("--others", is_flag=True, help="Networks of which other tools publish the RAM, in int8.")
 @click.option("--list", "only_list", is_flag=True, help="Show the names and stop.")
 def main(
-    names: tuple[str, ...], size: str, int8: bool, output: Path, force: bool, people: bool, only_list: bool
+    names: tuple[str, ...],
+    size: str,
+    int8: bool,
+    output: Path,
+    force: bool,
+    people: bool,
+    others: bool,
+    only_list: bool,
 ) -> None:
     """Build the networks NAMES (all without one) into a folder, smallest first."""
     prepare_environment()
     with quiet():
-        jobs = _people_jobs() if people else _jobs(size == "tiny", int8)  # TensorFlow, several seconds.
+        # TensorFlow, several seconds.
+        jobs = _people_jobs() if people else _others_jobs() if others else _jobs(size == "tiny", int8)
     every = list(dict.fromkeys(job.network for job in jobs))
     if only_list:
         click.echo("\n".join(every))
@@ -89,6 +101,12 @@ def _people_jobs() -> list[Job]:
     ]
 
 
+def _others_jobs() -> list[Job]:
+    from scripts.zoo_networks.others import OTHERS
+
+    return [Job(name, f"others_{name}", partial(_converted, make, Precision.INT8)) for name, make in OTHERS.items()]
+
+
 def _built(job: Job, target: Path, force: bool) -> str:
     """One line on the file, which is built where it does not exist."""
     if target.exists() and not force:
@@ -105,19 +123,24 @@ def _built(job: Job, target: Path, force: bool) -> str:
 
 def build(name: str, tiny: bool, int8: bool) -> bytes:
     """The bytes of one network; the same bytes at every call, in any order of calls."""
-    import keras
-
     from scripts.zoo_networks.catalog import NETWORKS
-    from scripts.zoo_networks.weights import randomize
-    from tflite_memopt.keras_model import Precision, to_tflite
 
     network = NETWORKS[name]
+    small = Precision.SMALL_WEIGHTS if network.small_weights and not tiny else Precision.FLOAT32
+    return _converted(network.tiny if tiny else network.full, Precision.INT8 if int8 else small)
+
+
+def _converted(make: Callable[[], Any], precision: Precision) -> bytes:
+    import keras
+
+    from scripts.zoo_networks.weights import randomize
+    from tflite_memopt.keras_model import to_tflite
+
     keras.utils.clear_session()  # Layer names count up, and reach the file.
     keras.utils.set_random_seed(SEED)
-    model = network.tiny() if tiny else network.full()
+    model = make()
     randomize(model, SEED)
-    small = Precision.SMALL_WEIGHTS if network.small_weights and not tiny else Precision.FLOAT32
-    return to_tflite(model, Precision.INT8 if int8 else small, SEED)
+    return to_tflite(model, precision, SEED)
 
 
 def _summary(data: bytes) -> str:

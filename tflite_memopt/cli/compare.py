@@ -40,6 +40,13 @@ from .types import ModelPath
     metavar="A,B",
     help="Methods for the places of tensors: names with commas between them, or all.",
 )
+@click.option(
+    "--with",
+    "beside",
+    multiple=True,
+    type=click.Choice(["msf-cnn"]),
+    help="Fused blocks as well, from the model's input on: least RAM for MACs, fewest MACs for RAM.",
+)
 @TARGET
 @KERNELS
 @time_limit_option(60.0, "each method may take")
@@ -52,6 +59,7 @@ def compare(
     source: Path,
     schedulers: str,
     planners: str,
+    beside: tuple[str, ...],
     reports: tuple[Path, ...],
     as_json: bool,
     force: bool,
@@ -68,7 +76,7 @@ def compare(
     check_files(reports, (source,), force)
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
     with progress_line(quiet) as say:
-        comparison = run(source, names[0], names[1], Options(**chosen), say)
+        comparison = run(source, names[0], names[1], Options(**chosen), say, beside)
     makers: Makers = {
         ".json": lambda: to_json(comparison).encode(),
         ".csv": lambda: methods_csv(comparison).encode(),

@@ -15,10 +15,14 @@ from ..plan.methods import solve as solve_plan
 from ..report.model import Comparison, MethodUse
 from ..schedule.methods import METHODS, check_method
 from ..schedule.methods import solve as solve_schedule
+from .msf_cnn.layers import chain_of
+from .msf_cnn.study import fusion_uses
 from .shared_objects import STRATEGIES as SHARED
 from .shared_objects import solve as solve_objects
 
 ALL = "all"
+BESIDE = ("msf-cnn",)
+"""Methods that choose more than an order or places, and run only by name."""
 
 
 def compare_methods(
@@ -28,17 +32,21 @@ def compare_methods(
     planners: Sequence[str],
     options: Options,
     progress: Callable[[str], None],
+    beside: Sequence[str] = (),
 ) -> Comparison:
     """Run the named methods, each within the time limit; ``("all",)`` stands for the whole table.
 
-    With all planners the shared-object strategies run too.
+    With all planners the shared-object strategies run too. ``beside``: some of ``BESIDE``.
 
     ``model`` is a checked one. It is left in the order of the smallest peak, its own where none is better. Raises
-    UsageError for an unknown name, and before any method runs where the package of one is not installed.
+    UsageError for an unknown name, and before any method runs where the package of one is not installed;
+    UnsupportedModelError for a method beside that has nothing to do in this model.
     """
     orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
+    fuses = bool(_chosen(beside, BESIDE, "method"))
     for method in orders:
         check_method(method)
+    layers = chain_of(model.main) if fuses else ()
     profile, limit = options.profile, options.search_limit()
     drop_dead_tensors(model)
     problem = schedule_problem(model.main, memory_layout(model, profile))
@@ -54,6 +62,8 @@ def compare_methods(
         progress(f"planning {len(layout.problem.items)} items: {method}")
         placed.append(solve_plan(layout.problem, method, options.plan_limit()))
     objects = [solve_objects(layout.problem.items, method) for method in SHARED if ALL in planners]
+    if fuses:
+        progress(f"fusing {len(layers)} layers: msf-cnn")
     return Comparison(
         name,
         profile.name,
@@ -62,6 +72,8 @@ def compare_methods(
         best.method,
         tuple(MethodUse(p.method, p.arena_bytes, p.lower_bound, p.optimal, p.seconds, None) for p in placed),
         tuple(MethodUse(o.method, o.total_bytes, o.lower_bound, o.optimal, o.seconds, None) for o in objects),
+        len(layers),
+        fusion_uses(layers) if fuses else (),
     )
 
 

@@ -16,7 +16,7 @@ from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy
 from .options_used import options_text
 from .summary import done_of, price_of, registered_by
-from .words import counted, in_words, percent, said_of_spread, short_name
+from .words import FUSION_COLUMNS, counted, fusion_rows, in_words, percent, said_of_spread, short_name
 
 _MAX_LIVE = 12
 _MOST_ADVICE = 2
@@ -231,6 +231,12 @@ def render_comparison(comparison: Comparison) -> RenderableType:
         parts.append(_methods(f"offsets in the order of {comparison.planned_order}, arena in bytes", "arena", plans))
     if comparison.shared_objects:
         parts.append(_methods("shared objects in that order, bytes of all", "objects", comparison.shared_objects))
+    if comparison.fusion:
+        title = f"msf-CNN on the first {comparison.fusion_layers} convolutions and pools, counted as in its paper"
+        table = Table(*FUSION_COLUMNS, title=Text(title), title_justify="left")
+        for cells in fusion_rows(comparison):
+            table.add_row(*cells)
+        parts.append(table)
     return Group(*parts)
 
 

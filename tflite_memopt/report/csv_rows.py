@@ -9,6 +9,7 @@ from io import StringIO
 
 from ..memory.figures import ArenaMap, OperatorUse
 from .model import Comparison, Exploration, FrontPoint, MethodUse
+from .words import said_of_setting
 
 
 def operators_csv(arena: ArenaMap) -> str:
@@ -18,14 +19,18 @@ def operators_csv(arena: ArenaMap) -> str:
 
 
 def methods_csv(comparison: Comparison) -> str:
-    """Schedulers, planners and shared objects, a row each."""
+    """Schedulers, planners, shared objects and fused blocks, a row each; only the last have MACs."""
     kinds = (
         ("scheduler", comparison.schedulers),
         ("planner", comparison.planners),
         ("shared objects", comparison.shared_objects),
     )
-    columns = ["kind", *(each.name for each in fields(MethodUse))]
-    return _csv(columns, ({"kind": kind, **asdict(use)} for kind, uses in kinds for use in uses))
+    columns = ["kind", *(each.name for each in fields(MethodUse)), "macs"]
+    rows = [{"kind": kind, **asdict(use)} for kind, uses in kinds for use in uses]
+    for use in comparison.fusion:
+        kind = "fused blocks with input and output" if use.ends_counted else "fused blocks"
+        rows.append({"kind": kind, "method": said_of_setting(use), "bytes": use.bytes, "macs": use.macs})
+    return _csv(columns, rows)
 
 
 def points_csv(exploration: Exploration) -> str:

@@ -250,10 +250,28 @@ class MethodUse:
 
 
 @dataclass(frozen=True)
+class FusionUse:
+    """Fused blocks that solve one problem of msf-CNN: ``least RAM`` with ``limit`` times the MACs of no fusion at most,
+    or ``fewest MACs`` in ``limit`` bytes; a limit of None is none.
+
+    ``ends_counted``: the bytes are with the input of the first layer and the output of the last. ``blocks``: layers
+    that are fused, such as "0-12". ``bytes`` and ``macs`` are None where nothing keeps the limit.
+    """
+
+    problem: Literal["no fusion", "least RAM", "fewest MACs"]
+    limit: float | None
+    ends_counted: bool
+    bytes: int | None
+    macs: int | None
+    blocks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What ``compare`` found. The planners all plan the order of ``planned_order``, a scheduler's name.
 
-    ``shared_objects`` are for runtimes that cannot place tensors at offsets: bytes of all objects.
+    ``shared_objects`` are for runtimes that cannot place tensors at offsets: bytes of all objects. ``fusion`` is what
+    msf-CNN finds, where it was asked for, on the ``fusion_layers`` layers that the model begins with.
     """
 
     model: str | None
@@ -263,6 +281,8 @@ class Comparison:
     planned_order: str
     planners: tuple[MethodUse, ...]
     shared_objects: tuple[MethodUse, ...]
+    fusion_layers: int = 0
+    fusion: tuple[FusionUse, ...] = ()
 
 
 @dataclass(frozen=True)

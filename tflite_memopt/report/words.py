@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..memory.figures import SpreadUse
 from ..memory.work import slowdowns
+from .model import Comparison, FusionUse
 
 
 def counted(number: int, noun: str) -> str:
@@ -122,3 +123,28 @@ def said_of_spread(found: SpreadUse) -> str:
         f"{said}; {found.largest_first:,} with the largest tensors in the fast one; {least}. {found.scratch:,} of the "
         f"bytes moved are scratch, an estimate. {found.weights:,} bytes of weights are read from flash."
     )
+
+
+FUSION_COLUMNS = ("fused blocks", "counted", "bytes", "MACs", "times", "layers fused")
+
+
+def fusion_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """The cells of FUSION_COLUMNS for each setting that keeps its limit; the first setting is no fusion."""
+    uses = comparison.fusion
+    return [
+        (said_of_setting(use), _ENDS[use.ends_counted], f"{use.bytes:,}", f"{use.macs:,}", times, ", ".join(use.blocks))
+        for use in uses
+        if use.bytes is not None and use.macs is not None
+        for times in (f"{use.macs / (uses[0].macs or 1):.2f}",)
+    ]
+
+
+def said_of_setting(use: FusionUse) -> str:
+    """The problem of msf-CNN and its limit."""
+    if use.limit is None:
+        return use.problem
+    limit = f"in {use.limit:,.0f} bytes" if use.problem == "fewest MACs" else f"for {use.limit} times the MACs"
+    return f"{use.problem} {limit}"
+
+
+_ENDS = {False: "between the ends", True: "with input and output"}

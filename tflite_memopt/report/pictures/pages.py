@@ -10,7 +10,16 @@ from ..many_models import by_saving, headline_of, result_cells, without_result
 from ..model import Analysis, Comparison, Report, SramStudy, Summary
 from ..model_rows import ModelRow, Regression
 from ..options_used import changed_options
-from ..words import change_in_percent, in_words, run_time_in_short, said_of_spread, short_name, smallest_fitting
+from ..words import (
+    FUSION_COLUMNS,
+    change_in_percent,
+    fusion_rows,
+    in_words,
+    run_time_in_short,
+    said_of_spread,
+    short_name,
+    smallest_fitting,
+)
 from .appearance import PAGE
 from .charts import arena_charts, comparison_charts, orders_chart, savings_chart, stripes_chart, traffic_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
@@ -141,9 +150,14 @@ def comparison_page(comparison: Comparison) -> bytes:
         for uses in (comparison.schedulers, comparison.planners, comparison.shared_objects)
         for use in uses
     ]
+    tables = [PageTable("In figures", columns, rows)] if rows else []
+    if comparison.fusion:
+        text = f"Of msf-CNN, on the first {comparison.fusion_layers} convolutions and pools, as its paper counts."
+        fusion = tuple(Column(name, name in ("bytes", "MACs", "times")) for name in FUSION_COLUMNS)
+        tables.append(PageTable("Fused blocks", fusion, fusion_rows(comparison), text))
     title = f"{comparison.model or 'model'}: methods side by side"
     headline = f"{comparison.operators} operators, {comparison.kernels} kernels"
-    return html_of(Page(title, headline, (), pictures, (PageTable("In figures", columns, rows),)))
+    return html_of(Page(title, headline, (), pictures, tables))
 
 
 def _lists(summary: Summary) -> tuple[Lines, ...]:

@@ -1,0 +1,197 @@
+"""RAM of the networks that other tools quote, beside what they quote: docs/benchmarks/others.md."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import click
+
+from scripts.zoo_networks.__main__ import default_folder
+from scripts.zoo_networks.msf_cnn import CHAINS
+from tflite_memopt.analysis.macs import model_macs
+from tflite_memopt.errors import MemoptError
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.options import Options
+from tflite_memopt.pipeline import optimize
+from tflite_memopt.program.fronts import AUTO
+from tflite_memopt.program.run import optimize_in_parts
+
+from .construction import measured
+from .markdown_table import row, table
+from .others_published import SOURCES, Published, published
+
+TARGET, BUILD = "cortex-m7", "cortex-m7-cmsis-nn"
+WAYS: Mapping[str, str] = {
+    "any kernels": "",
+    "cortex-m7": "--target cortex-m7",
+    "parts": "--target cortex-m7 --parts auto --effort quick",
+    "feed": "--target cortex-m7 --feed auto --parts auto --effort quick --max-extra-work 0.2",
+    "head": "--target cortex-m7 --objective head, and as many more MACs and instructions as msf-CNN takes MACs",
+}
+"""What optimize is told, by the name of the way. The last is for the networks of msf-CNN alone."""
+_COLUMNS = ("any kernels", "cortex-m7", "parts", "feed")
+MOST_MACS = 60_000_000
+"""Of a network that is also run in QEMU, which takes minutes beyond."""
+_MARKS = {"all": "", "tensors": "t", "between": "b"}
+_INTRODUCTION = """\
+Networks of others' tables, rebuilt in int8 with random weights; bytes. Ours: the whole arena / its head, MACs in times
+those of the network, instructions more than as it came, in QEMU or estimated (e); - was not run. Others, and the least
+of ours over theirs, as they count: all RAM; `t` tensors with the network's input and output; `b` tensors without these.
+*Fed*: ours takes the image in rows, and does not count it.
+
+    scripts/zoo --others
+    scripts/bench others -o docs/benchmarks/others.md
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One network one way: the whole arena and its head in bytes, MACs, and instructions more than as it came.
+
+    ``ran``: these are of QEMU, not estimated. ``error``: why there is no result.
+    """
+
+    network: str
+    way: str
+    arena: int = 0
+    head: int = 0
+    macs: float = 0.0
+    slowdown: float = 0.0
+    ran: bool = False
+    verified: str = ""
+    seconds: float = 0.0
+    error: str | None = None
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--way", "ways", multiple=True, type=click.Choice([*WAYS]), default=[*WAYS], help="Ways to measure.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
+@click.option("--kept-only", is_flag=True, help="Measure nothing: the page of the rows that were kept.")
+def others(names: tuple[str, ...], ways: tuple[str, ...], output: Path | None, kept_only: bool) -> None:
+    """Networks NAMES (all without one) of `scripts/zoo --others`, way after way; each row is kept and made once."""
+    figures = published()
+    every = list(dict.fromkeys(figure.network for figure in figures))
+    unknown = [name for name in names if name not in every]
+    if unknown:
+        raise click.UsageError(f"no network {', '.join(unknown)}; there are {', '.join(every)}")
+    for way in () if kept_only else ways:
+        for name in names or every:
+            if not _place(name, way).exists() and (way != "head" or name in CHAINS):
+                click.echo(f"{name}: {way}", err=True)
+                _keep(_measured(name, way))
+    rows = [_kept(name, way) for name in every for way in WAYS if _place(name, way).exists()]
+    text = "\n".join(_document(rows, figures)) + "\n"
+    if output is None:
+        click.echo(text)
+    else:
+        output.write_text(text)
+
+
+def _file(name: str) -> Path:
+    return default_folder() / f"others_{name}.tflite"
+
+
+def _place(name: str, way: str) -> Path:
+    return default_folder().parent / "others" / f"{name}.{way.replace(' ', '_')}.json"
+
+
+def _keep(made: Row) -> None:
+    place = _place(made.network, made.way)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(asdict(made)))
+
+
+def _kept(name: str, way: str) -> Row:
+    return Row(**json.loads(_place(name, way).read_text()))
+
+
+def _measured(name: str, way: str) -> Row:
+    if not _file(name).exists():
+        raise click.UsageError(f"{_file(name)} is not there: run `scripts/zoo --others`")
+    started = time.perf_counter()
+    try:
+        made = _as_program(name, way) if way in ("parts", "feed") else _as_one(name, way)
+    except MemoptError as error:
+        made = Row(name, way, error=str(error))
+    return replace(made, seconds=time.perf_counter() - started)
+
+
+def _as_one(name: str, way: str) -> Row:
+    data = _file(name).read_bytes()
+    options = Options(target=None if way == "any kernels" else TARGET)
+    if way == "head":
+        more = CHAINS[name].mac_factor_with_ends - 1
+        options = replace(options, objective="head", max_extra_macs=more, max_extra_work=more)
+    result = optimize(data, options)
+    before, after = result.report.before, result.report.after
+    slowdown = max(after.instructions[each] / count for each, count in before.instructions.items()) - 1
+    runs = options.target is not None and before.macs <= MOST_MACS
+    if runs:
+        slowdown = measured(result.model, TARGET, BUILD)[1] / measured(data, TARGET, BUILD)[1] - 1
+    equal = [each for each, verdict in result.report.equivalence.items() if verdict.equal]
+    macs = after.macs / before.macs
+    said = ", ".join(equal)
+    return Row(name, way, after.required_for_target, after.arena_bytes, macs, slowdown, runs, said)
+
+
+def _as_program(name: str, way: str) -> Row:
+    fed = way == "feed"
+    options = Options(target=TARGET, effort="quick", max_extra_work=0.2 if fed else None)
+    result = optimize_in_parts(_file(name), options, feed=AUTO if fed else None)
+    program, calls = result.program, 1 if result.program.feed is None else result.program.feed.calls
+    models = [model_macs(read_model(data)) for data in result.models]
+    macs = (sum(models) + (calls - 1) * models[0]) / model_macs(read_model(_file(name).read_bytes()))
+    head = max(part.head for part in program.parts)
+    return Row(name, way, program.arena, head, macs, max(program.slowdown.values()), False, program.verified)
+
+
+def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
+    by_place = {(each.network, each.way): each for each in rows}
+    networks = list(dict.fromkeys(figure.network for figure in figures))
+    yield "# Networks that others quote\n"
+    yield _INTRODUCTION
+    yield from table(f"network | others | {' | '.join(_COLUMNS)}")
+    not_run = []
+    for name in networks:
+        ours = {way: by_place.get((name, way)) for way in WAYS}
+        said = "; ".join(_said(figure, ours) for figure in figures if figure.network == name)
+        if any(ours.values()):
+            yield row(name, said, *(_cell(ours[way]) for way in _COLUMNS))
+        else:
+            not_run.append(f"{name} ({said})")
+    yield f"\nNot run: {', '.join(not_run) or 'none'}."
+    yield "\nOur ways, on the command line of `tflite-memopt optimize`:\n"
+    for way, options in WAYS.items():
+        yield f"- **{way}**: {f'`{options}`' if options else 'the default options'}."
+    for each in rows:
+        if each.error is not None or each.way not in _COLUMNS:
+            yield f"- {each.network}, {each.way}: {each.error or _cell(each)}"
+    yield f"\nVerified: {'; '.join(sorted({each.verified for each in rows if each.verified}))}.\n"
+    for tool, source in SOURCES.items():
+        yield f"- **{tool}**: {source}."
+
+
+def _said(figure: Published, ours: Mapping[str, Row | None]) -> str:
+    """A figure of another tool, and how much the least of ours is of it, counted the same way: whole, and fed."""
+    fed = _share(figure, [ours["feed"]])
+    whole = "" if figure.counts == "between" else _share(figure, [each for way, each in ours.items() if way != "feed"])
+    macs = "" if figure.macs is None else f" x{figure.macs}"
+    said = f"{figure.tool} {figure.bytes:,}{_MARKS[figure.counts]}{macs}"
+    return ", ".join((said, *([whole] if whole else []), *([f"fed {fed}"] if fed else [])))
+
+
+def _share(figure: Published, ours: Sequence[Row | None]) -> str:
+    made = [each for each in ours if each is not None and each.error is None]
+    sizes = [each.arena if figure.counts == "all" else each.head for each in made]
+    return f"{min(sizes) / figure.bytes:.2f}" if sizes else ""
+
+
+def _cell(ours: Row | None) -> str:
+    if ours is None or ours.error is not None:
+        return "-"
+    return f"{ours.arena:,}/{ours.head:,} x{ours.macs:.2f} {100 * ours.slowdown:+.1f}%{'' if ours.ran else 'e'}"
