@@ -23,6 +23,7 @@ from tflite_memopt.options import Io, Options
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 from tflite_memopt.report.words import percent
+from tflite_memopt.transform import Cache
 
 from .construction import measured
 from .markdown_table import row, table
@@ -88,12 +89,12 @@ def parts(
     for line in table(_COLUMNS):
         click.echo(line)
     for path in sources:
-        found = 0
+        found, cache = 0, Cache()
+        options = Options(target=target, verify=False, io=io, max_extra_work=work).started()
         for count in counts or (None,):
             start = time.process_time()
-            options = Options(target=target, verify=False, io=io, max_extra_work=work)
             try:
-                result = optimize_in_parts(path, options, count)
+                result = optimize_in_parts(path, options, count, cache=cache)
             except UnsupportedModelError as error:  # it keeps state
                 click.echo(row(path.stem, error, *[""] * 13))
                 break

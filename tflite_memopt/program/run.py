@@ -27,7 +27,7 @@ from ..memory.reading import read_planned
 from ..memory.work import construction, instructions, moving, slowdowns
 from ..options import Options
 from ..pipeline import Result, optimize
-from ..transform import Progress
+from ..transform import Cache, Progress
 from ..version import __version__
 from .choice import Choice, Stretches, at_most, fewest
 from .cutting import cut, why_whole
@@ -86,6 +86,7 @@ def optimize_in_parts(
     feed: int | None = None,
     cuts: tuple[int, ...] | None = None,
     image: str | None = None,
+    cache: Cache | None = None,
 ) -> ProgramResult:
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
@@ -93,13 +94,14 @@ def optimize_in_parts(
     ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
     ``image``: the name of the input that is fed; None: the largest.
     ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
+    ``cache``: as of ``optimize``, for runs of one model with several numbers of parts.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
     options = options.started()
     data, name = load(source)
     fed = None if feed is None else fed_input(read_planned(data), image)
-    whole = optimize(data, options, progress)
+    whole = optimize(data, options, progress, cache=cache)
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
@@ -111,7 +113,7 @@ def optimize_in_parts(
         original = instructions(read_planned(data), options.profile)
         fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
         return _fed(name, data, model, fronts, whole, most_parts)
-    costs = StretchCosts(model, options, progress, only=cuts)
+    costs = StretchCosts(model, options, progress, only=cuts, cache={} if cache is None else cache)
     choice = None if reason is not None else _chosen(costs, most_parts)
     whole_bytes = _whole_bytes(whole)
     program = replace(_program(name, data, [whole], whole, options), verified=_said(whole))

@@ -17,7 +17,7 @@ from ..kernels.profile import KernelProfile
 from ..memory.libraries import needs_by_library
 from ..memory.work import construction, instructions, moving
 from ..options import LEAST_WORK, Options
-from ..transform import Candidate, Progress, RunContext, known_or_made
+from ..transform import Cache, Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
 from .handover import least_arena
@@ -36,7 +36,8 @@ class StretchCosts:
     whole model; of several kernel libraries, that of the one which uses most of its own. ``most_cuts``: positions that
     may be cut; of more those where no more bytes cross than beside them, so that the search ends. ``only``: positions
     that may be cut in place of these. ``measured``: regions, which stretches have in common. ``original``: instructions
-    by kernel library that the limit is a share of, where they are not those of ``model``.
+    by kernel library that the limit is a share of, where they are not those of ``model``. ``cache``: as of
+    ``optimize``.
     """
 
     model: Model
@@ -48,6 +49,7 @@ class StretchCosts:
     only: tuple[int, ...] | None = None
     measured: Measured = field(default_factory=Measured)
     original: Mapping[str, int] | None = None
+    cache: Cache = field(default_factory=dict)
 
     @cached_property
     def most_work(self) -> int:
@@ -95,7 +97,7 @@ class StretchCosts:
         interruption = Interruption(False, self.progress)
         before, clock = needs_by_library(part, {}, self._profile), StageClock()
         data, quiet = write_model(part), lambda _: None
-        run = RunContext(data, part, self._profile, before, clock, quiet, interruption, {}, self.measured)
+        run = RunContext(data, part, self._profile, before, clock, quiet, interruption, self.cache, self.measured)
         self.found[stretch, limit] = found = known_or_made(run, options)
         own = instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
