@@ -21,7 +21,7 @@ from .problem import Reuse, ScheduleProblem, Step
 
 MOST_ORDERS = 3
 """Orders to look at beside the model's own."""
-_MOST_REGIONS = 2
+_MOST_REGIONS = 3
 """Regions that are one step in an order."""
 _TRIES = 240
 """Regions that are tried out, for each that is added: fewer in graphs of many steps."""
