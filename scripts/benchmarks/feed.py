@@ -26,8 +26,8 @@ from .construction import measured
 from .markdown_table import row, table
 
 _COLUMNS = (
-    "model | input | rows, calls, parts | as it came: head + tail | as one | fed | "
-    "instructions, millions: as it came | as one | fed | fed, more | estimate | on the core"
+    "model | input | rows/calls/parts | as it came (head+tail) | as one | fed | "
+    "millions of instructions: as it came/as one/fed | fed, more/estimate, % | on the core"
 )
 _ARENA = re.compile(r"(kArenaBytes = \d+)")
 _COUNT = re.compile(r"instructions (\d+)")
@@ -113,19 +113,18 @@ def _row(path: Path, result: ProgramResult, options: Options, build: str) -> str
     return row(
         path.stem,
         fed.height * fed.row_bytes,
-        f"{fed.rows}, {fed.calls}, {len(program.parts)}",
+        f"{fed.rows}/{fed.calls}/{len(program.parts)}",
         _sides(before.required_for_target, before.required_for_target - before.tail_for_target),
         _sides(program.whole_bytes, after.arena_bytes),
         _sides(program.arena, largest.head),
-        *(f"{each / 1e6:.2f}" for each in (stock, one, spent)),
-        f"{100 * (spent / stock - 1):.1f}",
-        f"{100 * max(program.slowdown.values()):.1f}",
+        "/".join(f"{each / 1e6:.2f}" for each in (stock, one, spent)),
+        f"{100 * (spent / stock - 1):.1f}/{100 * max(program.slowdown.values()):.1f}",
         "equal" if is_equal else "DIFFERS, or equal in 16 bytes less",
     )
 
 
 def _sides(arena: int, head: int) -> str:
-    return f"{arena:,}: {head:,} + {arena - head:,}"
+    return f"{arena:,} ({head:,}+{arena - head:,})"
 
 
 def _wanted(result: ProgramResult, options: Options) -> list[int]:
