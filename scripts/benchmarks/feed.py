@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,8 +27,8 @@ from .construction import measured
 from .markdown_table import row, table
 
 _COLUMNS = (
-    "model | input | rows, calls, parts | as it came: head + tail | as one | fed | "
-    "instructions, millions: as it came | as one | fed | fed, more | estimate | on the core"
+    "model | input | rows/calls/parts | as it came (head+tail) | as one | fed | "
+    "millions of instructions: as it came/as one/fed | fed, more/estimate, % | on the core"
 )
 _ARENA = re.compile(r"(kArenaBytes = \d+)")
 _COUNT = re.compile(r"instructions (\d+)")
@@ -80,6 +81,7 @@ int main() {
 @click.option(
     "--no-cascade", is_flag=True, help="As of optimize: no stripes behind the front, which takes much less time."
 )
+@click.option("--allow-approximate", is_flag=True, help="As of optimize: outputs of int8 may be off by so many steps.")
 def feed(
     sources: tuple[Path, ...],
     target: str,
@@ -91,11 +93,13 @@ def feed(
     effort: Effort,
     cuts: str | None,
     no_cascade: bool,
+    allow_approximate: bool,
 ) -> None:
     """SOURCES on rows of their image, against the whole: the arena in bytes, and instructions in QEMU."""
     for line in table(_COLUMNS):
         click.echo(line)
     options = Options(target=target, verify=False, io=io, max_extra_work=work, effort=effort, cascade=not no_cascade)
+    options = replace(options, allow_approximate=allow_approximate)
     positions = None if cuts is None else tuple(map(int, cuts.split(",")))
     for path in sources:
         result = optimize_in_parts(path, options, most_parts, feed=rows, cuts=positions)
@@ -109,23 +113,29 @@ def _row(path: Path, result: ProgramResult, options: Options, build: str) -> str
     stock, one = (measured(data, target, build)[1] for data in (path.read_bytes(), result.whole.model))
     before, after = result.whole.report.before, result.whole.report.after
     largest = max(program.parts, key=lambda part: part.required_bytes["table"])
-    is_equal = bytes_ == _wanted(result, options) != less
+    apart = _apart(bytes_, _wanted(result, options))
     return row(
         path.stem,
         fed.height * fed.row_bytes,
-        f"{fed.rows}, {fed.calls}, {len(program.parts)}",
+        f"{fed.rows}/{fed.calls}/{len(program.parts)}",
         _sides(before.required_for_target, before.required_for_target - before.tail_for_target),
         _sides(program.whole_bytes, after.arena_bytes),
         _sides(program.arena, largest.head),
-        *(f"{each / 1e6:.2f}" for each in (stock, one, spent)),
-        f"{100 * (spent / stock - 1):.1f}",
-        f"{100 * max(program.slowdown.values()):.1f}",
-        "equal" if is_equal else "DIFFERS, or equal in 16 bytes less",
+        "/".join(f"{each / 1e6:.2f}" for each in (stock, one, spent)),
+        f"{100 * (spent / stock - 1):.1f}/{100 * max(program.slowdown.values()):.1f}",
+        apart if less != bytes_ else "the same in 16 bytes less",
     )
 
 
 def _sides(arena: int, head: int) -> str:
-    return f"{arena:,}: {head:,} + {arena - head:,}"
+    return f"{arena:,} ({head:,}+{arena - head:,})"
+
+
+def _apart(found: list[int], wanted: list[int]) -> str:
+    if len(found) != len(wanted):
+        return "FAILS"
+    one, other = (np.asarray(each, np.uint8).view(np.int8).astype(int) for each in (found, wanted))
+    return "equal" if found == wanted else f"OFF by {np.abs(one - other).max()}"
 
 
 def _wanted(result: ProgramResult, options: Options) -> list[int]:

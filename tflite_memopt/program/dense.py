@@ -5,7 +5,7 @@
     sum --SELECT_V2(is it on?)--------------------ADD--> sum' --MUL--QUANTIZE--RESHAPE--> the result of what was there
              else: the bias
 
-Numbers are added in another order so, and need no QUANTIZE, CAST and MUL. Of int8, TFLM has no dense layer with wider
+Floats are added in another order so, and need no QUANTIZE, CAST and MUL. Of int8, TFLM has no dense layer with wider
 results than int16. So what a call contributes is rounded: to a power of two, by which the kernel multiplies exactly
 (TFLM, kernels/internal/common.cc), and so wide that no rows exceed it. Half of it a call is the most that can get lost.
 A layer is made so where all calls together lose less than one step of the result, which then is off by one at most.
@@ -42,8 +42,8 @@ Numbers = npt.NDArray[Any]
 class Scales:
     """Of int8: the scale of the ``source``, and ``zero_of_result``, the zero point of the result.
 
-    A product of a weight and a value, both less their zero points, is ``factors`` steps of the result: one factor for
-    each of its elements. ``most``: the largest such value.
+    A product of a weight and a value, less their zero points, is ``factors`` steps of the result: one factor for each
+    of its elements. ``most``: the largest such value.
     """
 
     source: float
@@ -149,7 +149,7 @@ def _sums_of(last: Operator, rows: Tensor, weights: Tensor) -> tuple[Numbers, Nu
     bias, output = last.inputs[2] if len(last.inputs) > 2 else None, last.outputs[0]
     found, added = values(weights), np.zeros(1) if bias is None else values(bias)
     if found is None or added is None:
-        return "its weights are computed"
+        return "its weights are computed, or of a packed type"
     if last.option("fusedActivationFunction", 0) not in (NO_ACTIVATION, RELU):
         return "its activation is no RELU"
     starts = np.broadcast_to(added.astype(np.float64).ravel(), len(found))
