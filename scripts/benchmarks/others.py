@@ -26,11 +26,11 @@ from .others_published import SOURCES, Published, published
 
 TARGET, BUILD = "cortex-m7", "cortex-m7-cmsis-nn"
 WAYS: Mapping[str, str] = {
-    "any kernels": "",
-    "cortex-m7": "--target cortex-m7",
-    "parts": "--target cortex-m7 --parts auto --effort quick",
-    "feed": "--target cortex-m7 --feed auto --parts auto --effort quick --max-extra-work 0.2",
-    "head": "--target cortex-m7 --objective head, and as many more MACs and instructions as msf-CNN takes MACs",
+    "any kernels": "the default options",
+    "cortex-m7": "`--target cortex-m7`",
+    "parts": "`--target cortex-m7 --parts auto --effort quick`",
+    "feed": "`--target cortex-m7 --feed auto --parts auto --effort quick --max-extra-work 0.2`",
+    "head": "`--target cortex-m7 --objective head`, with as many more MACs and instructions as msf-CNN takes MACs",
 }
 """What optimize is told, by the name of the way. The last is for the networks of msf-CNN alone."""
 _COLUMNS = ("any kernels", "cortex-m7", "parts", "feed")
@@ -165,15 +165,21 @@ def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
         else:
             not_run.append(f"{name} ({said})")
     yield f"\nNot run: {', '.join(not_run) or 'none'}."
-    yield "\nOur ways, on the command line of `tflite-memopt optimize`:\n"
+    yield "MobileNetV2 1.0 and vww1 (`mcunet_vww`) are in [parts](parts.md) and [feed](feed.md).\n"
+    yield "Our ways, on the command line of `tflite-memopt optimize`:\n"
     for way, options in WAYS.items():
-        yield f"- **{way}**: {f'`{options}`' if options else 'the default options'}."
+        yield f"- **{way}**: {options}."
     for each in rows:
         if each.error is not None or each.way not in _COLUMNS:
             yield f"- {each.network}, {each.way}: {each.error or _cell(each)}"
-    yield f"\nVerified: {'; '.join(sorted({each.verified for each in rows if each.verified}))}.\n"
+    apart = [f"{each.network} {each.way}" for each in rows if each.error is None and not _is_verified(each)]
+    yield f"\nVerified bit-exact on LiteRT and TFLM: all{' but ' if apart else ''}{', '.join(apart)}.\n"
     for tool, source in SOURCES.items():
         yield f"- **{tool}**: {source}."
+
+
+def _is_verified(ours: Row) -> bool:
+    return all(runtime in ours.verified.lower() for runtime in ("litert", "tflm"))
 
 
 def _said(figure: Published, ours: Mapping[str, Row | None]) -> str:
