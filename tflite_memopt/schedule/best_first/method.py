@@ -63,9 +63,11 @@ def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
     floor = max(floor, *small.least_need)
     visited = 0
     if limit.below is not None:
-        visited, is_out_of_reach = _question(small, segments, limit.below, allowance)
-        if is_out_of_reach:
+        visited, is_reachable = _question(small, segments, limit.below, allowance)
+        if is_reachable is False:
             return ScheduleAnswer(own, max(floor, limit.below), visited)
+        if is_reachable is None and allowance.left < _QUESTION:  # the same search once more would find no more
+            return ScheduleAnswer(own, floor, visited)
     moves: dict[Segment, tuple[int, ...]] = {}
     reserve = int(_RESERVE * allowance.left)
     for segment in sorted(segments, key=lambda segment: -_least_need(small, segment)):
@@ -78,8 +80,8 @@ def best_first(problem: ScheduleProblem, limit: SearchLimit) -> ScheduleAnswer:
 
 def _question(
     graph: CompiledGraph, segments: Sequence[Segment], peak: int, allowance: WorkAllowance
-) -> tuple[int, bool]:
-    """(states visited, whether every order is proved to need ``peak`` bytes or more).
+) -> tuple[int, bool | None]:
+    """(states visited, whether some order needs less than ``peak`` bytes; None where that is not known).
 
     Quicker than to look for the smallest peak: what needs less is not told apart. It ends at the first segment that
     needs as much, or that is not known to need less. Its work is its own.
@@ -87,12 +89,12 @@ def _question(
     visited, own = 0, allowance.another(_QUESTION)
     for segment in sorted(segments, key=lambda segment: -_least_need(graph, segment)):
         if _least_need(graph, segment) >= peak:
-            return visited, True
+            return visited, False
         _, reached, count = _search(graph, segment, peak - 1, peak, own, 0)
         visited += count
         if reached >= peak or own.is_spent():
-            return visited, reached >= peak
-    return visited, False
+            return visited, False if reached >= peak else None
+    return visited, True
 
 
 def _simple_orders(graph: MemoryGraph) -> Iterator[tuple[int, ...]]:
