@@ -208,3 +208,10 @@ def test_a_convolution_without_a_window_is_refused(wrong: str) -> None:
         operator.options = replace(operator.options, fields={**operator.options.fields, "strideH": 0})
     with pytest.raises(ModelFormatError, match="do not fit the operator"):
         operator_work(operator, REFERENCE_PRICES)
+
+
+def test_pooling_of_a_scalar_is_refused() -> None:
+    b = ModelBuilder()
+    b.average_pool(b.input("x", (1, 6, 6, 8)), 3).shape = ()
+    with pytest.raises(ModelFormatError, match="do not fit the operator"):
+        operator_work(b.model.main.operators[0], REFERENCE_PRICES)

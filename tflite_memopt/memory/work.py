@@ -126,7 +126,7 @@ def operator_work(operator: Operator, prices: Prices) -> int:
         return _convolution(operator, prices)
     if operator.name in _POOLS:
         return _pooling(operator, prices)
-    if operator.name == "FULLY_CONNECTED" and len(operator.outputs[0].shape) == 2:  # else as 1x1
+    if operator.name == "FULLY_CONNECTED" and [len(each.shape) for each in operator.outputs] == [2]:  # else as 1x1
         return _dense(operator, prices.dense)
     outputs = sum(tensor.elements for tensor in operator.outputs)
     return prices.call + _plain(operator, outputs, prices)
@@ -178,6 +178,8 @@ def _reduction(operator: Operator, source: Tensor, prices: Prices) -> int:
 def _pooling(operator: Operator, prices: Prices) -> int:
     rows, columns = (int(operator.option(side, 1)) for side in ("filterHeight", "filterWidth"))
     outputs, price = operator.outputs[0].elements, prices.pool
+    if not operator.outputs[0].shape:
+        raise misfit(operator)
     pixels = outputs // max(1, operator.outputs[0].shape[-1])
     each = price.mac * outputs * rows * columns + price.output * outputs + price.row * pixels * rows
     return price.call + each
