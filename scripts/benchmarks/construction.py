@@ -21,6 +21,7 @@ from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.firmware import compiled_program
 from scripts.device_lab.sources import needed_sources
 from tflite_memopt.firmware.generate import generate
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.memory.work import Constructed, constructed
@@ -121,10 +122,8 @@ def measured(data: bytes, target: str, build: str) -> tuple[int, int]:
     sources = needed_sources(default_cache())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for path, text in generate(data, target, planner="table").items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(text)
-        (folder / "main.cc").write_text(_MAIN)
+        files = {**generate(data, target, planner="table"), "main.cc": _MAIN.encode()}
+        write_folder(folder, files, (), force=True)
         start = compiled_program(build, BUILDS[build], sources, default_cache(), folder, "main.cc", (f"-I{NATIVE}",))
         command = [*start, "-icount", "shift=0"]
         said = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout

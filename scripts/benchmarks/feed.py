@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -18,6 +17,7 @@ from scripts.device_lab.sources import needed_sources
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.verification import open_for
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.options import EFFORTS, Effort, Io, Options
 from tflite_memopt.program.firmware import generate_program
@@ -81,7 +81,7 @@ int main() {
 @click.option(
     "--no-cascade", is_flag=True, help="As of optimize: no stripes behind the front, which takes much less time."
 )
-@click.option("--allow-approximate", is_flag=True, help="As of optimize: outputs of int8 may be off by so many steps.")
+@click.option("--allow-approximate", is_flag=True, help="As of optimize: results may be rounded in another way.")
 def feed(
     sources: tuple[Path, ...],
     target: str,
@@ -98,8 +98,15 @@ def feed(
     """SOURCES on rows of their image, against the whole: the arena in bytes, and instructions in QEMU."""
     for line in table(_COLUMNS):
         click.echo(line)
-    options = Options(target=target, verify=False, io=io, max_extra_work=work, effort=effort, cascade=not no_cascade)
-    options = replace(options, allow_approximate=allow_approximate)
+    options = Options(
+        target=target,
+        verify=False,
+        io=io,
+        max_extra_work=work,
+        effort=effort,
+        cascade=not no_cascade,
+        allow_approximate=allow_approximate,
+    )
     positions = None if cuts is None else tuple(map(int, cuts.split(",")))
     for path in sources:
         result = optimize_in_parts(path, options, most_parts, feed=rows, cuts=positions)
@@ -155,10 +162,8 @@ def _on_core(result: ProgramResult, build: str) -> tuple[int, list[int], list[in
     """Instructions for one image, the bytes of its outputs, and these with 16 bytes less of arena."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for path, text in generate_program(result.program, result.models).items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(text)
-        (folder / "feed_main.cc").write_text(_FED)
+        files = {**generate_program(result.program, result.models), "feed_main.cc": _FED.encode()}
+        write_folder(folder, files, (), force=True)
         spent, found = _ran(folder, build)
         header = folder / "program.h"
         header.write_text(_ARENA.sub(r"\1 - 16", header.read_text(), count=1))

@@ -16,6 +16,7 @@ from scripts.device_lab.firmware import compiled_program
 from scripts.device_lab.sources import needed_sources
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.firmware.generate import generate
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.memory.work import construction, instructions
@@ -140,9 +141,8 @@ def _counted(path: Path, result: ProgramResult, target: str, build: str | None) 
         return stock, runs[0], 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for file, text in {**generate_program(result.program, parts), "main.cc": _COUNTED.encode()}.items():
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / file).write_bytes(text)
+        files = {**generate_program(result.program, parts), "main.cc": _COUNTED.encode()}
+        write_folder(folder, files, (), force=True)
         (count,) = _said(folder, build, "instructions ", f"-I{NATIVE}")
     spent = int(count.split()[1])
     return stock, spent, spent - sum(runs)
@@ -167,13 +167,13 @@ def _on_core(result: ProgramResult, build: str) -> tuple[str, str]:
 
 def _write(folder: Path, files: dict[str, bytes], mask: int) -> None:
     """The files of a firmware, with noise for inputs; what parts take is told."""
+    changed = {}
     for path, data in files.items():
         text = data.decode()
         if path == "main.cc":
             text = _ZEROS.sub(lambda found: _NOISE % (*found.groups(), mask), text)
-        text = text.replace(_INVOKE, _CROSSING + _INVOKE)
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
+        changed[path] = text.replace(_INVOKE, _CROSSING + _INVOKE).encode()
+    write_folder(folder, changed, (), force=True)
 
 
 def _said(folder: Path, build: str, wanted: str | tuple[str, ...] = ("output ", "part "), *flags: str) -> list[str]:

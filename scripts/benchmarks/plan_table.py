@@ -17,6 +17,7 @@ from scripts.device_lab.sources import needed_sources
 from tflite_memopt.errors import UsageError
 from tflite_memopt.firmware import PLANNERS, Planner
 from tflite_memopt.firmware.generate import generate
+from tflite_memopt.io.files import write_folder
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.kernels.support import said_of, support_of
 from tflite_memopt.options import Options
@@ -71,9 +72,7 @@ def _row(path: Path, target: str, build: str) -> str:
 
 
 def _written(folder: Path, data: bytes, target: str, planner: Planner) -> Path:
-    for path, text in generate(data, target, planner=planner).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text)
+    write_folder(folder, generate(data, target, planner=planner), (), force=True)
     return folder
 
 

@@ -77,7 +77,7 @@ def interpreters() -> Iterator[Interpreters]:
 
 
 def apart(model: Model, rows: int, runtime: str, interpreters: Interpreters) -> tuple[float, float]:
-    """The largest difference of what all of a model gives as a front from what it gives; and the spread of that."""
+    """The largest difference between the model as a front and the model itself, and the spread of its outputs."""
     costs = FeedCosts(model, ALLOWED, lambda _: None, rows=rows)
     front = 0, len(model.main.operators)
     assert costs.measure(front, 0) is not None, costs.reasons

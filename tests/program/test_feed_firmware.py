@@ -83,7 +83,7 @@ def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramR
 
 
 def fed_by_main(folder: Path, result: ProgramResult, left_out: int) -> Path:
-    """The files of a program, with a main that feeds it and says what it gives."""
+    """Write the files of a program and a main that feeds it and prints its outputs."""
     written(folder, result, left_out=left_out, main=MAIN)
     assert result.program.feed is not None
     with (folder / "runs.h").open("a") as runs:

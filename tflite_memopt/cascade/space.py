@@ -348,7 +348,7 @@ class Space:
             self._add(Tiling(first, end, form), figures._replace(head=figures.head + across), below)
 
     def _loop_bounds(self, first: int, end: int, forms: Sequence[RowLoop], is_causal: bool) -> dict[Form, Figures]:
-        """A bound for each of these loops that can be written; none where the steps are no region."""
+        """The bounds of those loops that can be written; empty where the steps are not a region."""
         region, found = region_of(self.model.main, self.model.main.operators[first:end]), dict[Form, Figures]()
         if isinstance(region, str):
             return found

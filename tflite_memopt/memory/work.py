@@ -52,7 +52,7 @@ def construction(model: Model, profile: KernelProfile) -> dict[str, int]:
 
 
 def moving(nbytes: int) -> int:
-    """The estimate of moving so many bytes between two parts of a program, with any library."""
+    """The estimated instructions to move ``nbytes`` bytes between two parts of a program, for any library."""
     return MOVED * nbytes // 100
 
 

@@ -152,7 +152,7 @@ class BottleneckSearch:
         if fresh & self._may_fall:
             state, alive, ready = self._free_moves(peak, moves, state, alive, ready, fresh)
         else:
-            self.allowance.left -= self._turn
+            self.allowance.left -= self._turn  # the same turn that _free_moves counts where nothing is free
         known = self.visited.get(state)
         if known is not None:
             known = max(known, self.frontier.floor)
