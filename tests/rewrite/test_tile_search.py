@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tflite_memopt
@@ -10,7 +12,9 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.memory.arrange import Arrangement
 from tflite_memopt.options import Options
-from tflite_memopt.rewrite.tiles import TileSearch
+from tflite_memopt.rewrite.stage import start_of
+from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.rewrite.tiles import TileSearch, _above, _is_whole_fan_out, _tensors_gone
 
 UNPROVED = Options(verify=False, effort="quick")
 TILES, AFTER = "2 channel_tiles", "lean_reshape"
@@ -40,3 +44,13 @@ def test_tiles_are_judged_with_what_comes_after_them(bears_the_end: bool, monkey
     assert any(AFTER in rule for rule in rules)
     monkeypatch.setattr(TileSearch, "_fitting", fitting)
     assert any(TILES in rule for rule in rules_of(model)) == bears_the_end
+
+
+def test_tiles_do_away_with_tensors_below_them_alone() -> None:
+    """That is why the search looks only at operators above the tensors of a peak."""
+    model = mobile_chain(32)
+    start = replace(start_of(model, SPLITS, UNPROVED), tiles=(2,))
+    gone = {at: _tensors_gone(start, at) for at, each in enumerate(model.main.operators) if _is_whole_fan_out(each)}
+    assert any(gone.values())
+    for at, names in gone.items():
+        assert all(model.main.operators[at] in _above(model, {name}) for name in names)

@@ -83,8 +83,8 @@ class TileSearch:
     most_macs: int
     work: WorkLimit
     progress: Callable[[str], None]
-    # For operators that may be in so many tiles, in order: the tensors that are no more then.
-    _gone: dict[tuple[_Operators, int], list[set[str]]] = field(default_factory=dict, init=False)
+    # For operators, in order, and a number of tiles: the tensors that are no more when one of them is in so many.
+    _gone: dict[tuple[_Operators, int], dict[int, set[str]]] = field(default_factory=dict, init=False)
     # By the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
     _found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(
         default_factory=dict, init=False
@@ -203,14 +203,14 @@ class TileSearch:
         """
         names: dict[int, str] = {}
         focus: set[str] = set()
-        operators = start.model.main.operators
-        positions = [position for position, operator in enumerate(operators) if _is_whole_fan_out(operator)]
-        key = tuple(operators), start.tiles[0]
-        if key not in self._gone:
-            is_much = len(positions) * len(operators) >= _LEAST_WORK
-            jobs = self.options.jobs if is_much else 1
-            self._gone[key] = side_by_side(partial(_tensors_gone, start), positions, jobs)
-        for position, gone in zip(positions, self._gone[key], strict=True):
+        operators, above = start.model.main.operators, _above(start.model, peak)
+        known = self._gone.setdefault((tuple(operators), start.tiles[0]), {})
+        positions = [at for at, each in enumerate(operators) if each in above and _is_whole_fan_out(each)]
+        new = [position for position in positions if position not in known]
+        jobs = self.options.jobs if len(new) * len(operators) >= _LEAST_WORK else 1
+        known |= zip(new, side_by_side(partial(_tensors_gone, start), new, jobs), strict=True)
+        for position in positions:
+            gone = known[position]
             if gone & peak:
                 names[position] = label(operators[position])
                 focus |= {label(each) for each in operators if label(each) in gone or _reads(each, gone)}
@@ -262,6 +262,18 @@ def _tensors_gone(start: Start, position: int) -> set[str]:
         return gone
     made, _ = start.taken_apart((Site(position, True, start.tiles[0]),))
     return gone | (before - _computed(made))
+
+
+def _above(model: Model, names: Collection[str]) -> set[Operator]:
+    """The operators that write these tensors, or what they are computed from: rules change what is below alone."""
+    above: set[Operator] = set()
+    new = [tensor.producer for tensor in model.main.tensors if tensor.name in names]
+    while new:
+        operator = new.pop()
+        if operator is not None and operator not in above:
+            above.add(operator)
+            new += [tensor.producer for tensor in operator.present_inputs()]
+    return above
 
 
 def _computed(model: Model) -> set[str]:

@@ -33,23 +33,28 @@ _MOST_UNSURE = 6
 
 
 def contract(graph: FusedGraph) -> None:
-    """Apply the three rules, sweep by sweep, until a sweep finds nothing."""
+    """Apply the three rules, sweep by sweep, until a sweep finds nothing.
+
+    A sweep looks at what the sweep before it changed, and at the neighbors of that: elsewhere no rule can apply that
+    did not apply then.
+    """
+    near = set(graph.operators)
     for _ in range(_MOST_SWEEPS):
-        found = [_contract_at(graph, v) for v in sorted(graph.operators) if v in graph.operators]
-        if not any(found):
+        changed = {each for v in sorted(near) for each in _contract_at(graph, v)} & graph.operators.keys()
+        near = changed.union(*(graph.needs[v] | graph.feeds[v] for v in changed))
+        if not near:
             return
 
 
-def _contract_at(graph: FusedGraph, v: int) -> bool:
-    """Join fused operator v with its neighbors while a rule allows it; whether one did."""
-    joined = False
+def _contract_at(graph: FusedGraph, v: int) -> set[int]:
+    """Join fused operator v with its neighbors while a rule allows it; the fused operators that this has changed."""
+    changed: set[int] = set()
     while v in graph.operators:
         pair = next((pair for pair in _edges_at(graph, v) if _may_join(graph, *pair)), None)
         if pair is None:
             break
-        graph.contract(*pair)
-        joined = True
-    return joined
+        changed |= graph.contract(*pair)
+    return changed
 
 
 def _edges_at(graph: FusedGraph, v: int) -> Iterator[tuple[int, int]]:

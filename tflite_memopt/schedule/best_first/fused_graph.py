@@ -58,8 +58,8 @@ class FusedGraph:
         read = self.outputs[first] & self.operators[second].inputs
         return frozenset(t for t in read - self.kept if not self.readers[t] & ~both)
 
-    def contract(self, first: int, second: int) -> None:
-        """Replace two fused operators by the one that runs them back to back.
+    def contract(self, first: int, second: int) -> set[int]:
+        """Replace two fused operators by the one that runs them back to back; this one, and all that had edges to them.
 
         No path may lead from one to the other through a third.
         """
@@ -86,6 +86,7 @@ class FusedGraph:
             self.feeds[v].add(first)
         for v in self.feeds[first]:
             self.needs[v].add(first)
+        return {first, *needs, *feeds}
 
     def topological(self) -> tuple[int, ...]:
         """The fused operators in Kahn's order."""
