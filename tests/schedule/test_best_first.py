@@ -135,8 +135,9 @@ def test_fused_operators_rise_late_fall_soon_and_do_not_stop_on_a_hill() -> None
 def test_later_sweeps_miss_nothing_although_they_look_only_near_what_has_changed(problem: ScheduleProblem) -> None:
     graph, whole = FusedGraph(memory_graph(problem)), FusedGraph(memory_graph(problem))
     contract(graph)
-    while any([_contract_at(whole, v) for v in sorted(whole.operators) if v in whole.operators]):
-        pass
+    changed = [set(whole.operators)]
+    while any(changed):
+        changed = [_contract_at(whole, v) for v in sorted(whole.operators) if v in whole.operators]
     assert graph.order == whole.order
 
 
