@@ -113,7 +113,7 @@ def _row(path: Path, result: ProgramResult, target: str | None, build: str | Non
     made = {name: sum(construction(model, profile)[name] for model in models) for name in before}
     share = max((made[name] / count for name, count in before.items() if count), default=0.0)
     copy = program.copy_bytes
-    ran, less = _on_core(result, build) if build is not None and several else ("", "")
+    ran, less = on_core(result, build) if build is not None and several else ("", "")
     return row(
         path.stem,
         program.kernels,
@@ -126,12 +126,12 @@ def _row(path: Path, result: ProgramResult, target: str | None, build: str | Non
         f"{copy['arena']:,} + {copy['handover']:,}",
         ran,
         less,
-        *_counted(path, result, str(target), build),
+        *counted(path, result, str(target), build),
         f"{seconds:.0f}",
     )
 
 
-def _counted(path: Path, result: ProgramResult, target: str, build: str | None) -> tuple[int | str, ...]:
+def counted(path: Path, result: ProgramResult, target: str, build: str | None) -> tuple[int | str, ...]:
     """Instructions in QEMU: of the model as it came, of its parts with the interpreters of several, of these alone."""
     if build is None or BUILDS[build].machine is None:
         return "", "", ""
@@ -148,7 +148,7 @@ def _counted(path: Path, result: ProgramResult, target: str, build: str | None) 
     return stock, spent, spent - sum(runs)
 
 
-def _on_core(result: ProgramResult, build: str) -> tuple[str, str]:
+def on_core(result: ProgramResult, build: str) -> tuple[str, str]:
     """Whether the outputs are those of the model as one, and what 16 bytes less of arena lead to."""
     with tempfile.TemporaryDirectory() as name:
         folder, whole = Path(name), Path(name) / "whole"
