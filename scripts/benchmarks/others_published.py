@@ -29,7 +29,7 @@ SOURCES = {
     "github.com/nycu-caslab/TinyTS at e49f7e6",
     "msf-CNN": "arXiv 2505.11483 and github.com/TinyPART/msf-CNN at fd74a7c, `analysis_optimization.py -p P1 -c1 inf`; "
     "for `t` without the two lines that leave the ends out. `compare --with msf-cnn` gives the same bytes",
-    "MCUNetV2": "kB of 1,000 bytes, as arXiv 2505.11483 quotes it; what is counted is not said, and is more than the input",
+    "MCUNetV2": "kB of 1,000 bytes, as arXiv 2505.11483 quotes it; what is counted is not said, but holds the input",
     "StreamNet": "the same paper",
     "ExecuTorch": "1.1.0, Cortex-M55, total, float input and output: github.com/pytorch/executorch issue 17651",
     "TFLM": "6ce10ee, the same issue",
