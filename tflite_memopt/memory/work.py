@@ -236,11 +236,11 @@ def _convolution_price(operator: Operator, filters: Tensor, prices: Prices) -> C
 
 def _depthwise_price(operator: Operator, filters: Tensor, prices: Prices) -> ConvolutionPrices:
     depth = operator.inputs[0].shape[3] if operator.inputs[0] is not None else filters.shape[3]
-    is_dilated = any(operator.option(f"dilation{letter}Factor", 1) != 1 for letter in "HW")
-    if depth == filters.shape[3] and not is_dilated:
+    if depth == filters.shape[3]:
         return prices.depthwise
     if depth == 1 and prices.one_channel_as_window:
         return prices.window
+    is_dilated = any(operator.option(f"dilation{letter}Factor", 1) != 1 for letter in "HW")
     return prices.generic if is_dilated or filters.shape[3] % (4 * depth) else prices.multiplied
 
 
