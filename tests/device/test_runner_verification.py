@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from tests.device.runners import runner as built
+from tests.firmware.test_own_buffers import cell
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, UsageError, optimize, verify
@@ -116,6 +117,31 @@ def test_the_promised_arena_and_head_are_held_against_the_runner() -> None:
     ):
         with pytest.raises(EquivalenceError, match=message):
             verify_result(Subject(MODEL, MODEL, MODEL, runner_promise=promise), ON_WHEEL, lambda _: None)
+
+
+KEEPS_NOTHING = """
+from dataclasses import replace
+def changed(job):
+    lost, samples = {at for _, at in job.carried}, job.samples[:1]
+    for left in map(iter, job.samples[1:]):
+        samples.append([array * 0 if at in lost else next(left) for at, array in enumerate(job.samples[0])])
+    return run(replace(job, samples=samples))
+"""
+
+
+def test_a_runner_runs_a_model_with_ties_in_sequence(tmp_path: Path) -> None:
+    """Given all inputs in each run, it could lose a state unseen."""
+    data = write_model(cell())
+    options = replace(ON_WHEEL, samples=4, kernels="reference", ties=("h:out:h:in",))
+    assert optimize(data, options).report.equivalence["runner"].equal
+    with pytest.raises(EquivalenceError, match=r"not equal on runner: output . of invocation 1 in a sequence"):
+        optimize(data, replace(options, runner=wheel_that(tmp_path, KEEPS_NOTHING)))
+
+
+@pytest.mark.parametrize(("name", "target"), [("host-reference", None), ("cortex-m7-cmsis-nn", "cortex-m7")])
+def test_runners_built_here_keep_what_is_tied(name: str, target: str | None) -> None:
+    options = replace(OPTIONS, samples=4, target=target, ties=("h:out:h:in",), runner=built(name)[0])
+    assert optimize(write_model(cell()), options).report.equivalence["runner"].equal
 
 
 def test_a_runner_without_a_proof_or_without_a_file_is_refused() -> None:

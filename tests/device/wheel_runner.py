@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,13 @@ _LARGEST = 1 << 24
 
 def main(requests: str) -> None:
     for line in Path(requests).read_text().splitlines():
-        model, inputs, outputs, arena, samples, search = line.split()
+        model, inputs, outputs, arena, samples, search, *kept = line.split()
         print(f"model {model}\nkernels reference\ncommit wheel", flush=True)
         data = Path(model).read_bytes()
-        given = _inputs(data, Path(inputs).read_bytes(), int(samples))
+        carried = [at for at, digit in enumerate("".join(kept)) if digit == "1"]
+        given = _inputs(data, Path(inputs).read_bytes(), int(samples), carried)
         try:
-            outcome = run_tflm(RunJob(data, given, int(arena) or _LARGEST))
+            outcome = run_tflm(RunJob(data, given, int(arena) or _LARGEST, carried=tuple((-1, at) for at in carried)))
         except RuntimeError as error:
             print(f"log what the wheel said\nerror {error}", flush=True)
             continue
@@ -33,11 +35,13 @@ def main(requests: str) -> None:
         print("done", flush=True)
 
 
-def _inputs(model: bytes, data: bytes, samples: int) -> list[Sample]:
+def _inputs(model: bytes, data: bytes, samples: int, carried: Collection[int]) -> list[Sample]:
     found, at = [], 0
-    for _ in range(samples):
+    for number in range(samples):
         sample = []
-        for tensor in read_model(model).main.inputs:
+        for position, tensor in enumerate(read_model(model).main.inputs):
+            if number and position in carried:
+                continue
             kind = numpy_type(tensor.dtype)
             count = int(np.prod(tensor.shape))
             sample.append(np.frombuffer(data, kind, count, at).reshape(tensor.shape))

@@ -13,10 +13,10 @@ from tests.models import mobile_chain, while_model
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.tiling import ClampedLoop, Tiling, apply_tilings
 from tflite_memopt.errors import ModelFormatError
-from tflite_memopt.ir.builder import ModelBuilder
+from tflite_memopt.ir.builder import VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Graph, Operator
-from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES
+from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES, Prices
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.work import _taps_inside, model_work, operator_work
 
@@ -92,6 +92,34 @@ def test_a_depthwise_convolution_is_never_read_in_place() -> None:
     b.operator("DEPTHWISE_CONV_2D", (x, filters, None), (y,), "DepthwiseConv2DOptions", **options)
     found = operator_work(b.model.main.operators[0], MVE_PRICES) // 100
     assert 0.9 <= found / 151_937 <= 1.1
+
+
+@pytest.mark.parametrize(
+    ("shape", "multiplier", "dilation", "prices", "executed"),
+    [
+        ((1, 24, 24, 4), 4, 1, DSP_PRICES, 798_000),
+        ((1, 24, 24, 4), 4, 1, MVE_PRICES, 569_500),
+        ((1, 16, 16, 8), 2, 1, SCALAR_PRICES, 881_080),
+        ((1, 16, 16, 8), 2, 1, DSP_PRICES, 873_320),
+        ((1, 16, 16, 8), 2, 1, MVE_PRICES, 849_625),
+        ((1, 24, 24, 1), 8, 2, SCALAR_PRICES, 913_240),
+        ((1, 24, 24, 1), 8, 2, DSP_PRICES, 904_760),
+        ((1, 32, 32, 1), 16, 1, DSP_PRICES, 1_363_920),
+        ((1, 32, 32, 1), 16, 1, MVE_PRICES, 513_219),
+    ],
+)
+def test_depthwise_convolutions_with_a_multiplier_have_prices_of_their_own(
+    shape: tuple[int, ...], multiplier: int, dilation: int, prices: Prices, executed: int
+) -> None:
+    """3x3 without padding, as executed in QEMU; the price of a multiplier of one would be 0.1 to 0.8 of it."""
+    b = ModelBuilder()
+    channels, (high, wide) = shape[3] * multiplier, (side - 2 * dilation for side in shape[1:3])
+    x, y, filters = b.input("x", shape), b.tensor("y", (1, high, wide, channels)), b.tensor("f", (1, 3, 3, channels))
+    options = {"strideH": 1, "strideW": 1, "dilationHFactor": dilation, "dilationWFactor": dilation, "padding": VALID}
+    b.operator(
+        "DEPTHWISE_CONV_2D", (x, filters, None), (y,), "DepthwiseConv2DOptions", depthMultiplier=multiplier, **options
+    )
+    assert 0.9 <= operator_work(b.model.main.operators[0], prices) / 100 / executed <= 1.1
 
 
 @pytest.mark.parametrize(("dtype", "price"), [(DType.INT8, 4 * 3_300), (DType.FLOAT32, REFERENCE_PRICES.pool.mac)])

@@ -2,7 +2,7 @@
 
 A runner is a command. It is called in a folder of its own with the name of a file of requests, one run a line:
 
-    MODEL INPUTS OUTPUTS ARENA_BYTES SAMPLES SEARCH
+    MODEL INPUTS OUTPUTS ARENA_BYTES SAMPLES SEARCH [KEPT]
 
 and answers each on its standard output by lines ``key value``, from ``model MODEL`` to ``done`` or ``error TEXT``.
 """
@@ -111,10 +111,12 @@ def _write_inputs(folder: Path, jobs: Iterable[RunJob]) -> dict[int, str]:
 
 
 def _write_request(folder: Path, number: int, job: RunJob, inputs: Mapping[int, str], search: bool) -> str:
-    """Write the model of one job; returns the job's line."""
+    """Write the model of one job; returns the job's line. What is carried has no bytes after the first sample."""
     (folder / f"model{number}.tflite").write_bytes(job.model)
     files = f"model{number}.tflite {inputs[id(job.samples)]} outputs{number}.bin"
-    return f"{files} {job.arena_bytes} {len(job.samples)} {int(search)}\n"
+    carried = {source for _, source in job.carried}
+    kept = "".join(str(int(at in carried)) for at in range(len(job.samples[0]))) if carried else ""
+    return f"{files} {job.arena_bytes} {len(job.samples)} {int(search)} {kept}".rstrip() + "\n"
 
 
 def _call(command: Sequence[str], folder: Path, timeout: float) -> tuple[str, str]:

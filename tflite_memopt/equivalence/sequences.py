@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..io.reader import read_model
-from .adapter import RunJob, Sample
+from .adapter import LARGEST_ARENA, RunJob, Sample
 from .baseline import arena_for
 from .compare import first_output_difference
+from .external_runner import RUNNER
 from .pool import Interpreters
 from .tolerance import Tolerance
 
@@ -22,13 +23,14 @@ def difference_in_sequence(
 ) -> str | None:
     """How the second model, with ``ties``, differs from the first one on a runtime; None where it does not.
 
-    The first sample says all inputs, the others all but the tied ones: there TFLM finds what the invocation before has
-    left, and other runtimes get a copy. The first model is always given a copy.
+    The first sample says all inputs, the others all but the tied ones: there TFLM, a runner's too, finds what the
+    invocation before has left, and other runtimes get a copy. The first model is always given a copy.
     """
     original, optimized = (read_model(data) for data in models)
     carried = {source: output for output, source in ties}
     given = [[array for at, array in enumerate(each) if at not in carried] for each in samples[1:]]
-    job = RunJob(models[1], [samples[0], *given], arena_for(optimized), fill=0x5A, carried=ties)
+    arenas = [LARGEST_ARENA if name == RUNNER else arena_for(model) for model in (original, optimized)]
+    job = RunJob(models[1], [samples[0], *given], arenas[1], fill=0x5A, carried=ties)
     found = interpreters[name].run(job)
     if not found.ran:
         return f"it does not run in a sequence: {found.reason}"
@@ -36,7 +38,7 @@ def difference_in_sequence(
         [found.outputs[carried[at]][before] if at in carried else array for at, array in enumerate(each)]
         for before, each in enumerate(samples[1:])
     ]
-    wanted = interpreters[name].run(RunJob(models[0], [samples[0], *copied], arena_for(original)))
+    wanted = interpreters[name].run(RunJob(models[0], [samples[0], *copied], arenas[0]))
     difference = first_output_difference(wanted.outputs, found.outputs, tolerance)
     if difference is None:
         return None

@@ -205,9 +205,9 @@ def _candidate(
 def _differences_in_sequence(
     subject: Subject, baseline: Baseline, candidate: Candidate, interpreters: Interpreters
 ) -> Iterator[tuple[str, str]]:
-    """How models with ties differ in sequences, by runtime. A runner of the user's is given all inputs anew."""
+    """How models with ties differ in sequences, by runtime."""
     models = baseline.data, subject.optimized
-    asked = [name for name, each in baseline.runs.items() if each.run is not None and name != RUNNER]
+    asked = [name for name, each in baseline.runs.items() if each.run is not None]
     for name in asked if subject.ties else ():
         said = difference_in_sequence(name, models, subject.ties, candidate.samples, candidate.tolerance, interpreters)
         if said is not None:

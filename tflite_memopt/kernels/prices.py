@@ -6,6 +6,9 @@ TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2
 M7 and M55, and TFLM's own kernels on the M7. LOGISTIC and TANH: as in a WaveNet, on the M7. Of convolutions and SLICE
 the mean error is 1 to 7 %, of depthwise ones up to 17 %, of pooling up to 30 %: averages and maxima have one price.
 FULLY_CONNECTED, ADD, MUL, SUB and SOFTMAX of 38 more are within 17 %, but SUB on the M3, which is 24 % too high.
+Depthwise ones with a multiplier: 17 more, within 15 %, but 8x1 on an image of one column, 27 % too low without Helium,
+and 1x1 of one channel with it, 29 % too high. With a dilation and no multiplier they take 4 to 10 times what is said:
+restored from SPACE_TO_BATCH_ND, which TFLM computes wrongly, they are not to be held against a limit.
 Instructions are not cycles. ``scripts/bench prices`` compares.
 """
 
@@ -72,6 +75,9 @@ class Prices:
     ``joined``: each byte that CONCATENATION and the like copy. ``reduced``: each element that MEAN and the like read,
     times its dimensions (TFLM's reduce.h computes an index from all of them). ``product``: each output of MUL.
     ``curved``: each element of LOGISTIC and TANH of integers, and ``softmax``: of SOFTMAX, in fixed-point numbers.
+    ``multiplied``: depthwise convolutions with a multiplier of 4, 8 and so on, and ``generic``: with another one, or
+    with a dilation as well (CMSIS-NN's arm_depthwise_conv_s8.c). ``one_channel_as_window``: a depthwise convolution of
+    one channel into several runs as CONV_2D does (arm_depthwise_conv_wrapper_s8.c).
     ``dense``: FULLY_CONNECTED, where a pixel is a row of its input. ``block``: the pixels that a convolution
     computes together. ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate (TFLM's
     conv.h and depthwise_conv.h test each). ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
@@ -82,6 +88,8 @@ class Prices:
     pointwise: ConvolutionPrices
     window: ConvolutionPrices
     depthwise: ConvolutionPrices
+    multiplied: ConvolutionPrices
+    generic: ConvolutionPrices
     pool: ConvolutionPrices
     dense: ConvolutionPrices
     element: int
@@ -99,14 +107,21 @@ class Prices:
     softmax: int = 53_500
     skips_padding: bool = False
     one_row_in_place: bool = False
+    one_channel_as_window: bool = False
     making: MakingPrices = WITH_DOUBLES
 
+
+_REFERENCE_DEPTHWISE = ConvolutionPrices(call=90_000, mac=2_980, output=15_330)
+_MULTIPLIED = ConvolutionPrices(call=80_000, mac=440, output=5_600)
+_GENERIC = ConvolutionPrices(call=80_000, mac=1_390, output=16_700)
 
 REFERENCE_PRICES = Prices(
     library="reference",
     pointwise=ConvolutionPrices(call=61_000, mac=598, output=14_620),
     window=ConvolutionPrices(call=62_000, mac=599, output=12_080, tap=4_090),
-    depthwise=ConvolutionPrices(call=90_000, mac=2_980, output=15_330),
+    depthwise=_REFERENCE_DEPTHWISE,
+    multiplied=_REFERENCE_DEPTHWISE,
+    generic=_REFERENCE_DEPTHWISE,
     pool=ConvolutionPrices(call=65_000, mac=705, output=6_691, row=5_059),
     dense=ConvolutionPrices(call=65_000, mac=700, output=6_400),
     element=11_230,
@@ -121,6 +136,8 @@ SCALAR_PRICES = Prices(
     pointwise=ConvolutionPrices(call=92_000, mac=247, output=3_770, weight=370, leftover=120),
     window=ConvolutionPrices(call=88_000, mac=248, output=4_660, place=3_620, row=2_710, patch=570, leftover=257),
     depthwise=ConvolutionPrices(call=78_000, mac=1_040),
+    multiplied=_MULTIPLIED,
+    generic=_GENERIC,
     pool=ConvolutionPrices(call=80_000, mac=956, output=493, row=6_780),
     dense=ConvolutionPrices(call=80_000, mac=339, output=3_060, row=30_000),
     element=8_400,
@@ -137,6 +154,8 @@ DSP_PRICES = Prices(
     pointwise=ConvolutionPrices(call=83_000, mac=133, output=4_410, weight=377, leftover=74),
     window=ConvolutionPrices(call=79_000, mac=159, output=5_540, place=3_600, row=4_180, patch=282, leftover=123),
     depthwise=ConvolutionPrices(call=86_000, mac=849),
+    multiplied=_MULTIPLIED,
+    generic=_GENERIC,
     pool=ConvolutionPrices(call=65_000, mac=702, output=909, row=5_501),
     dense=ConvolutionPrices(call=65_000, mac=188, output=4_970, row=11_000),
     element=8_020,
@@ -151,6 +170,8 @@ MVE_PRICES = Prices(
     pointwise=ConvolutionPrices(call=92_000, mac=14, output=1_590, leftover=36),
     window=ConvolutionPrices(call=110_000, mac=16, output=2_060, place=1_960, row=2_100, leftover=17),
     depthwise=ConvolutionPrices(call=138_000, mac=96, output=957, place=2_370),
+    multiplied=ConvolutionPrices(call=80_000, mac=410, output=3_260),
+    generic=_GENERIC,
     pool=ConvolutionPrices(call=65_000, mac=143, row=7_104),
     dense=ConvolutionPrices(call=80_000, mac=47, output=1_250, row=11_500),
     element=1_380,
@@ -159,6 +180,7 @@ MVE_PRICES = Prices(
     block=4,
     copied=301,
     one_row_in_place=True,
+    one_channel_as_window=True,
     making=ON_HELIUM,
 )
 """CMSIS-NN on cores with Helium."""

@@ -230,8 +230,18 @@ def call_work(operator: Operator, prices: Prices) -> int:
 
 def _convolution_price(operator: Operator, filters: Tensor, prices: Prices) -> ConvolutionPrices:
     if operator.name == "DEPTHWISE_CONV_2D":
-        return prices.depthwise
+        return _depthwise_price(operator, filters, prices)
     return prices.window if filters.shape[1] * filters.shape[2] > 1 else prices.pointwise
+
+
+def _depthwise_price(operator: Operator, filters: Tensor, prices: Prices) -> ConvolutionPrices:
+    depth = operator.inputs[0].shape[3] if operator.inputs[0] is not None else filters.shape[3]
+    if depth == filters.shape[3]:
+        return prices.depthwise
+    if depth == 1 and prices.one_channel_as_window:
+        return prices.window
+    is_dilated = any(operator.option(f"dilation{letter}Factor", 1) != 1 for letter in "HW")
+    return prices.generic if is_dilated or filters.shape[3] % (4 * depth) else prices.multiplied
 
 
 def _convolution_call(price: ConvolutionPrices, filters: Tensor) -> int:

@@ -4,9 +4,10 @@
 //
 //   runner REQUESTS
 //
-// REQUESTS is a text file with one run a line: MODEL INPUTS OUTPUTS ARENA_BYTES SAMPLES SEARCH. An arena of 0 bytes is
-// the largest that there is; SEARCH is 1 to look for the smallest arena and 0 not to. Each run is answered by lines
-// "key value", the last of them "done" or "error TEXT".
+// REQUESTS is a text file with one run a line: MODEL INPUTS OUTPUTS ARENA_BYTES SAMPLES SEARCH [KEPT]. An arena of 0
+// bytes is the largest that there is; SEARCH is 1 to look for the smallest arena and 0 not to; KEPT has a digit for each
+// input, 1 where only the first sample says it. Each run is answered by lines "key value", the last of them "done" or
+// "error TEXT".
 
 #include <cstdint>
 #include <cstdio>
@@ -36,6 +37,7 @@ namespace {
 constexpr size_t kGuardBytes = 1024;
 constexpr uint8_t kGuard = 0x5A;
 constexpr size_t kNameBytes = 64;
+constexpr size_t kLineBytes = 512;
 BIG_RAM uint8_t model_bytes[kMostModelBytes];
 BIG_RAM uint8_t memory[kMostArenaBytes + 2 * kGuardBytes];
 uint8_t* const arena = memory + kGuardBytes;
@@ -47,6 +49,7 @@ struct Request {
   char model[kNameBytes], inputs[kNameBytes], outputs[kNameBytes];
   unsigned long arena_bytes, samples;
   int search;
+  char kept[kLineBytes];  // digits, one an input; empty: none is kept
 };
 
 Session session;
@@ -89,10 +92,12 @@ size_t SmallestArena(const char* model, size_t used) {
 }
 
 // Returns what went wrong, or null.
-const char* Invoke(FILE* inputs, FILE* outputs, unsigned long samples, uint64_t* instructions) {
+const char* Invoke(FILE* inputs, FILE* outputs, const Request& request, uint64_t* instructions) {
   tflite::MicroInterpreter* const run = session.interpreter;
-  for (unsigned long sample = 0; sample < samples; ++sample) {
+  const size_t digits = strlen(request.kept);
+  for (unsigned long sample = 0; sample < request.samples; ++sample) {
     for (size_t i = 0; i < run->inputs_size(); ++i) {
+      if (sample > 0 && i < digits && request.kept[i] == '1') continue;  // what the invocation before has left
       TfLiteTensor* const tensor = run->input(i);
       if (fread(tensor->data.data, 1, tensor->bytes, inputs) != tensor->bytes) return "the inputs file is too short";
     }
@@ -111,7 +116,7 @@ const char* InvokeWithFiles(const Request& request, uint64_t* instructions) {
   FILE* const inputs = fopen(request.inputs, "rb");
   FILE* const outputs = fopen(request.outputs, "wb");
   const char* problem = "cannot open the files of inputs and outputs";
-  if (inputs != nullptr && outputs != nullptr) problem = Invoke(inputs, outputs, request.samples, instructions);
+  if (inputs != nullptr && outputs != nullptr) problem = Invoke(inputs, outputs, request, instructions);
   if (inputs != nullptr) fclose(inputs);
   if (outputs != nullptr && fclose(outputs) != 0 && problem == nullptr) problem = "cannot write the outputs";
   return problem;
@@ -190,9 +195,14 @@ int AnswerAll(const char* name) {
     return 1;
   }
   Request request;
-  static_assert(kNameBytes == 64, "the widths below");
-  while (fscanf(requests, "%63s %63s %63s %lu %lu %d", request.model, request.inputs, request.outputs,
-                &request.arena_bytes, &request.samples, &request.search) == 6) {
+  static_assert(kNameBytes == 64 && kLineBytes == 512, "the widths below");
+  char line[kLineBytes];
+  while (fgets(line, sizeof(line), requests) != nullptr) {
+    request.kept[0] = 0;
+    if (sscanf(line, "%63s %63s %63s %lu %lu %d %511s", request.model, request.inputs, request.outputs,
+               &request.arena_bytes, &request.samples, &request.search, request.kept) < 6) {
+      break;
+    }
     if (!Answer(request)) return 3;
   }
   fclose(requests);
