@@ -8,7 +8,7 @@ model the copies lie above the arena and disturb nothing, so that what the plan 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.loops import loops_of
 from ..analysis.placeholders import spent_in_rows
@@ -102,9 +102,11 @@ def run_snapshots(runner: ModelRunner, job: RunJob, head: int) -> Run:
 
 
 def run_shown(runner: ModelRunner, job: RunJob) -> Run:
-    """The run of a model as it is, its tensors shown, by a runner that can."""
+    """The run of a model as it is, its tensors shown where the runner can."""
+    if not runner.shows_tensors:
+        return runner.run(job)
     shown = tensors_to_show(read_model(job.model))
-    return runner.run(RunJob(job.model, job.samples, job.arena_bytes, shown, fill=job.fill, measure=job.measure))
+    return runner.run(replace(job, tensors=shown))
 
 
 def _run_each(runner: ModelRunner, job: RunJob, models: Callable[[int], list[Exposure]]) -> Run:

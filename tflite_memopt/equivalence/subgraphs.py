@@ -107,19 +107,12 @@ class _Subgraphs:
 
 
 def _candidate_of(candidate: Candidate, index: int, baseline: Baseline) -> Candidate:
-    data, _ = isolated(candidate.data, index)
-    model = read_model(data)
-    return replace(
-        candidate,
-        data=data,
-        model=model,
-        rewritten=None if candidate.rewritten is None else isolated(candidate.rewritten, index)[0],
-        pieces={},
-        interface=SAME,
-        samples=baseline.samples,
-        arena_bytes=max(arena_for(baseline.model), arena_for(model)),
-        promises={},
-    )
+    subject = candidate.subject
+    rewritten, optimized = (isolated(data, index)[0] for data in (subject.rewritten, subject.optimized))
+    subject = replace(subject, rewritten=rewritten, optimized=optimized, pieces={})
+    model = read_model(optimized)
+    arena = max(arena_for(baseline.model), arena_for(model))
+    return Candidate(subject, model, SAME, baseline.samples, arena, least_decibels=candidate.least_decibels)
 
 
 def _operands(baseline: Baseline, operator: Operator, run: Run | None) -> list[Sample] | None:

@@ -109,7 +109,7 @@ def verify_result(
         candidate = _candidate(subject, baseline, optimized, interface, options, interpreters.module)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
-        for name, said in _differences_in_sequence(subject, baseline, candidate, interpreters):
+        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             raise FailedVerificationError(f"not equal on {name}: {said}", subject)
     return _verification(subject, baseline, results, options)
 
@@ -133,7 +133,7 @@ def verify(
         candidate = _candidate(subject, baseline, models[1], SAME, options, interpreters.module)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
-        for name, said in _differences_in_sequence(subject, baseline, candidate, interpreters):
+        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
     stored = first_stored_difference(models[0], models[1], {})
     differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
@@ -186,26 +186,17 @@ def _candidate(
     promise = subject.promise
     if module is not None:
         promise = subject.module_promise if module.measures(options.profile) else NO_PROMISE
-    return Candidate(
-        data=subject.optimized,
-        model=optimized,
-        rewritten=subject.rewritten,
-        exactness=subject.exactness,
-        approximated=subject.approximated,
-        pieces=subject.pieces,
-        interface=interface,
-        samples=[interface.quantized(sample) for sample in baseline.samples],
-        arena_bytes=max(arena_for(baseline.model), arena_for(optimized)),
-        promises={"tflm": promise, RUNNER: subject.runner_promise},
-        least_decibels=options.least_decibels,
-        loop_pieces=subject.loop_pieces,
-    )
+    samples = [interface.quantized(sample) for sample in baseline.samples]
+    arena = max(arena_for(baseline.model), arena_for(optimized))
+    promises = {"tflm": promise, RUNNER: subject.runner_promise}
+    return Candidate(subject, optimized, interface, samples, arena, promises, options.least_decibels)
 
 
 def _differences_in_sequence(
-    subject: Subject, baseline: Baseline, candidate: Candidate, interpreters: Interpreters
+    baseline: Baseline, candidate: Candidate, interpreters: Interpreters
 ) -> Iterator[tuple[str, str]]:
     """How models with ties differ in sequences, by runtime. A runner of the user's is given all inputs anew."""
+    subject = candidate.subject
     models = baseline.data, subject.optimized
     asked = [name for name, each in baseline.runs.items() if each.run is not None and name != RUNNER]
     for name in asked if subject.ties else ():
