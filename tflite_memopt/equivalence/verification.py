@@ -19,7 +19,7 @@ from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
 from .judge import Candidate, RuntimeResult, judge_on_all
 from .module import ModuleRunner, module_for
-from .pool import Interpreters, open_interpreters
+from .pool import Interpreters
 from .runner import ProcessLimits
 from .sequences import difference_in_sequence
 from .shapes import InferredModel, shaped_by_litert
@@ -71,7 +71,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
 def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
     """The model with the shapes that LiteRT infers, where no verification is asked for."""
     progress("inferring shapes on litert")
-    with open_interpreters(("litert",), _limits(options)) as interpreters:
+    with Interpreters(("litert",), _limits(options)) as interpreters:
         return shaped_by_litert(data, read_model(data), interpreters)
 
 
@@ -141,8 +141,8 @@ def verify(
     return {FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
 
 
-def open_for(options: Options, model: Model) -> AbstractContextManager[Interpreters]:
-    """The interpreters that the options ask for, for as long as it is entered.
+def open_for(options: Options, model: Model) -> Interpreters:
+    """The interpreters that the options ask for.
 
     TFLM is the target's module, where there is one and it has kernels for the model; else the wheel.
     """
@@ -151,7 +151,7 @@ def open_for(options: Options, model: Model) -> AbstractContextManager[Interpret
     if module is not None and find_spec("tflite_micro") is not None and not module.knows(model):
         module.close()
         module = None
-    return open_interpreters(options.runtimes, _limits(options), options.runner, module)
+    return Interpreters(options.runtimes, _limits(options), options.runner, module)
 
 
 def _open(options: Options, model: Model, running: Interpreters | None) -> AbstractContextManager[Interpreters]:
