@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from importlib.util import find_spec
 
 import pytest
@@ -12,7 +12,7 @@ from scripts.device_lab import runs
 from tflite_memopt.equivalence import tflm
 from tflite_memopt.equivalence.adapter import REFERENCE, Run, RunJob, Sample
 from tflite_memopt.equivalence.module import ModuleRunner, module_for
-from tflite_memopt.equivalence.pool import Interpreters, open_interpreters
+from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.runner import ProcessLimits
 from tflite_memopt.kernels.targets import profile_for
 
@@ -28,10 +28,10 @@ def reference_module() -> ModuleRunner:
     return ModuleRunner(found)
 
 
-def litert_and_tflm() -> AbstractContextManager[Interpreters]:
+def litert_and_tflm() -> Interpreters:
     """Both, as a verification has them."""
     module = None if HAS_WHEEL else reference_module()
-    return open_interpreters(("litert", "tflm"), ProcessLimits(), module=module)
+    return Interpreters(("litert", "tflm"), ProcessLimits(), module=module)
 
 
 def run_tflm(job: RunJob) -> Run:

@@ -10,6 +10,7 @@ from scripts.mutation.mutant import Mutant
 from scripts.mutation.plan_mutants import plan_mutants
 from scripts.mutation.reference import LongRun
 from tflite_memopt.equivalence.baseline import Baseline, arena_for, measure_baseline
+from tflite_memopt.equivalence.failure import Subject
 from tflite_memopt.equivalence.interface import SAME
 from tflite_memopt.equivalence.judge import Candidate, judge_on_all
 from tflite_memopt.equivalence.pool import Interpreters
@@ -114,4 +115,4 @@ def _candidate(original: Baseline, mutant: Mutant) -> Candidate:
     model = read_model(mutant.data)
     check_model(model)
     arena = 2 * max(arena_for(original.model), arena_for(model))
-    return Candidate(mutant.data, model, None, "exact", (), {}, SAME, original.samples, arena, {}, least_decibels=0.0)
+    return Candidate(Subject(original.data, mutant.data, mutant.data), model, SAME, original.samples, arena)

@@ -31,7 +31,7 @@ from tests.tflm import needs_wheel
 from tflite_memopt import EquivalenceError, Options, analyze, optimize
 from tflite_memopt.equivalence import verification
 from tflite_memopt.equivalence.adapter import Array, Run, RunJob
-from tflite_memopt.equivalence.exposure import exposed, tensors_to_show
+from tflite_memopt.equivalence.exposure import snapshots, tensors_to_show, without_plan
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.module import MODULE_FOLDER, VARIABLE, KernelModule, ModuleRunner, module_for
 from tflite_memopt.equivalence.runner import GivenUpError
@@ -127,7 +127,7 @@ def test_tensors_are_shown_as_models_with_more_outputs_show_them(name: str, targ
     data, samples = write_model(model), seeded_inputs(model, 3, 2)
     places = tensors_to_show(model)
     shown = runner(target).run(RunJob(data, samples, ARENA, places)).tensors
-    [other] = exposed(data)
+    [other] = snapshots(without_plan(data), 0)
     outputs = runner(target).run(RunJob(other.model, samples, ARENA + other.extra_bytes)).outputs
     for position, place in other.tensors.items():
         assert all(map(np.array_equal, shown[place], outputs[position])), place

@@ -11,7 +11,7 @@ from tests.models import ALL, branches, concat_model, mobile_chain
 from tests.tflm import litert_and_tflm, needs_wheel
 from tflite_memopt import EquivalenceError, Options, optimize
 from tflite_memopt.equivalence.baseline import arena_for
-from tflite_memopt.equivalence.exposure import exposed, snapshots
+from tflite_memopt.equivalence.exposure import snapshots, without_plan
 from tflite_memopt.equivalence.failure import Promise, Subject
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.plan_judge import PlanJob, judge_plan
@@ -41,7 +41,7 @@ def test_right_plans_pass_and_every_tensor_was_looked_at(name: str, interpreters
     assert (found.reason, found.difference) == (None, None)
     assert found.apart is not None
     shown = {index for each in snapshots(data, found.run.facts["head"]) for index in each.tensors.values()}
-    every = {index for each in exposed(data) for index in each.tensors.values()}
+    every = {index for each in snapshots(without_plan(data), 0) for index in each.tensors.values()}
     unread = {index for index in every if not offline_plan.tensors_in_file_order(model)[index].uses}
     assert every - unread <= shown
 

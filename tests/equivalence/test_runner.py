@@ -20,7 +20,7 @@ from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.pool import open_interpreters
+from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, ProcessLimits
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -138,7 +138,7 @@ def _in_a_thread_that_ends(function: Callable[[], int]) -> int:
 @needs_wheel
 def test_closed_interpreters_give_no_answer() -> None:
     job = RunJob(write_model(mobile_chain()), seeded_inputs(mobile_chain(), 1, 0), ARENA)
-    with open_interpreters(("tflm",), ProcessLimits()) as interpreters:
+    with Interpreters(("tflm",), ProcessLimits()) as interpreters:
         running = interpreters["tflm"]
         interpreters.close()
         interpreters.close()

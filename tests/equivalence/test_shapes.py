@@ -12,7 +12,7 @@ from tests.models import mobile_chain
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, optimize
 from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.shapes import shaped_by, shaped_by_litert
+from tflite_memopt.equivalence.shapes import shaped_by_litert
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
@@ -53,7 +53,6 @@ def test_a_model_with_right_shapes_stays_as_it_came(interpreters: Interpreters) 
     data = write_model(mobile_chain())
     model = read_model(data)
     assert shaped_by_litert(data, model, interpreters).data is data
-    assert shaped_by(data, model, None).model is model
 
 
 @pytest.mark.parametrize("verify", [True, False])

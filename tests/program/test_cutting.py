@@ -9,7 +9,7 @@ from tests.models import ALL
 from tflite_memopt import Options
 from tflite_memopt.equivalence.adapter import RunJob, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.pool import open_interpreters
+from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.runner import ProcessLimits
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io.writer import write_model
@@ -68,7 +68,7 @@ def test_tensors_that_a_part_only_keeps_pass_through_it() -> None:
 def same_as_parts(model: Model, positions: range | tuple[int, ...]) -> None:
     samples = seeded_inputs(model, 3, 0)
     parts = [write_model(part) for part in cut(model, positions)]
-    with open_interpreters(("litert",), ProcessLimits()) as interpreters:
+    with Interpreters(("litert",), ProcessLimits()) as interpreters:
         whole = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
         assert whole.ran, whole.reason
         given: list[Sample] = samples

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -52,43 +51,25 @@ class Coverage:
         return f"not exercised by the {self.samples} inputs of the verification: {'; '.join(parts)}"
 
 
-class _Covered(NamedTuple):
-    """Of one tensor: its channels, those that always held one value, the share of saturated values."""
-
-    name: str
-    has_changed: bool
-    channels: int
-    constant_channels: int
-    saturated: float
-
-
 def coverage_of(graph: Graph, run: Run) -> Coverage:
-    """What a run of the original exercised of its entry graph."""
-    rows = list(zip(*run.outputs.values(), strict=True))
-    tensors = [
-        _covered(graph.tensors[index], arrays)
-        for index, arrays in run.tensors.items()
-        if index < len(graph.tensors) and arrays[0].size
-    ]
-    return Coverage(
-        samples=len(rows),
-        distinct_outputs=len({tuple(values.tobytes() for values in row) for row in rows}),
-        tensors=len(tensors),
-        never_changed=tuple(each.name for each in tensors if not each.has_changed),
-        channels=sum(each.channels for each in tensors),
-        constant_channels=sum(each.constant_channels for each in tensors),
-        saturated={each.name: round(each.saturated, 4) for each in tensors if each.saturated > _MOST_SATURATED},
-    )
-
-
-def _covered(tensor: Tensor, arrays: Sequence[Array]) -> _Covered:
-    """Channels are the last axis; a vector is one channel."""
-    channels = arrays[0].shape[-1] if arrays[0].ndim > 1 else 1
-    low = np.min([array.reshape(-1, channels).min(axis=0) for array in arrays], axis=0)
-    high = np.max([array.reshape(-1, channels).max(axis=0) for array in arrays], axis=0)
-    has_changed = any(not np.array_equal(arrays[0], array) for array in arrays[1:])
-    saturated = sum(_saturated(tensor, array) for array in arrays) / sum(array.size for array in arrays)
-    return _Covered(tensor.name, has_changed, channels, int(np.count_nonzero(low == high)), saturated)
+    """What a run of the original exercised of its entry graph. Channels are the last axis; a vector is one channel."""
+    rows = {tuple(values.tobytes() for values in row) for row in zip(*run.outputs.values(), strict=True)}
+    tensors = {
+        graph.tensors[at]: found for at, found in run.tensors.items() if at < len(graph.tensors) and found[0].size
+    }
+    never_changed, channels, constant_channels, saturated = [], 0, 0, {}
+    for tensor, arrays in tensors.items():
+        if all(np.array_equal(arrays[0], array) for array in arrays[1:]):
+            never_changed.append(tensor.name)
+        width = arrays[0].shape[-1] if arrays[0].ndim > 1 else 1
+        by_channel = np.concatenate([array.reshape(-1, width) for array in arrays])
+        channels += width
+        constant_channels += int(np.count_nonzero(by_channel.min(axis=0) == by_channel.max(axis=0)))
+        share = _saturated(tensor, by_channel) / by_channel.size
+        if share > _MOST_SATURATED:
+            saturated[tensor.name] = round(share, 4)
+    samples = len(next(iter(run.outputs.values()), ()))
+    return Coverage(samples, len(rows), len(tensors), tuple(never_changed), channels, constant_channels, saturated)
 
 
 def _saturated(tensor: Tensor, array: Array) -> int:

@@ -7,8 +7,8 @@ model the copies lie above the arena and disturb nothing, so that what the plan 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ..analysis.loops import loops_of
 from ..analysis.placeholders import spent_in_rows
@@ -90,28 +90,25 @@ def judged_before(model: Model, graph: Graph) -> dict[Tensor, Operator]:
 
 def run_exposed(runner: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, fill: int = FILLS[1]) -> Run:
     """TFLM's run of a model without its plan and with no memory shared, its tensors shown."""
-    if runner.shows_tensors:
-        return run_shown(runner, RunJob(_without_plan(data), samples, arena_bytes, fill=fill))
-    job = RunJob(data, samples, arena_bytes, fill=fill)
-    return _run_each(runner, job, lambda most_bytes: exposed(data, most_bytes))
-
-
-def run_snapshots(runner: ModelRunner, job: RunJob, head: int) -> Run:
-    """TFLM's run of a planned model, of each tensor what it held at its last use; ``head``: bytes that TFLM takes."""
-    return _run_each(runner, job, lambda most_bytes: snapshots(job.model, head, most_bytes))
+    job = RunJob(without_plan(data), samples, arena_bytes, fill=fill)
+    return run_shown(runner, job) if runner.shows_tensors else run_snapshots(runner, job, 0)
 
 
 def run_shown(runner: ModelRunner, job: RunJob) -> Run:
-    """The run of a model as it is, its tensors shown, by a runner that can."""
+    """The run of a model as it is, its tensors shown where the runner can."""
+    if not runner.shows_tensors:
+        return runner.run(job)
     shown = tensors_to_show(read_model(job.model))
-    return runner.run(RunJob(job.model, job.samples, job.arena_bytes, shown, fill=job.fill, measure=job.measure))
+    return runner.run(replace(job, tensors=shown))
 
 
-def _run_each(runner: ModelRunner, job: RunJob, models: Callable[[int], list[Exposure]]) -> Run:
-    """One run of models that show at most so many bytes of tensors at once: fewer, where the arena may be small."""
-    limits = (MOST_BYTES, *(_FEWER_BYTES if job.arena_bytes == LARGEST_ARENA else ()))
-    for most_bytes in limits:
-        found = _run_all(runner, job, models(most_bytes))
+def run_snapshots(runner: ModelRunner, job: RunJob, head: int) -> Run:
+    """TFLM's run of a model, of each tensor what it held at its last use; ``head``: bytes that its plan takes.
+
+    At most so many bytes of tensors are shown at once: fewer, where the arena may be small.
+    """
+    for most_bytes in (MOST_BYTES, *(_FEWER_BYTES if job.arena_bytes == LARGEST_ARENA else ())):
+        found = _run_all(runner, job, snapshots(job.model, head, most_bytes))
         if found.ran:
             break
     return found
@@ -130,13 +127,8 @@ def _run_all(runner: ModelRunner, job: RunJob, models: list[Exposure]) -> Run:
     return Run(outputs, tensors)
 
 
-def exposed(data: bytes, most_bytes: int = MOST_BYTES) -> list[Exposure]:
-    """The model without its plan, and with copies of its tensors, as for :func:`snapshots`."""
-    return snapshots(_without_plan(data), 0, most_bytes)
-
-
 def snapshots(data: bytes, head: int, most_bytes: int = MOST_BYTES) -> list[Exposure]:
-    """The model with its plan, and with copies of its tensors, at most ``most_bytes`` of them or one at a time.
+    """The model with its plan, where it has one, and copies of its tensors, at most ``most_bytes`` of them or one.
 
     ``head``: bytes of TFLM's head without them.
     """
@@ -183,7 +175,7 @@ def _snapshot(model: Model, chosen: Sequence[int], above: int) -> Exposure:
     return Exposure(write_model(model), shown, top - above, count)
 
 
-def _without_plan(data: bytes) -> bytes:
+def without_plan(data: bytes) -> bytes:
     """The model with its offsets left to TFLM, which lets nothing share bytes that is alive at the same time."""
     model = read_model(data)
     if offline_plan.decode(model) is None:

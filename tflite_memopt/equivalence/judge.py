@@ -14,11 +14,11 @@ from ..ir.model import Model
 from .adapter import LARGEST_ARENA, REFERENCE, Run, RunJob, Sample, Values
 from .baseline import GRAPH_RUNTIMES, Baseline, BaselineRun
 from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
-from .correspondence import Link, Pieces, links_between, links_in_loops, untouched_links
+from .correspondence import Link, links_between, links_in_loops, untouched_links
 from .error_metrics import gap_between, signal_to_noise
 from .exposure import computed_tensors, run_exposed
 from .external_runner import RUNNER
-from .failure import NO_PROMISE, Promise
+from .failure import NO_PROMISE, Promise, Subject
 from .interface import Interface
 from .plan_judge import PlanJob, PlannedRun, judge_plan
 from .pool import Interpreters
@@ -37,41 +37,34 @@ _UNSOUND = "TFLM computes the original itself in more than one way"
 
 @dataclass(frozen=True)
 class Candidate:
-    """An optimized model to be judged, and what is claimed of it.
+    """An optimized model to be judged: the ``subject``, ``model``, which is its optimized one, and ``samples`` for it.
 
-    ``rewritten``: its graph before stripes, order and plan, as bytes; judged against where values may differ from the
-    original's. ``approximated``: names of the original's tensors that an approximation computes. ``pieces``: see
-    :mod:`.correspondence`; ``loop_pieces``: those of the subgraphs, by number. ``arena_bytes`` is enough for any plan
-    in the wheel's TFLM. ``promises``: what is said of its memory, by the name of the TFLM that it is for.
+    ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: what is said of its memory, by the name of
+    the TFLM that it is for. ``least_decibels``: signal to noise that an approximation must leave.
     """
 
-    data: bytes
+    subject: Subject
     model: Model
-    rewritten: bytes | None
-    exactness: Exactness
-    approximated: tuple[str, ...]
-    pieces: Pieces
     interface: Interface
     samples: list[Sample]
     arena_bytes: int
-    promises: Mapping[str, Promise]
-    least_decibels: float
-    loop_pieces: Mapping[int, Pieces] = field(default_factory=dict)
+    promises: Mapping[str, Promise] = field(default_factory=dict)
+    least_decibels: float = 0.0
 
     @property
     def tolerance(self) -> Tolerance:
         """Between the original's values and the candidate's."""
-        return TOLERANCES[self.exactness]
+        return TOLERANCES[self.subject.exactness]
 
     @cached_property
-    def rewritten_model(self) -> Model | None:
-        """What ``rewritten`` holds. It is read when it is first asked for: most verdicts need none."""
-        return None if self.rewritten is None else read_model(self.rewritten)
+    def rewritten_model(self) -> Model:
+        """The graph before stripes, order and plan. It is read when it is first asked for: most verdicts need none."""
+        return read_model(self.subject.rewritten)
 
     def links_from(self, before: Model) -> tuple[Link, ...]:
         """The tensors of a model before, and those of the candidate that hold their values, loops included."""
-        inside = links_in_loops(before.main, self.model, self.loop_pieces)
-        return links_between(before.main, self.model.main, self.pieces) + inside
+        inside = links_in_loops(before.main, self.model, self.subject.loop_pieces)
+        return links_between(before.main, self.model.main, self.subject.pieces) + inside
 
 
 @dataclass(frozen=True)
@@ -119,7 +112,7 @@ class _Judge:
         """LiteRT and TensorFlow plan for themselves: the outputs and the inner tensors."""
         if self.before.run is None:
             return RuntimeResult(self._silent())
-        after = self._unshared(self.candidate.data, self.candidate.model)
+        after = self._unshared(self.candidate.subject.optimized, self.candidate.model)
         if not after.ran:
             return RuntimeResult(self._failing("optimized", after))
         return RuntimeResult(self._compared(self.before.run, after, after.outputs))
@@ -131,8 +124,8 @@ class _Judge:
         arena, required = self._arena, promise.required_bytes
         if not candidate.samples:
             return RuntimeResult(self._silent(), reason=before.reason)
-        job = PlanJob(self.runner, candidate.data, candidate.model, candidate.samples, arena, required, not is_board)
-        planned = judge_plan(job)
+        data, model, samples = candidate.subject.optimized, candidate.model, candidate.samples
+        planned = judge_plan(PlanJob(self.runner, data, model, samples, arena, required, not is_board))
         if not planned.run.ran and before.run is None:
             return RuntimeResult(self._silent(), reason=before.reason)
         kernels = before.kernels or "the tflite-micro wheel on 64 bits"
@@ -166,16 +159,16 @@ class _Judge:
 
     def _compared(self, before: Run, after: Run, outputs: Values, outputs_alone: bool = False) -> Verdict:
         """``after``: the candidate's inner values; ``outputs``: what it gives."""
-        candidate, model = self.candidate, self.baseline.model
-        if candidate.tolerance != EXACT and candidate.rewritten is not None and candidate.rewritten_model is not None:
-            stage = self._unshared(candidate.rewritten, candidate.rewritten_model)
+        candidate, model, exactness = self.candidate, self.baseline.model, self.candidate.subject.exactness
+        if candidate.tolerance != EXACT:
+            stage = self._rewritten()
             if outputs_alone and not stage.ran:
-                stage = self.runner.run(RunJob(candidate.rewritten, candidate.samples, LARGEST_ARENA))
+                stage = self.runner.run(RunJob(candidate.subject.rewritten, candidate.samples, LARGEST_ARENA))
             if not stage.ran:
                 return self._failing("rewritten", stage)
-            text = self._difference(candidate.rewritten_model, stage, after, outputs)
+            text = self._difference_since(stage, after, outputs)
             if text is not None:
-                return self._differing(f"stripes, order or plan change values: {text}")
+                return self._differing(text)
         links = candidate.links_from(model)
         inner = self._inner_difference(links, before, after)
         restored = candidate.interface.restored_outputs(outputs)
@@ -183,18 +176,18 @@ class _Judge:
         gap = gap_between(before.outputs, restored, candidate.interface.steps)
         reason = _text(model, outer, inner)
         noise = None
-        if candidate.exactness == "approximates":
+        if exactness == "approximates":
             noise = signal_to_noise(before.outputs, restored)
             if reason is None and noise < candidate.least_decibels:
                 wanted = candidate.least_decibels
                 reason = f"the approximation leaves {noise:.1f} dB of signal to noise, {wanted:g} are wanted"
-        is_tolerant = candidate.exactness == "reassociates"
+        is_tolerant = exactness == "reassociates"
         return Verdict(
             samples=len(self.baseline.samples),
             equal=reason is None,
             max_abs_diff=gap.max_abs_diff,
             reason=reason or self.before.reason,
-            exactness=candidate.exactness,
+            exactness=exactness,
             tolerance=asdict(FLOAT_SUMS) if is_tolerant else None,
             max_relative_diff=gap.max_relative_diff,
             max_lsb_diff=gap.max_lsb_diff,
@@ -207,16 +200,22 @@ class _Judge:
         )
 
     def _inner_difference(self, links: Sequence[Link], before: Run, after: Run) -> InnerDifference | None:
-        candidate = self.candidate
-        if candidate.exactness == "approximates":
-            exact = untouched_links(links, self.baseline.model.main, candidate.approximated)
+        candidate, subject = self.candidate, self.candidate.subject
+        if subject.exactness == "approximates":
+            exact = untouched_links(links, self.baseline.model.main, subject.approximated)
             return first_inner_difference(exact, before, after, candidate.model)
         return first_inner_difference(links, before, after, candidate.model, candidate.tolerance)
 
-    def _difference(self, model: Model, stage: Run, after: Run, outputs: Values) -> str | None:
-        """How the candidate differs from an earlier stage of itself, from which it must not."""
+    def _rewritten(self) -> Run:
+        """A run of the candidate's graph before stripes, order and plan."""
+        return self._unshared(self.candidate.subject.rewritten, self.candidate.rewritten_model)
+
+    def _difference_since(self, stage: Run, after: Run, outputs: Values) -> str | None:
+        """How the candidate differs from that run, from which it must not."""
+        model = self.candidate.rewritten_model
         inner = first_inner_difference(self.candidate.links_from(model), stage, after, self.candidate.model)
-        return _text(model, first_output_difference(stage.outputs, outputs), inner)
+        text = _text(model, first_output_difference(stage.outputs, outputs), inner)
+        return None if text is None else f"stripes, order or plan change values: {text}"
 
     def _outputs_alone(self, planned: PlannedRun) -> Verdict:
         """The verdict of a runner whose arena has no room for more than the model itself."""
@@ -227,15 +226,12 @@ class _Judge:
     def _without_baseline(self, apart: Run) -> Verdict:
         """No verdict on the original, but on what never changes a value, where the runtime can say that much."""
         reason = self.before.reason if self.before.is_sound else _UNSOUND
-        rewritten, model = self.candidate.rewritten, self.candidate.rewritten_model
-        if rewritten is None or model is None:
-            return self._silent(reason)
-        stage = self._unshared(rewritten, model)
+        stage = self._rewritten()
         if not stage.ran:
             return self._silent(reason)
-        text = self._difference(model, stage, apart, apart.outputs)
+        text = self._difference_since(stage, apart, apart.outputs)
         if text is not None:
-            return self._differing(f"stripes, order or plan change values: {text}")
+            return self._differing(text)
         same = "the result equals the rewritten graph before its order and plan"
         return self._silent(f"{reason}; {same}{self._beside_litert(apart)}")
 

@@ -87,8 +87,7 @@ def _run_as_promised(job: PlanJob) -> tuple[Run, bool]:
 
 def _run_as_written(job: PlanJob, arena_bytes: int) -> Run:
     samples = job.samples if job.runner.shows_tensors else for_a_second_look(job.runner, job.samples)
-    written = RunJob(job.data, samples, arena_bytes, fill=FILLS[0], measure=True)
-    return run_shown(job.runner, written) if job.runner.shows_tensors else job.runner.run(written)
+    return run_shown(job.runner, RunJob(job.data, samples, arena_bytes, fill=FILLS[0], measure=True))
 
 
 def _refusal(job: PlanJob, run: Run) -> str:

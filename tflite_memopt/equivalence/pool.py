@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from .external_runner import RUNNER, ExternalRunner
 from .module import ModuleRunner
 from .runner import Interpreter, ModelRunner, ProcessLimits
 
 
-class Interpreters:
-    """Runners by the name of their runtime; a process starts when its runtime is first asked for.
+class Interpreters(AbstractContextManager["Interpreters"]):
+    """Runners by the name of their runtime; all are gone at the end of the context, whatever happens.
 
-    ``runner`` is the command of the one that is called ``RUNNER``. ``module`` is TFLM in this process; without one, the
-    wheel is. Raises UsageError when there is no such command.
+    Processes for ``runtimes`` start at once, side by side, those for others when they are first asked for. ``runner``
+    is the command of the one that is called ``RUNNER``. ``module`` is TFLM in this process; without one, the wheel is.
+    Raises UsageError when there is no such command.
     """
 
     def __init__(
         self,
+        runtimes: Sequence[str],
         limits: ProcessLimits,
         runner: str | os.PathLike[str] | None = None,
         module: ModuleRunner | None = None,
@@ -30,33 +32,18 @@ class Interpreters:
             self._running[RUNNER] = ExternalRunner(runner, limits.seconds)
         if module is not None:
             self._running["tflm"] = module
+        for runtime in runtimes:
+            self[runtime]
 
     def __getitem__(self, runtime: str) -> ModelRunner:
         if runtime not in self._running:
             self._running[runtime] = Interpreter(runtime, self._limits)
         return self._running[runtime]
 
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """End all processes. Who runs a model in another thread then sees a GivenUpError."""
         for each in self._running.values():
             each.close()
-
-
-@contextmanager
-def open_interpreters(
-    runtimes: Sequence[str],
-    limits: ProcessLimits,
-    runner: str | os.PathLike[str] | None = None,
-    module: ModuleRunner | None = None,
-) -> Iterator[Interpreters]:
-    """Processes for these runtimes, which start side by side; all are gone at the end, whatever happens.
-
-    ``runner`` and ``module`` as for :class:`Interpreters`.
-    """
-    interpreters = Interpreters(limits, runner, module)
-    try:
-        for runtime in runtimes:
-            interpreters[runtime]
-        yield interpreters
-    finally:
-        interpreters.close()

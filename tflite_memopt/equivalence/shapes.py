@@ -16,7 +16,7 @@ from ..io import offline_plan, plan_label
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.check import check_model, describe
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import Model
 from .adapter import OPTIMIZED_KERNELS, REFERENCE, Run, RunJob
 from .exposure import computed_tensors
 from .inputs import seeded_inputs
@@ -51,14 +51,12 @@ class InferredModel:
         return tuple(each.tensor for each in self.wrong)
 
 
-def shaped_by(data: bytes, model: Model, run: Run | None) -> InferredModel:
-    """The model with the shapes that a run of LiteRT or TensorFlow had; as it came where there was no run.
+def shaped_by(data: bytes, model: Model, run: Run) -> InferredModel:
+    """The model with the shapes that a run of LiteRT or TensorFlow had.
 
     Raises UnsupportedModelError for a tensor whose shape depends on the values of the inputs, ModelFormatError when
     the inferred shapes do not make a valid model.
     """
-    if run is None:
-        return InferredModel(data, model)
     wrong = _wrong_shapes(model, run)
     if not wrong:
         return InferredModel(data, model)
@@ -90,22 +88,15 @@ def _wrong_shapes(model: Model, run: Run) -> dict[int, WrongShape]:
     wrong = {}
     for step, operator in enumerate(model.main.operators):
         for tensor in operator.outputs:
-            position = positions[id(tensor)]
-            found = _inferred(run, position, tensor, operator, step)
-            if found is not None and found != tensor.shape:
-                wrong[position] = WrongShape(tensor.name, describe(0, step, operator), tensor.shape, found)
+            position, where = positions[id(tensor)], describe(0, step, operator)
+            shapes = {values.shape for values in run.tensors.get(position, ())}
+            if len(shapes) > 1:
+                raise UnsupportedModelError(
+                    f"{where}: the shape of '{tensor.name}' depends on the input values, here "
+                    f"{' and '.join(str(list(each)) for each in sorted(shapes))}: no arena can be planned for it"
+                )
+            for found in shapes - {tensor.shape}:
+                # One element is one element in any shape.
+                if not tensor.elements == prod(found) == 1:
+                    wrong[position] = WrongShape(tensor.name, where, tensor.shape, found)
     return wrong
-
-
-def _inferred(run: Run, position: int, tensor: Tensor, operator: Operator, step: int) -> tuple[int, ...] | None:
-    """None for a tensor without values, and for one element, which is one element in any shape."""
-    shapes = {values.shape for values in run.tensors.get(position, ())}
-    if len(shapes) > 1:
-        raise UnsupportedModelError(
-            f"{describe(0, step, operator)}: the shape of '{tensor.name}' depends on the input values, here "
-            f"{' and '.join(str(list(each)) for each in sorted(shapes))}: no arena can be planned for it"
-        )
-    found = next(iter(shapes), None)
-    if found is None or tensor.elements == prod(found) == 1:
-        return None
-    return tuple(int(size) for size in found)

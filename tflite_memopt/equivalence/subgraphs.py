@@ -9,7 +9,7 @@ in earlier turns, and an interpreter of the body alone could not be given both. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..analysis.placeholders import partial_in
@@ -30,8 +30,6 @@ _MOST_SAMPLES = 8
 """Of the model's, on which a subgraph is looked at."""
 _TURNS = 3
 _KEEPS_STATE = frozenset({"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"})
-RunSubgraph = Callable[[int, list[Sample]], "list[Sample] | None"]
-"""The outputs of a subgraph of the original, by its position, for each sample; None where it does not run."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +58,10 @@ class _Subgraphs:
 
     def below(self, baseline: Baseline, candidate: Candidate, numbers: Sequence[int]) -> Iterator[SubgraphPair]:
         """``numbers``: by position of a subgraph of the original, its position in the file."""
-        name = next((name for name, each in baseline.runs.items() if each.run is not None), None)
         for operator in baseline.model.main.operators:
             if operator.name not in ("IF", "WHILE"):
                 continue
-            given = None if name is None else _operands(baseline, operator, baseline.runs[name].run)
-            samples = {} if name is None or given is None else _samples(operator, given, self._runner(baseline, name))
+            samples = self._samples(baseline, operator)
             for index in called_subgraphs(operator):
                 if numbers[index] not in self.seen:
                     self.seen.add(numbers[index])
@@ -93,33 +89,46 @@ class _Subgraphs:
         yield SubgraphPair(number, found, inner)
         yield from self.below(found, inner, [numbers[at] for at in order])
 
-    def _runner(self, baseline: Baseline, name: str) -> RunSubgraph:
-        """A way to run subgraphs of the original on a runtime that runs the whole."""
+    def _samples(self, baseline: Baseline, operator: Operator) -> dict[int, list[Sample]]:
+        """By position of a subgraph, the samples to look at it on, from the first runtime that runs the whole.
+
+        Both branches of an IF take what either was given.
+        """
+        name = next((name for name, each in baseline.runs.items() if each.run is not None), None)
+        given = None if name is None else _operands(baseline, operator, baseline.runs[name].run)
+        if name is None or given is None:
+            return {}
+        if operator.name == "IF":
+            return {index: [row[1:] for row in given] for index in called_subgraphs(operator)}
+        condition, body = called_subgraphs(operator)
+        found: dict[int, list[Sample]] = {condition: [], body: []}
+        current = given
+        for _ in range(_TURNS):
+            found[condition] += current
+            verdicts = self._outputs(baseline, name, condition, current)
+            current = [row for row, (goes_on,) in zip(current, verdicts, strict=False) if goes_on.any()]
+            found[body] += current
+            current = self._outputs(baseline, name, body, current) if current else []
+            if not current:
+                break
+        return found
+
+    def _outputs(self, baseline: Baseline, name: str, index: int, samples: list[Sample]) -> list[Sample]:
+        """What a runtime makes of a subgraph of the original, for each sample; nothing where it does not run."""
         kernels = baseline.runs[name].kernels if name in GRAPH_RUNTIMES else None
-
-        def run(index: int, samples: list[Sample]) -> list[Sample] | None:
-            data, _ = isolated(baseline.shaped.data, index)
-            job = RunJob(data, samples, arena_for(baseline.model), kernels=kernels or REFERENCE)
-            outputs = self.interpreters[name].run(job).outputs
-            return [list(row) for row in zip(*outputs.values(), strict=True)] if outputs else None
-
-        return run
+        data, _ = isolated(baseline.shaped.data, index)
+        job = RunJob(data, samples, arena_for(baseline.model), kernels=kernels or REFERENCE)
+        outputs = self.interpreters[name].run(job).outputs
+        return [list(row) for row in zip(*outputs.values(), strict=True)]
 
 
 def _candidate_of(candidate: Candidate, index: int, baseline: Baseline) -> Candidate:
-    data, _ = isolated(candidate.data, index)
-    model = read_model(data)
-    return replace(
-        candidate,
-        data=data,
-        model=model,
-        rewritten=None if candidate.rewritten is None else isolated(candidate.rewritten, index)[0],
-        pieces={},
-        interface=SAME,
-        samples=baseline.samples,
-        arena_bytes=max(arena_for(baseline.model), arena_for(model)),
-        promises={},
-    )
+    subject = candidate.subject
+    rewritten, optimized = (isolated(data, index)[0] for data in (subject.rewritten, subject.optimized))
+    subject = replace(subject, rewritten=rewritten, optimized=optimized, pieces={})
+    model = read_model(optimized)
+    arena = max(arena_for(baseline.model), arena_for(model))
+    return Candidate(subject, model, SAME, baseline.samples, arena, least_decibels=candidate.least_decibels)
 
 
 def _operands(baseline: Baseline, operator: Operator, run: Run | None) -> list[Sample] | None:
@@ -135,25 +144,6 @@ def _operands(baseline: Baseline, operator: Operator, run: Run | None) -> list[S
             return None
         columns.append(column[:count])
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _samples(operator: Operator, given: list[Sample], run: RunSubgraph) -> dict[int, list[Sample]]:
-    """By position of a subgraph, the samples to look at it on. Both branches of an IF take what either was given."""
-    called = called_subgraphs(operator)
-    if operator.name == "IF":
-        return {index: [row[1:] for row in given] for index in called}
-    condition, body = called
-    found: dict[int, list[Sample]] = {condition: [], body: []}
-    current = given
-    for _ in range(_TURNS):
-        found[condition] += current
-        verdicts = run(condition, current)
-        current = [row for row, (goes_on,) in zip(current, verdicts or (), strict=False) if goes_on.any()]
-        found[body] += current
-        current = (run(body, current) or []) if current else []
-        if not current:
-            break
-    return found
 
 
 def isolated(data: bytes, index: int) -> tuple[bytes, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
 from .judge import Candidate, RuntimeResult, judge_on_all
 from .module import ModuleRunner, module_for
-from .pool import Interpreters, open_interpreters
+from .pool import Interpreters
 from .runner import ProcessLimits
 from .sequences import difference_in_sequence
 from .shapes import InferredModel, shaped_by_litert
@@ -71,7 +71,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
 def infer_shapes(data: bytes, options: Options, progress: Progress) -> InferredModel:
     """The model with the shapes that LiteRT infers, where no verification is asked for."""
     progress("inferring shapes on litert")
-    with open_interpreters(("litert",), _limits(options)) as interpreters:
+    with Interpreters(("litert",), _limits(options)) as interpreters:
         return shaped_by_litert(data, read_model(data), interpreters)
 
 
@@ -109,7 +109,7 @@ def verify_result(
         candidate = _candidate(subject, baseline, optimized, interface, options, interpreters.module)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
-        for name, said in _differences_in_sequence(subject, baseline, candidate, interpreters):
+        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             raise FailedVerificationError(f"not equal on {name}: {said}", subject)
     return _verification(subject, baseline, results, options)
 
@@ -133,7 +133,7 @@ def verify(
         candidate = _candidate(subject, baseline, models[1], SAME, options, interpreters.module)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
-        for name, said in _differences_in_sequence(subject, baseline, candidate, interpreters):
+        for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
     stored = first_stored_difference(models[0], models[1], {})
     differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
@@ -141,8 +141,8 @@ def verify(
     return {FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
 
 
-def open_for(options: Options, model: Model) -> AbstractContextManager[Interpreters]:
-    """The interpreters that the options ask for, for as long as it is entered.
+def open_for(options: Options, model: Model) -> Interpreters:
+    """The interpreters that the options ask for.
 
     TFLM is the target's module, where there is one and it has kernels for the model; else the wheel.
     """
@@ -151,7 +151,7 @@ def open_for(options: Options, model: Model) -> AbstractContextManager[Interpret
     if module is not None and find_spec("tflite_micro") is not None and not module.knows(model):
         module.close()
         module = None
-    return open_interpreters(options.runtimes, _limits(options), options.runner, module)
+    return Interpreters(options.runtimes, _limits(options), options.runner, module)
 
 
 def _open(options: Options, model: Model, running: Interpreters | None) -> AbstractContextManager[Interpreters]:
@@ -186,26 +186,17 @@ def _candidate(
     promise = subject.promise
     if module is not None:
         promise = subject.module_promise if module.measures(options.profile) else NO_PROMISE
-    return Candidate(
-        data=subject.optimized,
-        model=optimized,
-        rewritten=subject.rewritten,
-        exactness=subject.exactness,
-        approximated=subject.approximated,
-        pieces=subject.pieces,
-        interface=interface,
-        samples=[interface.quantized(sample) for sample in baseline.samples],
-        arena_bytes=max(arena_for(baseline.model), arena_for(optimized)),
-        promises={"tflm": promise, RUNNER: subject.runner_promise},
-        least_decibels=options.least_decibels,
-        loop_pieces=subject.loop_pieces,
-    )
+    samples = [interface.quantized(sample) for sample in baseline.samples]
+    arena = max(arena_for(baseline.model), arena_for(optimized))
+    promises = {"tflm": promise, RUNNER: subject.runner_promise}
+    return Candidate(subject, optimized, interface, samples, arena, promises, options.least_decibels)
 
 
 def _differences_in_sequence(
-    subject: Subject, baseline: Baseline, candidate: Candidate, interpreters: Interpreters
+    baseline: Baseline, candidate: Candidate, interpreters: Interpreters
 ) -> Iterator[tuple[str, str]]:
     """How models with ties differ in sequences, by runtime."""
+    subject = candidate.subject
     models = baseline.data, subject.optimized
     asked = [name for name, each in baseline.runs.items() if each.run is not None]
     for name in asked if subject.ties else ():
