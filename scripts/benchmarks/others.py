@@ -54,7 +54,7 @@ of ours over theirs, as they count: all RAM; `t` tensors with the network's inpu
 class Row:
     """One network one way: the whole arena and its head in bytes, MACs, and instructions more than as it came.
 
-    ``ran``: these are of QEMU, not estimated. ``error``: why there is no result.
+    ``ran``: these are of QEMU, not estimated. ``seconds``: of the clock. ``error``: why there is no result.
     """
 
     network: str
@@ -191,7 +191,8 @@ def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
         if each.error is not None or each.way not in _COLUMNS:
             yield f"- {each.network}, {each.way}: {each.error or _cell(each)}"
     apart = [f"{each.network} {each.way}" for each in rows if each.error is None and not _is_verified(each)]
-    yield f"\nVerified bit-exact on LiteRT and TFLM: all{' but ' if apart else ''}{', '.join(apart)}.\n"
+    yield f"\nVerified bit-exact on LiteRT and TFLM: all{' but ' if apart else ''}{', '.join(apart)}."
+    yield f"One after the other the rows took {sum(each.seconds for each in rows) / 60:.0f} minutes of the clock.\n"
     for tool, source in SOURCES.items():
         yield f"- **{tool}**: {source}."
 
