@@ -5,6 +5,7 @@ ones, ADD, SUB, MUL, pooling, MEAN, PAD, SLICE, EXPAND_DIMS, DYNAMIC_UPDATE_SLIC
 TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3,
 M7 and M55, and TFLM's own kernels on the M7. LOGISTIC and TANH: as in a WaveNet, on the M7. Of convolutions and SLICE
 the mean error is 1 to 7 %, of depthwise ones up to 17 %, of pooling up to 30 %: averages and maxima have one price.
+QUANTIZE and DEQUANTIZE of 12 more are within 14 %.
 FULLY_CONNECTED, ADD, MUL, SUB and SOFTMAX of 38 more are within 17 %, but SUB on the M3, which is 24 % too high.
 Depthwise ones with a multiplier: 17 more, within 15 %, but 8x1 on an image of one column, 27 % too low without Helium,
 and 1x1 of one channel with it, 29 % too high. With a dilation and no multiplier they take 4 to 10 times what is said:
@@ -78,6 +79,7 @@ class Prices:
     ``multiplied``: depthwise convolutions with a multiplier of 4, 8 and so on, and ``generic``: with another one, or
     with a dilation as well (CMSIS-NN's arm_depthwise_conv_s8.c). ``one_channel_as_window``: a depthwise convolution of
     one channel into several runs as CONV_2D does (arm_depthwise_conv_wrapper_s8.c).
+    ``quantized``: each element of QUANTIZE from floats, ``rescaled``: from integers; ``dequantized``: of DEQUANTIZE.
     ``dense``: FULLY_CONNECTED, where a pixel is a row of its input. ``block``: the pixels that a convolution
     computes together. ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate (TFLM's
     conv.h and depthwise_conv.h test each). ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
@@ -95,6 +97,8 @@ class Prices:
     element: int
     product: int
     padded: int
+    quantized: int
+    dequantized: int
     block: int = 1
     call: int = 65_000
     copied: int = 400
@@ -105,6 +109,7 @@ class Prices:
     reduced: int = 3_300
     curved: int = 46_600
     softmax: int = 53_500
+    rescaled: int = 5_000
     skips_padding: bool = False
     one_row_in_place: bool = False
     one_channel_as_window: bool = False
@@ -127,6 +132,8 @@ REFERENCE_PRICES = Prices(
     element=11_230,
     product=5_900,
     padded=3_300,
+    quantized=1_800,
+    dequantized=1_200,
     skips_padding=True,
 )
 """TFLM's own kernels; also of floats with any library, and of libraries that were not measured."""
@@ -143,6 +150,8 @@ SCALAR_PRICES = Prices(
     element=8_400,
     product=3_600,
     padded=74,
+    quantized=19_800,
+    dequantized=10_900,
     block=2,
     call=80_000,
     making=WITHOUT_DOUBLES,
@@ -161,6 +170,8 @@ DSP_PRICES = Prices(
     element=8_020,
     product=3_590,
     padded=75,
+    quantized=1_800,
+    dequantized=1_200,
     block=2,
 )
 """CMSIS-NN on cores with the DSP extension."""
@@ -177,6 +188,8 @@ MVE_PRICES = Prices(
     element=1_380,
     product=680,
     padded=24,
+    quantized=1_400,
+    dequantized=800,
     block=4,
     copied=301,
     one_row_in_place=True,

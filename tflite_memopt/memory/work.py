@@ -23,6 +23,7 @@ from ..kernels.window import window_of
 _FLOATS = (DType.FLOAT32, DType.FLOAT16)
 _MOVES = ("GATHER", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "TRANSPOSE", "UNPACK")
 _JOINS = ("BATCH_TO_SPACE_ND", "CONCATENATION", "PACK", "RESHAPE", "SPACE_TO_BATCH_ND", "SQUEEZE")
+_CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 _CURVES = ("LOGISTIC", "TANH")
 _REDUCTIONS = ("MEAN", "REDUCE_MAX", "REDUCE_MIN", "SUM")
 _PADS = ("PAD", "PADV2", "MIRROR_PAD")
@@ -121,6 +122,8 @@ def prices_of(tensor: Tensor, prices: Prices) -> Prices:
 
 def operator_work(operator: Operator, prices: Prices) -> int:
     """Of one run."""
+    if operator.name in _CONVERSIONS:
+        return prices.call + _conversion(operator, prices)
     prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
     if operator.name in WINDOWS:
         return _convolution(operator, prices)
@@ -159,6 +162,15 @@ def _plain(operator: Operator, outputs: int, prices: Prices) -> int:
     is_of_one_shape = len({tensor.shape for tensor in operator.present_inputs()}) == 1
     prices = prices if is_of_one_shape and name != "SUB" else REFERENCE_PRICES
     return (prices.product if name == "MUL" else prices.element) * outputs
+
+
+def _conversion(operator: Operator, prices: Prices) -> int:
+    """Without the call. What it costs to or from floats is a matter of the core: no library has kernels for it."""
+    price = prices.dequantized
+    if operator.name == "QUANTIZE":
+        is_of_floats = any(tensor.dtype in _FLOATS for tensor in operator.present_inputs())
+        price = prices.quantized if is_of_floats else prices.rescaled
+    return price * sum(tensor.elements for tensor in operator.outputs)
 
 
 def _dense(operator: Operator, price: ConvolutionPrices) -> int:
