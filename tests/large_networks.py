@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from tflite_memopt.ir.builder import ModelBuilder
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.making import add_buffer

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Signature
+from tflite_memopt.ir.quantization import per_tensor
 
 
 def mobile_chain(size: int = 24) -> Model:

@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, concat_model
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.report.model import to_json
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "schema" / "report.schema.json").read_text())

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.program.test_program_firmware import separable
 from tests.rewrite.test_channel_tiles import text_model
 from tflite_memopt import Options, UsageError
 from tflite_memopt.cli import cli
 from tflite_memopt.exploring import LIMITS, Explored, explore
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.model import Report, to_json
 from tflite_memopt.report.schema import from_json

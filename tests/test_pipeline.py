@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, concat_model, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
 from tflite_memopt import (
     EquivalenceError,
@@ -27,10 +28,10 @@ from tflite_memopt import (
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, OperatorOptions, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.plan.methods import STRATEGIES
 from tflite_memopt.report.model import to_json
 from tflite_memopt.schedule.methods import METHODS

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.oracle.cells import cell_network
 from tflite_memopt import Options, analyze, transform
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.memory.work import instructions, slowdowns
 from tflite_memopt.pipeline import Result, optimize

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt import Options
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.plan.methods import NAMES

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tflite_memopt import EquivalenceError, Options, pipeline, transform
 from tflite_memopt.cascade.plans import Plans
@@ -18,7 +19,6 @@ from tflite_memopt.equivalence.inputs import inputs_from_npz
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Buffer, Model, Tensor
 from tflite_memopt.rewrite.search import _SiteSearch
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import VALID, ModelBuilder
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 

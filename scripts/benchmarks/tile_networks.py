@@ -11,9 +11,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tflite_memopt.ir.builder import RELU6, ModelBuilder, per_tensor
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import RELU6
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 
 
 def text(words: int = 256, width: int = 64, vocabulary: int = 1000) -> Model:

@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 
 from scripts.kernel_probes.probe import Build, Case
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Tensor
 
 

@@ -13,13 +13,13 @@ from functools import partial
 import numpy as np
 
 from scripts.device_lab.runs import run_models
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.equivalence.adapter import Run, RunJob, Sample
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Operator, Tensor
 from tflite_memopt.kernels.reference import reference_relations
 from tflite_memopt.kernels.relations.model import KernelReuse, ReuseRule

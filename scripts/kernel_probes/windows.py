@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from scripts.kernel_probes.probe import Case
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Buffer, Quantization, Tensor
 
 CONV, DEPTHWISE, AVERAGE, MAXIMUM = "CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"

@@ -14,9 +14,9 @@ import click
 from scripts.benchmarks.kept_parts import KeptParts
 from scripts.benchmarks.markdown_table import row, table
 from scripts.benchmarks.whole_run import whole_run
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.io.files import write_files
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 
 from .claims import Rerun

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import (
     ALL,
     branches,
@@ -25,7 +26,6 @@ from tflite_memopt.analysis.working_set import io_lower_bound, peak, working_set
 from tflite_memopt.errors import InfeasibleError, UnsupportedModelError, UsageError
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from scripts.makers.model_builder import ModelBuilder
 from tests import models
 from tflite_memopt.batch.engines import Engine, open_engine
 from tflite_memopt.batch.find import find_models
@@ -12,7 +13,6 @@ from tflite_memopt.batch.job import BatchSetting, WorkerLimits
 from tflite_memopt.batch.run import BatchPlan, BatchState, run_batch
 from tflite_memopt.batch.store import COMPARED, open_store
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.options import Options
 
 from .works import by_fate

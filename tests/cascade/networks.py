@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 
 TYPES = (DType.INT8, DType.FLOAT32, DType.INT16)
 ZERO_POINT = -7

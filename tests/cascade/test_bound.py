@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
@@ -23,9 +24,9 @@ from tflite_memopt.cascade.select import Figures, Limits
 from tflite_memopt.cascade.tiling import ClampedLoop, RowLoop, Tiling, Unrolled, apply_tilings, turns_for
 from tflite_memopt.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.builder import SAME, ModelBuilder
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME
 from tflite_memopt.ir.model import Model
 from tflite_memopt.ir.share_constants import share_constants
 from tflite_memopt.kernels.profile import KernelProfile

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.spaces import figures_of, space_of
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options
@@ -15,9 +16,9 @@ from tflite_memopt.cascade import in_order, space
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.cascade.space import LONGEST, Modes, modes_of
 from tflite_memopt.cascade.tiling import Tiling, apply_tilings
-from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.cost import Cost, cost_of

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, OPERATORS, TYPES, random_network, regions
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt.cascade.loop.lower import lower_loop
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.tiling import turns_for
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, TYPES, random_network, regions
 from tests.memory.loops import looped, placement_of, plain
@@ -24,7 +25,6 @@ from tflite_memopt.exploring import explore
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.making import add_buffer
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.arrange import arrange

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import EVERY, figures_of, space_of
@@ -19,7 +20,6 @@ from tflite_memopt.cascade.space import Space
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
 from tflite_memopt.graph.alignment import ARENA_ALIGNMENT
 from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs
@@ -20,10 +21,10 @@ from tflite_memopt.cascade.search import cascade
 from tflite_memopt.cascade.space import Modes, modes_of
 from tflite_memopt.cascade.tiling import PhaseLoop, Tiling, Tilings
 from tflite_memopt.graph.clock import EmergencyStop
-from tflite_memopt.ir.builder import VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import arrange

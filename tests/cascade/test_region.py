@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.cascade.region import Region, region_of
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Tensor
 

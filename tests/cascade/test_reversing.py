@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tflite_memopt.cascade.in_order import OrderSearch
 from tflite_memopt.cascade.measure import Measured
@@ -16,7 +17,6 @@ from tflite_memopt.cascade.space import Modes
 from tflite_memopt.cascade.tiling import Reversed, Tiling, Tilings, apply_tilings
 from tflite_memopt.graph.clock import EmergencyStop
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.model import Model

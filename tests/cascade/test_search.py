@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model
 from tests.models import if_model, mobile_chain, streaming_model, while_model
@@ -22,7 +23,6 @@ from tflite_memopt.graph.clock import EmergencyStop
 from tflite_memopt.graph.interrupted_search import InterruptedSearch
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.change import OUT_OF_TIME, Changed
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import random_network, regions
 from tflite_memopt.analysis.macs import operator_macs
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.stripes import Job, Stripe, Window, cuts_at, stripes_of
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Operator, Tensor
 from tflite_memopt.operators.rows import RowByRow, Rows
 

@@ -12,6 +12,7 @@ from scripts.device_lab.builds import BUILDS
 from scripts.device_lab.runs import run_external
 from scripts.kernel_probes.probe import on_runner, probe
 from scripts.kernel_probes.windows import CONV, DEPTHWISE, Window
+from scripts.makers.model_builder import ModelBuilder
 from tests.device.runners import HOST, QEMU, runner
 from tests.models import (
     branches,
@@ -29,7 +30,6 @@ from tflite_memopt.equivalence.adapter import Array, Run, RunJob
 from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import profile_named

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import litert_and_tflm
 from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
 from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.options import Options

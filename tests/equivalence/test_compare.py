@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model, transpose_conv_model
 from tests.tflm import run_models
 from tests.two_models import compare_models
@@ -20,9 +21,9 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.offline_plan import tensors_in_file_order
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.quantization import per_tensor
 
 ARENA = 4 << 20
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import dense_model, float_sum, quantized_at_the_boundary
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import numpy_type
 from tflite_memopt.equivalence.interface import SAME, Interface, Port, interface_between
 from tflite_memopt.errors import EquivalenceError, UsageError
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.boundary import take_integers

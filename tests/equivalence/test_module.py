@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from scripts.device_lab.runs import run_models
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import (
     ALL,
     branches,
@@ -38,7 +39,6 @@ from tflite_memopt.equivalence.runner import GivenUpError
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.targets import profile_for

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob
@@ -25,7 +26,6 @@ from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, ProcessL
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 
 ARENA = 4 << 20

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one, looked_at
 from tests.models import mobile_chain
 from tests.tflm import litert_and_tflm
@@ -17,7 +18,6 @@ from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 

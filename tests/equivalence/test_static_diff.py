@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, branches, if_model, mobile_chain, split_model
 from tflite_memopt import EquivalenceError, Options, optimize, verify
 from tflite_memopt.equivalence.failure import Subject
@@ -16,7 +17,6 @@ from tflite_memopt.equivalence.static_diff import first_stored_difference
 from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Operator, OperatorOptions
 
 OPTIONS = Options(samples=2, runtimes=("litert",))

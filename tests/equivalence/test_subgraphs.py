@@ -7,15 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import if_model, streaming_model, while_model
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.equivalence.subgraphs import isolated
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Operator, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 
 OPTIONS = Options(samples=3)
 

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import float_sum, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, transform
 from tflite_memopt.equivalence.failure import Subject
@@ -23,7 +24,6 @@ from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.change import Changed, Exactness, RewriteUse, loosest
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Model, Tensor

@@ -16,6 +16,7 @@ import pytest
 import tflite_memopt
 from scripts.device_lab.build import default_cache
 from scripts.device_lab.sources import VARIABLE, sources_from_environment
+from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import check_against_the_interface, run_on
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
@@ -28,7 +29,6 @@ from tflite_memopt.firmware.resolver import CUSTOM, builtin_method, registration
 from tflite_memopt.io.offline_plan import decode
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, OpCode
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PROFILES

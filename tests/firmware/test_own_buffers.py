@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import run_on
 from tests.firmware.test_codegen import digest, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
@@ -21,7 +22,6 @@ from tflite_memopt.firmware.generate import PLANNER_FILE, generate
 from tflite_memopt.firmware.plan_table import MemoryRequest
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 
 GUARDED = Path(__file__).parent / "guarded.cc"

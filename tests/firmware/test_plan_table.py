@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import check_against_the_interface, run_on
 from tests.firmware.test_codegen import RUNNABLE, expected, optimized, write
 from tests.models import ALL
@@ -20,7 +21,6 @@ from tflite_memopt.firmware.plan_table import planned_buffers
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.kernels.support import support_of
 from tflite_memopt.kernels.targets import profile_for
 

@@ -13,6 +13,7 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import branches, dense_model, irregular_model
 from tflite_memopt import ModelFormatError, Options, UnsupportedModelError, UsageError
 from tflite_memopt.io import reader
@@ -20,7 +21,6 @@ from tflite_memopt.io.associated_files import append
 from tflite_memopt.io.files import read_file
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import AssociatedFile, Buffer, Model
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.memory.loops import looped, placement_of
 from tests.models import concat_model
 from tflite_memopt import Options, analyze, optimize
@@ -18,7 +19,6 @@ from tflite_memopt.io import plan_label
 from tflite_memopt.io.plan_label import LABEL_NAME, PlanLabel
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.decision import NOTHING_DECIDED
 from tflite_memopt.ir.model import Buffer
 from tflite_memopt.kernels.profiles import profile_named

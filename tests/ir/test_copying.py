@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.models import ALL, dense_model
 from tests.test_random_models import random_model
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model, unlinked_twin
 from tflite_memopt.ir.model import Buffer, Model, OperatorOptions

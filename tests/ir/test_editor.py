@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.models import ALL, branches
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.editor import Editor
 from tflite_memopt.ir.model import Model, OpCode
+from tflite_memopt.ir.quantization import per_tensor
 
 
 @pytest.mark.parametrize("build", ALL.values())

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, split_model
 from tflite_memopt.errors import InfeasibleError
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Graph, Model, OpCode, Operator, Tensor, Use

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.kernels.relations.model import KernelReuse, ReuseRule
 
 ARENA = 4 << 20

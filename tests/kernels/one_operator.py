@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 
 Make = Callable[[ModelBuilder, DType], tuple[Tensor, ...]]
 MakeLayer = Callable[[ModelBuilder, DType, DType], tuple[Tensor, ...]]

@@ -7,13 +7,13 @@ import contextlib
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.runner import Interpreter
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.kernels.requests.model import WHEEL

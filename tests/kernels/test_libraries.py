@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Operator
 from tflite_memopt.kernels.cmsis_nn.paths import Build, convolution_path, depthwise_path
 from tflite_memopt.kernels.cmsis_nn.profiles import DSP, MVE, SCALAR

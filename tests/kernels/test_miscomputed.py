@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.spaces import figures_of, space_of
 from tests.device.runners import runner
 from tflite_memopt import Options, optimize, transform
@@ -17,10 +18,11 @@ from tflite_memopt.equivalence.external_runner import run_external_jobs
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_tensor
 from tflite_memopt.ir.change import Changed
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Model, Operator, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.kernels.profiles import profile_named
 from tflite_memopt.memory.work import WorkLimit
 

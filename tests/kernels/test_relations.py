@@ -9,9 +9,9 @@ import pytest
 
 from scripts.kernel_probes.grid import GRIDS
 from scripts.kernel_probes.probe import Case, probe
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import concat_model
 from tests.tflm import needs_wheel
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
 from tflite_memopt.kernels.portable import PORTABLE

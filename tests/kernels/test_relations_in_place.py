@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.imposed import (
     BOOL,
     F32,
@@ -27,7 +28,6 @@ from tests.kernels.imposed import (
     x_of,
     y_of,
 )
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator
 from tflite_memopt.kernels.relations.in_place import ANY_INPUT, FIRST_INPUT, in_place_reuses

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.imposed import F32, I8, I16, Case, constant, differing, ints, one, permitted, same_offset, x_of, y_of
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator, OperatorOptions, Quantization, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.kernels.relations.shapes import strided_slice_box
 from tflite_memopt.kernels.relations.views import SHARED_CODE, view_reuses
 

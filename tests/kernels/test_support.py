@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import LAYERS, MAKERS, alone, with_weights
 from tests.models import ALL
 from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Run
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, OpCode, Operator
 from tflite_memopt.kernels.support import TYPES, TflmSupport, said_of, support_of

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import concat_model
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.chips import CHIPS, plain_name

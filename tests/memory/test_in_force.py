@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, split_model, streaming_model, transpose_conv_model
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.interval import intersect
 from tflite_memopt.graph.search_limit import SearchLimit
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.reference import REFERENCE
 from tflite_memopt.memory.arrange import place

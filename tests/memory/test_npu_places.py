@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt import Options, analyze, optimize
 from tflite_memopt.errors import EquivalenceError, ModelFormatError, UnsupportedModelError, UsageError
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, OpCode, Operator
 from tflite_memopt.memory.reading import read_planned

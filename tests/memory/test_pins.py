@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import streaming_model
 from tflite_memopt.errors import UsageError
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.reference import REFERENCE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Graph, Tensor
 from tflite_memopt.kernels.portable import PORTABLE

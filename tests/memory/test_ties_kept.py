@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_own_buffers import CELLS, cell, late
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, UsageError, optimize
@@ -19,7 +20,6 @@ from tflite_memopt.equivalence.tolerance import EXACT
 from tflite_memopt.io import offline_plan, plan_label
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.ties import with_ties

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import mobile_chain, while_model
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.tiling import ClampedLoop, Tiling, apply_tilings
 from tflite_memopt.errors import ModelFormatError
-from tflite_memopt.ir.builder import VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Graph, Operator
 from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES, Prices
 from tflite_memopt.kernels.profiles import PROFILES

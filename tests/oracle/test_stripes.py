@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.spaces import STRIPES, figures_of, space_of
 from tests.models import dense_model
 from tflite_memopt import Options, optimize
 from tflite_memopt.cascade.tiling import apply_tilings
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.memory.arrange import arrange

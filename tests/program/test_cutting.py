@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL
 from tflite_memopt import Options
 from tflite_memopt.equivalence.adapter import RunJob, Sample
@@ -13,7 +14,6 @@ from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.runner import ProcessLimits
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.cutting import crossing, cut, why_whole
 from tflite_memopt.program.stretch import StretchCosts

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options
 from tflite_memopt.equivalence.adapter import RunJob
@@ -17,10 +18,10 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, RELU6, ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import NO_ACTIVATION, RELU, RELU6
 from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.quantization import affine_of
+from tflite_memopt.ir.quantization import affine_of, per_tensor
 from tflite_memopt.program.dense import Dense, dense_of
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.fronts import FeedCosts

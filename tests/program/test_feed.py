@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL
 from tests.rewrite.test_sequences_along_h import Sequences
 from tests.tflm import litert_and_tflm
@@ -24,7 +25,7 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import VALID, ModelBuilder
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.relations.shapes import RESHAPES
 from tflite_memopt.memory.work import instructions

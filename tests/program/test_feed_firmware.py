@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
@@ -16,7 +17,7 @@ from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import VALID, ModelBuilder
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts

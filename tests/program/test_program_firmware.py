@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tflite_memopt import Options, UsageError
 from tflite_memopt.firmware import Planner
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts

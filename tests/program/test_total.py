@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.tflm import litert_and_tflm
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import RELU, ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import RELU
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.total import Total, total_of
 

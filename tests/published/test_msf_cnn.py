@@ -13,13 +13,14 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from scripts.zoo_networks.msf_cnn import CHAINS, Chain
 from tests.models import dense_model, mobile_chain
 from tflite_memopt import UnsupportedModelError, UsageError, compare
 from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.published.msf_cnn.fusion import Block, Layer, Setting, Window, fusion_graph, least_macs, least_ram
 from tflite_memopt.published.msf_cnn.layers import chain_of
 

@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain
 from tests.report.browser import MARKS, installed_chromium, opened
 from tflite_memopt import Options, Report
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.report.model import Advice, Choice, Exploration, FrontPoint
 from tflite_memopt.report.pictures.appearance import FILE, ROLES

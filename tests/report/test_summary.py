@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import irregular_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.summary import headline, summary_of
 from tflite_memopt.report.words import (

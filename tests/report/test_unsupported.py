@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import alone, with_weights
 from tests.models import dense_model, mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.report.model import to_json
 from tflite_memopt.report.pictures.pages import analysis_page, report_page

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, RELU6, SAME, VALID, ModelBuilder, per_channel, per_tensor
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import NO_ACTIVATION, RELU, RELU6, SAME, VALID
 from tflite_memopt.ir.model import Model, Quantization, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 
 RELU_N1_TO_1 = 2
 TENSOR_TYPE = {DType.FLOAT32: 0, DType.INT32: 2, DType.INT64: 4}

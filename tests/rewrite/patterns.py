@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Quantization, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rule import AnyRule
 from tflite_memopt.rewrite.table import SPLITS

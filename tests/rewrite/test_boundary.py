@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import tflite_memopt
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_narrower import without_label
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary
 from tflite_memopt import EquivalenceError, Options, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_channel
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.dtype import DType

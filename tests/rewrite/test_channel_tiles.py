@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
 from tflite_memopt import Options, optimize
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.change import Changed
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.memory.work import WorkLimit, instructions, slowest
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.channel_tiles import channel_tiles, tile_sizes

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.rewrite.patterns import refusals, rule_named
-from tflite_memopt.ir.builder import ModelBuilder, per_channel
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver

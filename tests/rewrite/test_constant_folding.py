@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.rewrite.patterns import (
     F32,
@@ -21,10 +22,10 @@ from tests.rewrite.patterns import (
     quantization_of,
     refusals,
 )
-from tflite_memopt.ir.builder import ModelBuilder, per_tensor
 from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.constant_folding import CONSTANT_FOLDING
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.models import streaming_model
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.dead_operators import DEAD_OPERATORS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, refusals
 from tflite_memopt import Options
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES

@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.models import if_model
 from tests.rewrite.patterns import I8, Branch, assert_same_bits, model_of
 from tflite_memopt.errors import ModelFormatError
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.change import EXACTNESS
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.editor import Editor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import (
     F32,
     I8,
@@ -16,7 +17,6 @@ from tests.rewrite.patterns import (
     refusals,
     weights_quantization,
 )
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.flattened_input import FLATTENED_INPUT

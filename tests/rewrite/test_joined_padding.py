@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
 from tflite_memopt import Options
-from tflite_memopt.ir.builder import VALID, ModelBuilder, per_tensor
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.rewrite.rules.joined_padding import JOINED_PADDING

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.nested_concatenation import NESTED_CONCATENATION

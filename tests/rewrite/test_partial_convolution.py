@@ -13,18 +13,20 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
 from tests.rewrite.partial_patterns import Spec, build, specs
 from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.change import EXACTNESS
 from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import NO_ACTIVATION, RELU
 from tflite_memopt.ir.model import Model, Operator, OperatorOptions, Quantization, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.pattern import match_at
 from tflite_memopt.rewrite.rules.partial_convolution import (

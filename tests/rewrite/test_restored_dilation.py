@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import (
     F32,
     I8,
@@ -25,8 +26,8 @@ from tests.rewrite.patterns import (
     weights_quantization,
 )
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rule import Rule

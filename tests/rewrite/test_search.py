@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.rewrite.patterns import rule_named
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model, Tensor

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.equivalence.correspondence import Link
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 
 OPTIONS = Options(samples=3, max_extra_macs=1.0)

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
 from tests.rewrite.patterns import ARENA, F32, LITERT, TFLM
 from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model, Signature, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.ir.share_constants import share_constants
 
 GOLDEN = """graph 0 main

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import I8, I16, Branch, assert_exact, quantization_of, refusals, weights_quantization
 from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.cost import cost_of

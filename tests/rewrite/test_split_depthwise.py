@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, refusals, weights_quantization
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Quantization, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
 from tests.rewrite.patterns import (
     F32,
@@ -24,9 +25,9 @@ from tests.rewrite.patterns import (
     refusals,
     rule_named,
 )
-from tflite_memopt.ir.builder import ModelBuilder, per_channel, per_tensor
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.rewrite.driver import Driver
 
 SPLIT_ELEMENTWISE = rule_named("split_elementwise")

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
 from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.builder import NO_ACTIVATION, RELU, RELU6, SAME, VALID, ModelBuilder, per_channel
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import NO_ACTIVATION, RELU, RELU6, SAME, VALID
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.split_grouped_convolution import SPLIT_GROUPED_CONVOLUTION

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import F32, I8, I16, Branch, assert_exact, quantization_of, refusals, rule_named
-from tflite_memopt.ir.builder import SAME, VALID, ModelBuilder
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.rewrite.driver import Driver
 
 SPLIT_POOLING = rule_named("split_pooling")

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import (
     F32,
     I8,
@@ -22,7 +23,6 @@ from tests.rewrite.patterns import (
     refusals,
     rule_named,
 )
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.constants import integers
 from tflite_memopt.ir.model import Model
 from tflite_memopt.rewrite.driver import Driver

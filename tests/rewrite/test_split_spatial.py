@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.rewrite.patterns import (
     F32,
     I8,
@@ -18,7 +19,6 @@ from tests.rewrite.patterns import (
     refusals,
     rule_named,
 )
-from tflite_memopt.ir.builder import ModelBuilder
 from tflite_memopt.ir.model import Model
 from tflite_memopt.rewrite.driver import Driver
 

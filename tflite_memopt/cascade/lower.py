@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
-from ..ir.builder import SAME, VALID
 from ..ir.editor import Editor
+from ..ir.making import SAME, VALID
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.names import last_part, stem
 from ..ir.origin import piece_of

@@ -30,8 +30,8 @@ _LARGEST_INTEGER = 1 << 30
 """In magnitude, of wide integers that are not quantized: a sum of two still fits an int32."""
 
 
-def seeded_inputs(model: Model, samples: int, seed: int, first: int = 0) -> list[Sample]:
-    """``samples`` samples, from the ``first`` of an endless sequence on, the same for the same seed on every machine.
+def seeded_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
+    """``samples`` samples, the first ones of an endless sequence, the same for the same seed on every machine.
 
     The families of :mod:`.families` take turns. A model with state gets sequences: inputs glide from one to the next.
     """
@@ -39,7 +39,7 @@ def seeded_inputs(model: Model, samples: int, seed: int, first: int = 0) -> list
     gliding = has_state(model.main)
     return [
         [_values(tensor, ranges[at], at, number, seed, gliding) for at, tensor in enumerate(model.main.inputs)]
-        for number in range(first, first + samples)
+        for number in range(samples)
     ]
 
 

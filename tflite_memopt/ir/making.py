@@ -1,4 +1,4 @@
-"""Makes constants and operators: what the builder of new models and the editor of given ones share."""
+"""Makes constants and operators, in new models and in given ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from .dtype import DType
 from .model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Tensor
 
 Array = npt.NDArray[Any]
+SAME, VALID = 0, 1
+"""Paddings, as the TFLite schema numbers them."""
+NO_ACTIVATION, RELU, RELU6 = 0, 1, 3
+"""Fused activations, as there."""
 
 
 def add_buffer(model: Model, values: Array) -> Buffer:

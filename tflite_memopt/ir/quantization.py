@@ -9,6 +9,11 @@ import numpy as np
 from .model import Quantization, Tensor
 
 
+def per_tensor(scale: float, zero_point: int) -> Quantization:
+    """One scale and zero point for all elements."""
+    return Quantization(np.asarray([scale], np.float32), np.asarray([zero_point], np.int64))
+
+
 def is_quantized(quantization: Quantization | None) -> bool:
     """Whether there are scales; an absent table and an empty one both mean none."""
     return quantization is not None and quantization.scale.size > 0

@@ -21,8 +21,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..analysis.lifetimes import Lifetime, Timeline
+from ..analysis.lifetimes import Timeline
 from ..analysis.loops import Loop, box_of, bytes_of, loops_of
+from ..graph.interval import intersect
 from ..ir.head import in_head
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
@@ -136,13 +137,9 @@ def resting(loops: Iterable[Loop], reuses: Reuses, timeline: Timeline) -> tuple[
                 if end in ends
             }
             lives = [timeline.tensors[end] for end in ends]
-            fit = (t for t in inner if t in linked or not any(_meet(timeline.tensors[t], life) for life in lives))
+            fit = (t for t in inner if t in linked or not any(intersect(timeline.tensors[t], life) for life in lives))
             found += [Over(output, tensor, -output.nbytes) for tensor in fit]
     return tuple(found)
-
-
-def _meet(one: Lifetime, other: Lifetime) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 def _resting_slots(loop: Loop, timeline: Timeline) -> Iterator[int]:

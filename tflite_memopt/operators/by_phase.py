@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.builder import VALID
 from ..ir.constants import integers
 from ..ir.editor import Editor
+from ..ir.making import VALID
 from ..ir.model import Operator, Tensor
 from ..ir.names import stem
 from .told import Told

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..ir.builder import VALID
 from ..ir.constants import integers
 from ..ir.dtype import DType
+from ..ir.making import VALID
 from ..ir.model import Operator, Tensor
 from .rows import Axis, RowByRow, is_image
 

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cascade.loop.turn_graph import NHWC, TurnGraph
-from ..ir.builder import NO_ACTIVATION, RELU, per_tensor
 from ..ir.change import Exactness
 from ..ir.constants import values
 from ..ir.dtype import DType
+from ..ir.making import NO_ACTIVATION, RELU
 from ..ir.model import Graph, Operator, Tensor
 from ..ir.names import label
-from ..ir.quantization import affine_of
+from ..ir.quantization import affine_of, per_tensor
 from ..kernels.relations.shapes import RESHAPES
 from ..operators.rows import is_image
 

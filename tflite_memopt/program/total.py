@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cascade.loop.turn_graph import TurnGraph
-from ..ir.builder import NO_ACTIVATION, per_tensor
 from ..ir.constants import integers
 from ..ir.dtype import DType
+from ..ir.making import NO_ACTIVATION
 from ..ir.model import Graph, Operator, Tensor
 from ..ir.names import label
-from ..ir.quantization import Affine, affine_of
+from ..ir.quantization import Affine, affine_of, per_tensor
 from ..kernels.relations.shapes import RESHAPES
 from ..operators.rows import is_image
 

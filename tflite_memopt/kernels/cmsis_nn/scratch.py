@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import fmod
 
+from ...graph.alignment import aligned
 from ..window import KernelWindow
 from .paths import Build, convolution_path, depthwise_path
 
@@ -32,7 +33,7 @@ def convolution_s8(window: KernelWindow, build: Build) -> int:
 def convolution_s16(window: KernelWindow, build: Build) -> int:
     """``arm_convolve_s16_get_buffer_size``."""
     column = window.taps * window.in_depth
-    return 4 * _up(column, 8) * 2 if build == "mve" else 2 * column * 2
+    return 4 * aligned(column, 8) * 2 if build == "mve" else 2 * column * 2
 
 
 def depthwise_s8(window: KernelWindow, build: Build) -> int:
@@ -70,7 +71,7 @@ def _depthwise_opt(window: KernelWindow, build: Build) -> int:
 
 
 def _im2col_s8(column: int, build: Build) -> int:
-    return 4 * _up(column, 16) if build == "mve" else 4 * _up(column, 4)
+    return 4 * aligned(column, 16) if build == "mve" else 4 * aligned(column, 4)
 
 
 def _as_convolution_mve(window: KernelWindow) -> int:
@@ -98,7 +99,3 @@ def _one_row_mve(window: KernelWindow) -> int:
     first = window.taps_wide * depth + pad * depth
     last = (window.taps_wide - 1) * depth + (right if uneven else pad) * depth
     return max(first, last)
-
-
-def _up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple

@@ -6,6 +6,7 @@ depthwise convolution asks for none (esp_nn_depthwise_conv_esp32p4.c).
 
 from __future__ import annotations
 
+from ...graph.alignment import aligned
 from ..window import KernelWindow
 
 _ALIGNMENT_ROOM = 32
@@ -21,7 +22,7 @@ def convolution(w: KernelWindow) -> int:
         return _pointwise(w)
     sums = 4 * w.out_depth + _ALIGNMENT_ROOM
     if not padded and w.taps_wide * w.in_depth >= _LANES:
-        return sums + w.taps * _up(w.in_depth, 16) * w.out_depth
+        return sums + w.taps * aligned(w.in_depth, 16) * w.out_depth
     if w.taps * w.in_depth >= _LANES:
         return sums + w.taps * w.in_depth
     if not padded:
@@ -33,7 +34,7 @@ def convolution(w: KernelWindow) -> int:
 def _pointwise(w: KernelWindow) -> int:
     if w.in_depth < _LANES:
         return 4 * w.out_depth + 16 * w.out_depth + 32 + _ALIGNMENT_ROOM
-    depth, pixels = _up(w.in_depth, 8), w.in_width * w.in_height
+    depth, pixels = aligned(w.in_depth, 8), w.in_width * w.in_height
     copied = pixels * depth if w.in_depth % 8 else 0
     turned = 16 * depth if pixels >= 8 else 0
     return copied + depth * w.out_depth + turned + _ALIGNMENT_ROOM
@@ -44,7 +45,7 @@ def _padded_input(w: KernelWindow) -> int:
     wide = w.in_width + 2 * w.pad_wide
     whole = wide * (w.in_height + 2 * w.pad_high) * w.in_depth
     if whole + 4 * w.out_depth <= _CACHE:
-        return whole + w.taps * _up(w.in_depth, 16) * w.out_depth
+        return whole + w.taps * aligned(w.in_depth, 16) * w.out_depth
     # The window has fewer than 16 elements here, so that a row of it has, too.
     depth = _padded_depth(w)
     filters = w.taps * depth * w.out_depth
@@ -57,8 +58,4 @@ def _padded_input(w: KernelWindow) -> int:
 
 
 def _padded_depth(w: KernelWindow) -> int:
-    return _up((_LANES + w.taps_wide - 1) // w.taps_wide, 16)
-
-
-def _up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
+    return aligned((_LANES + w.taps_wide - 1) // w.taps_wide, 16)

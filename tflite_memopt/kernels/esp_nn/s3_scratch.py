@@ -9,6 +9,7 @@ include/esp_nn_esp32s3.h.
 
 from __future__ import annotations
 
+from ...graph.alignment import aligned
 from ..window import KernelWindow
 
 _FULL_INPUT = 40 * 1024
@@ -19,18 +20,18 @@ def convolution(w: KernelWindow) -> int:
     """``esp_nn_get_conv_scratch_size_esp32s3``."""
     margin = 64
     if w.taps_high == w.taps_wide == w.stride_high == w.stride_wide == 1 and not (w.pad_high or w.pad_wide):
-        depth = _up(w.in_depth, 8)
+        depth = aligned(w.in_depth, 8)
         padded = w.in_width * w.in_height * depth if w.in_depth % 8 else 0
         turned = 16 * depth if w.in_width * w.in_height >= 8 else 0
         return padded + depth * w.out_depth + turned + margin
     line, window = w.taps_wide * w.in_depth, w.taps_wide * w.taps_high * w.in_depth
     if line < 16 <= window:
-        return w.out_depth * 4 + 16 + w.out_depth * _up(window, 16) + 16 + _up(window, 16) + margin
+        return w.out_depth * 4 + 16 + w.out_depth * aligned(window, 16) + 16 + aligned(window, 16) + margin
     padded = 0
     if w.pad_high or w.pad_wide:
         padded = (w.in_width + 2 * w.pad_wide) * (w.in_height + 2 * w.pad_high) * w.in_depth
-    filters = w.taps_wide * w.taps_high * _up(w.in_depth, 16) * w.out_depth
-    lines = _up(line, 16) * w.taps_high * w.out_depth
+    filters = w.taps_wide * w.taps_high * aligned(w.in_depth, 16) * w.out_depth
+    lines = aligned(line, 16) * w.taps_high * w.out_depth
     right, below = max(0, w.missing_wide), max(0, w.missing_high)
     border = (w.in_width + right) * (w.in_height + below) * w.in_depth if right or below else 0
     return padded + filters + lines + border + margin + 4 * w.out_depth
@@ -47,10 +48,10 @@ def depthwise(w: KernelWindow) -> int:
             return 2 * (filters + copied) + 32
         return 2 * filters + 2 * w.in_width * w.taps_high * w.in_depth + 32
     if multiplier == 1 and w.in_depth > 3:
-        depth = _up(w.in_depth, 8)
-        end = _up(2 * w.taps_wide * w.taps_high * depth, 16)
-        end = _up(end + 2 * w.in_width * w.in_height * depth, 16)
-        end = _up(end + w.out_width * w.out_height * depth, 16)
+        depth = aligned(w.in_depth, 8)
+        end = aligned(2 * w.taps_wide * w.taps_high * depth, 16)
+        end = aligned(end + 2 * w.in_width * w.in_height * depth, 16)
+        end = aligned(end + w.out_width * w.out_height * depth, 16)
         return end + 12 * depth + 16
     return 2 * (filters + copied) + 32 if multiplier % 4 == 0 else 32
 
@@ -63,12 +64,8 @@ def _depthwise_3x3(w: KernelWindow, filters: int, copied: int) -> int:
         full = (w.in_width + wide) * (w.in_height + high) * w.in_depth
         return filters + 16 + (full if full <= _FULL_INPUT else (w.in_width + wide) * w.taps_high * w.in_depth)
     if w.in_depth >= 12:
-        depth = _up(w.in_depth, 16)
+        depth = aligned(w.in_depth, 16)
         wide, high = 2 * w.pad_wide + max(0, w.missing_wide), 2 * w.pad_high + max(0, w.missing_high)
         padded = (w.in_width + wide) * (w.in_height + high) * depth
         return 9 * depth + padded + w.out_width * w.out_height * depth + 64
     return 2 * (filters + copied) + 32
-
-
-def _up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple

@@ -14,6 +14,7 @@ Where that leaves no two dimensions in another order, TRANSPOSE is left out by t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class AdjointMatmul:
     order: tuple[int, ...]
 
 
-def _checked(slot: int, match: Match) -> AdjointMatmul | str | None:
+def _check(slot: int, match: Match) -> AdjointMatmul | str | None:
     product, transpose = match.anchor, match["transpose"]
     if bool(product.option(_FLAGS[slot], False)) != (slot == 0):
         return None  # the kernel keeps no copy of this side
@@ -60,14 +61,6 @@ def _checked(slot: int, match: Match) -> AdjointMatmul | str | None:
     return AdjointMatmul(product, slot, transpose, source, (*outer, columns, rows))
 
 
-def _check_right(match: Match) -> AdjointMatmul | str | None:
-    return _checked(1, match)
-
-
-def _check_left(match: Match) -> AdjointMatmul | str | None:
-    return _checked(0, match)
-
-
 def _rewrite(found: AdjointMatmul, edit: Editor) -> None:
     side = found.product.inputs[found.slot]
     assert side is not None
@@ -83,9 +76,9 @@ ADJOINT_MATMUL = tuple(
     Rule(
         "adjoint_matmul",
         Pattern("product", ("BATCH_MATMUL",), {slot: Pattern("transpose", ("TRANSPOSE",))}),
-        check,
+        partial(_check, slot),
         _rewrite,
     )
-    for slot, check in ((1, _check_right), (0, _check_left))
+    for slot in (1, 0)
 )
 """For the right side and for the left one."""

@@ -56,7 +56,7 @@ def _check(match: Match) -> Folded | str | None:
     return Folded(tuple(zip(operator.outputs, found, strict=True)))
 
 
-def _rewrite(found: Folded, edit: Editor) -> None:
+def fold(found: Folded, edit: Editor) -> None:
     for tensor, array in found.outputs:
         edit.fill(tensor, array)
 
@@ -184,4 +184,4 @@ _MOVES: Mapping[str, Callable[[Operator, list[Array]], list[Array]]] = {
 }
 """Outputs from the values to move; ValueError when the operands do not fit."""
 
-CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _check, _rewrite)
+CONSTANT_FOLDING = Rule("constant_folding", Pattern("move", (*_MOVES, "DEQUANTIZE")), _check, fold)

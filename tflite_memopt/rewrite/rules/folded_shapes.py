@@ -18,12 +18,11 @@ import numpy.typing as npt
 
 from ...ir.constants import integers, values
 from ...ir.dtype import DType
-from ...ir.editor import Editor
 from ...ir.model import Operator
 from ...kernels.relations.shapes import axis_of
 from ..pattern import Match, Pattern
 from ..rule import Rule
-from .constant_folding import Folded, moved
+from .constant_folding import Folded, fold, moved
 
 Array = npt.NDArray[Any]
 _MOST = 16
@@ -45,11 +44,6 @@ def _check(match: Match) -> Folded | str | None:
     if found is None or found.shape != output.shape:
         return "its operands are not those of plain arithmetic with shapes"
     return Folded(((output, found.astype(_NUMPY[output.dtype])),))
-
-
-def _rewrite(found: Folded, edit: Editor) -> None:
-    for tensor, array in found.outputs:
-        edit.fill(tensor, array)
 
 
 def _shape(operator: Operator) -> Array | None:
@@ -95,4 +89,4 @@ _COMPUTED: Mapping[str, Callable[[Operator], Array | None]] = {
 """The output's values; None where the operands are others."""
 _MOVED = ("CAST", "CONCATENATION", "PACK", "RESHAPE", "SLICE", "STRIDED_SLICE")
 
-FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVED)), _check, _rewrite)
+FOLDED_SHAPES = Rule("folded_shapes", Pattern("arithmetic", (*_COMPUTED, *_MOVED)), _check, fold)

@@ -42,6 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...ir.model import Quantization
+from ...ir.quantization import per_tensor
 
 Floats = npt.NDArray[np.float64]
 
@@ -138,9 +139,9 @@ class Output:
     def _covering(self, low: float, high: float) -> Quantization:
         y = self.values
         if y.highest > 127:  # int16 has no zero point (quantization specification of TFLite)
-            return _quantization(self._allowed(max(-low, high) / y.highest), 0)
+            return per_tensor(self._allowed(max(-low, high) / y.highest), 0)
         scale = self._allowed((high - low) / (y.highest - y.lowest))
-        return _quantization(scale, min(max(round(y.lowest - low / scale), y.lowest), y.highest))
+        return per_tensor(scale, min(max(round(y.lowest - low / scale), y.lowest), y.highest))
 
     def _allowed(self, scale: float) -> float:
         return min(max(scale, self.step), self.values.scale * _COARSEST)
@@ -150,7 +151,3 @@ def _share(room: Floats, needed: Floats) -> float:
     """The largest share of what is needed that fits into the room in every channel."""
     shares = np.divide(room, needed, out=np.full_like(room, np.inf), where=needed > 0)
     return max(float(shares.min()), 0.0)
-
-
-def _quantization(scale: float, zero_point: int) -> Quantization:
-    return Quantization(np.asarray([scale], np.float32), np.asarray([zero_point], np.int64))

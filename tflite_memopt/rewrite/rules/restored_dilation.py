@@ -27,10 +27,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.builder import SAME, VALID
 from ...ir.constants import integers, values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
+from ...ir.making import SAME, VALID
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
 from ...kernels.relations.shapes import operands

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.builder import VALID
 from ...ir.constants import values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
+from ...ir.making import VALID
 from ...ir.model import Operator, Tensor
 from ...kernels.relations.shapes import Grid, operands, strided_slice_grid
 from ..copies import source_for_one_reader

@@ -1,7 +1,4 @@
-"""Builds small models without a converter: for tests, the demo model and rewrites.
-
-Padding and activation values are the TFLite schema's: SAME 0, VALID 1; NONE 0, RELU 1, RELU6 3.
-"""
+"""Builds small models without a converter: for tests, benchmarks and the demo model."""
 
 from __future__ import annotations
 
@@ -11,12 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .dtype import DType
-from .making import GraphWriter
-from .model import Buffer, Graph, Model, Quantization, Tensor
-
-SAME, VALID = 0, 1
-NO_ACTIVATION, RELU, RELU6 = 0, 1, 3
+from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.making import RELU, SAME, VALID, GraphWriter
+from tflite_memopt.ir.model import Buffer, Graph, Model, Quantization, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 
 
 class ModelBuilder(GraphWriter):
@@ -137,11 +132,6 @@ class ModelBuilder(GraphWriter):
         bias_values = rng.integers(-2000, 2000, channels).astype(np.int32)
         bias = self.constant(f"{name}/bias", bias_values, per_channel((scale * np.float32(0.05)), 0))
         return filters, bias
-
-
-def per_tensor(scale: float, zero_point: int) -> Quantization:
-    """One scale and zero point for all elements."""
-    return Quantization(np.asarray([scale], np.float32), np.asarray([zero_point], np.int64))
 
 
 def per_channel(scale: npt.NDArray[np.float32], axis: int) -> Quantization:
