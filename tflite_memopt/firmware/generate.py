@@ -18,13 +18,14 @@ from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
+from ..memory.figures import LibraryNeed
 from ..memory.reading import read_planned
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
 from .plan_table import ARENA, MemoryRequest, PlannedBuffer, Table, table_for
 from .resolver import registrations
-from .sizes import ArenaSizes, LibraryBytes, arena_sizes, condition_of, larger_structures
+from .sizes import ArenaSizes, arena_sizes, condition_of, larger_structures
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _BYTES_A_LINE = 20
@@ -296,8 +297,8 @@ def _arena_words(sizes: ArenaSizes, label: PlanLabel | None, profile: KernelProf
     }
 
 
-def _library_line(name: str, size: LibraryBytes) -> str:
-    untried = "" if size.was_measured else "; these kernels were read and never run"
+def _library_line(name: str, size: LibraryNeed) -> str:
+    untried = "" if size.measured else "; these kernels were read and never run"
     return f"//   {size.required:,} bytes, {size.head:,} of them the head, with {name} kernels{untried}"
 
 

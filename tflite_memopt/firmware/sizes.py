@@ -13,6 +13,7 @@ from ..ir.model import Model, Tensor
 from ..kernels.arena import MemoryPlanner, TwoArenasUse, arena_use, two_arenas_use
 from ..kernels.profile import KernelProfile
 from ..kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
+from ..memory.figures import LibraryNeed
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
 
@@ -87,15 +88,6 @@ class ArenaBytes:
 
 
 @dataclass(frozen=True)
-class LibraryBytes:
-    """One arena with the kernels of one library, and its head, which holds tensors and scratch; both in bytes."""
-
-    required: int
-    head: int
-    was_measured: bool
-
-
-@dataclass(frozen=True)
 class ArenaSizes:
     """By the preprocessor's condition and by layout, what is enough for every library that may be linked there.
 
@@ -104,7 +96,7 @@ class ArenaSizes:
     """
 
     cases: dict[str, dict[str, ArenaBytes]]
-    by_library: dict[str, LibraryBytes]
+    by_library: dict[str, LibraryNeed]
     exact: bool
 
 
@@ -132,7 +124,7 @@ def arena_sizes(
     return ArenaSizes(
         {each.condition: sizes.by_layout([libraries[name] for name in each.libraries]) for each in cases},
         {
-            name: LibraryBytes(use.required, in_one[name], libraries[name].measured_at is not None)
+            name: LibraryNeed(in_one[name], use.required, libraries[name].measured_at is not None)
             for name, use in uses.items()
         },
         all(use.exact for use in uses.values()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import Group, OverflowMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +21,8 @@ from .words import FUSION_COLUMNS, counted, fusion_rows, in_words, percent, said
 _MAX_LIVE = 12
 _MOST_ADVICE = 2
 """Options that are named without ``-v``."""
+_LONGEST_REASON = 300
+"""Characters, of a verdict."""
 _RUNNER_FACTS = {
     "head": "arena head, bytes",
     "tail": "tail, bytes",
@@ -106,9 +108,7 @@ def _tables(report: Report) -> Iterator[RenderableType]:
 
 def render_analysis(analysis: Analysis) -> RenderableType:
     """What ``analyze`` shows: the memory of one model, bounds, the peak."""
-    table = Table(title=Text(analysis.model or "model"), title_justify="left")
-    table.add_column("figure")
-    table.add_column("now", justify="right")
+    table = table_with(Text(analysis.model or "model"), "figure", ">now")
     for name, value in _memory_rows(analysis.memory):
         if value != "-":  # TFLM's own figures need a run of it, which an analysis does without
             table.add_row(name, value)
@@ -139,9 +139,8 @@ def render_analysis(analysis: Analysis) -> RenderableType:
 
 def _spread(found: SpreadUse) -> list[RenderableType]:
     """Each memory, and the bytes that move through the slower ones."""
-    table = Table(title="tensors over memories, the fastest first (codegen --memory)", title_justify="left")
-    for column in ("memory", "bytes", "in use", "bytes moved in one run", "price of each"):
-        table.add_column(column, justify="left" if column == "memory" else "right")
+    title = "tensors over memories, the fastest first (codegen --memory)"
+    table = table_with(title, "memory", ">bytes", ">in use", ">bytes moved in one run", ">price of each")
     for each in found.memories:
         table.add_row(each.name, _n(each.bytes), _n(each.used), _n(each.moved), str(each.price))
     return [table, Text(said_of_spread(found))]
@@ -149,9 +148,8 @@ def _spread(found: SpreadUse) -> list[RenderableType]:
 
 def _study(study: SramStudy) -> list[RenderableType]:
     """Traffic by size of the fast memory, and how much the order of operators decides."""
-    table = Table(title="bytes between chip and outside (Belady)", title_justify="left")
-    for column in ("fast memory", "order of the file", "best order", "change"):
-        table.add_column(column, justify="right")
+    title = "bytes between chip and outside (Belady)"
+    table = table_with(title, ">fast memory", ">order of the file", ">best order", ">change")
     for use in study.traffic:
         cells = _n(use.own_order), _n(use.best_order)
         table.add_row(in_words(use.on_chip), *cells, _change(*cells))
@@ -175,27 +173,29 @@ def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Gro
     for at, (label, said) in enumerate(lines):
         repeated = at > 0 and lines[at - 1][0] == label
         style = "yellow" if label == "warning" else ""
-        grid.add_row(Text("" if repeated else label, style="bold"), _text(said, style=style))
-    return Group(_text(headline, style="bold" if runs else "bold red"), Text(), grid)
+        grid.add_row(Text("" if repeated else label, style="bold"), as_text(said, style=style))
+    return Group(as_text(headline, style="bold" if runs else "bold red"), Text(), grid)
 
 
 def brief_of(report: Report) -> str:
     """What ``optimize --quiet`` prints: the headline, the price, what to register and the warnings, one line each."""
     lines = [report.summary.headline, f"price: {price_of(report)}", registered_by(report)]
     lines += [f"warning: {warning}" for warning in report.warnings]
-    return _text("\n".join(lines)).plain
+    return as_text("\n".join(lines)).plain
 
 
 def render_verdicts(verdicts: dict[str, Verdict]) -> RenderableType:
     """What ``verify`` shows: one row per runtime."""
-    table = Table(title="verification", title_justify="left")
-    for column in ("runtime", "verdict", "samples", "largest difference", "values that differ", "reason"):
-        table.add_column(column)
+    columns = ("runtime", "verdict", "samples", "largest difference", "values that differ", "reason")
+    table = table_with("verification", *columns)
     for runtime, verdict in verdicts.items():
-        gap, share = (
-            (_gap(verdict), f"{100 * verdict.differing_share:.3g} %") if verdict.equal is not None else ("-", "-")
-        )
-        table.add_row(runtime, _word(verdict), str(verdict.samples), gap, share, Text(_short(verdict.reason or "")))
+        gap = share = "-"
+        if verdict.equal is not None:
+            gap, share = _gap(verdict), f"{100 * verdict.differing_share:.3g} %"
+        reason = verdict.reason or ""
+        if len(reason) > _LONGEST_REASON:
+            reason = reason[: _LONGEST_REASON - 1] + "…"
+        table.add_row(runtime, _word(verdict), str(verdict.samples), gap, share, Text(reason))
     return table
 
 
@@ -233,7 +233,7 @@ def render_comparison(comparison: Comparison) -> RenderableType:
         parts.append(_methods("shared objects in that order, bytes of all", "objects", comparison.shared_objects))
     if comparison.fusion:
         title = f"msf-CNN on the first {comparison.fusion_layers} convolutions and pools, counted as in its paper"
-        table = Table(*FUSION_COLUMNS, title=Text(title), title_justify="left")
+        table = table_with(Text(title), *FUSION_COLUMNS)
         for cells in fusion_rows(comparison):
             table.add_row(*cells)
         parts.append(table)
@@ -241,9 +241,7 @@ def render_comparison(comparison: Comparison) -> RenderableType:
 
 
 def _methods(title: str, figure: str, uses: tuple[MethodUse, ...]) -> Table:
-    table = Table(title=Text(title), title_justify="left")
-    for column in ("method", figure, "lower bound", "proved", "seconds", "states"):
-        table.add_column(column, justify="left" if column in ("method", "proved") else "right")
+    table = table_with(Text(title), "method", f">{figure}", ">lower bound", "proved", ">seconds", ">states")
     for use in uses:
         gap = 100 * (use.bytes / use.lower_bound - 1) if use.lower_bound else 0
         proved = "optimal" if use.optimal else f"gap {gap:.1f} %"
@@ -253,9 +251,7 @@ def _methods(title: str, figure: str, uses: tuple[MethodUse, ...]) -> Table:
 
 
 def _comparison(report: Report) -> Table:
-    table = Table(title=Text(report.model or "model"), title_justify="left")
-    for column in ("figure", "before", "after", "change"):
-        table.add_column(column, justify="left" if column == "figure" else "right")
+    table = table_with(Text(report.model or "model"), "figure", ">before", ">after", ">change")
     old, new = report.before.instructions, report.after.instructions
     for name, share in slowdowns(old, new).items():
         table.add_row(f"instructions, estimated, {name}", _n(old[name]), _n(new[name]), percent(share))
@@ -274,20 +270,18 @@ def _comparison(report: Report) -> Table:
 
 
 def _interface(report: Report) -> Table:
-    table = Table(title="interface: real = scale * (value - zero point)", title_justify="left")
-    for column in ("side", "name", "shape", "was", "is", "scale", "zero point", "bytes"):
-        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    columns = ("side", "name", "shape", "was", "is", "scale", "zero point", ">bytes")
+    table = table_with("interface: real = scale * (value - zero point)", *columns, overflow="fold")
     for before, after in zip(report.interface["before"], report.interface["after"], strict=True):
         scale, zero = ("-" if value is None else repr(value) for value in (after.scale, after.zero_point))
         shape = Text(str(list(after.shape)))
-        table.add_row(after.side, _text(after.name), shape, before.type, after.type, scale, zero, _n(after.bytes))
+        table.add_row(after.side, as_text(after.name), shape, before.type, after.type, scale, zero, _n(after.bytes))
     return table
 
 
 def _sharing(report: Report) -> Table:
-    table = Table(title="outputs that share bytes with their inputs, largest first", title_justify="left")
-    for column in ("operator", "kind", "input", "output", "shared bytes"):
-        table.add_column(column, justify="right" if column == "shared bytes" else "left")
+    title = "outputs that share bytes with their inputs, largest first"
+    table = table_with(title, "operator", "kind", "input", "output", ">shared bytes")
     for use in report.sharing[:_MAX_LIVE]:
         table.add_row(
             use.operator, use.kind, Text(short_name(use.input)), Text(short_name(use.output)), _n(use.saved_bytes)
@@ -333,9 +327,7 @@ def _basis(report: Report) -> str:
 
 def _on_runner(measured: Mapping[str, Mapping[str, int | str]]) -> Table:
     before, after = measured["before"], measured["after"]
-    table = Table(title="measured on the runner", title_justify="left")
-    for column in ("", "before", "after", "change"):
-        table.add_column(column, justify="right" if column else "left")
+    table = table_with("measured on the runner", "", ">before", ">after", ">change")
     for key, label in _RUNNER_FACTS.items():
         if key in before or key in after:
             cells = [_n(each.get(key, "-")) for each in (before, after)]
@@ -345,9 +337,7 @@ def _on_runner(measured: Mapping[str, Mapping[str, int | str]]) -> Table:
 
 def _libraries(before: Mapping[str, LibraryNeed], after: Mapping[str, LibraryNeed]) -> Table:
     title = "arena to reserve (32-bit), bytes, by the kernel library that the firmware links"
-    table = Table(title=title, title_justify="left")
-    for column in ("kernels", "before", "after", "measured"):
-        table.add_column(column, justify="right" if column in ("before", "after") else "left")
+    table = table_with(title, "kernels", ">before", ">after", "measured")
     for name, need in after.items():
         table.add_row(
             name,
@@ -366,7 +356,7 @@ def _planned_for(label: PlanLabel, analysis: Analysis) -> Text:
         "" if same else f"; counted here for {analysis.target or 'any target'} with {analysis.kernels} kernels"
     )
     made = f"; made by tflite-memopt {label.version} with {options_text(label.options)}" if label.version else ""
-    return _text(f"{said}, {'as counted here, ' if same else ''}{others}{counted_for}{made}")
+    return as_text(f"{said}, {'as counted here, ' if same else ''}{others}{counted_for}{made}")
 
 
 def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
@@ -388,11 +378,9 @@ def _memory_rows(use: MemoryUse) -> Iterator[tuple[str, str]]:
 
 def _peak(step: StepUse, when: str) -> RenderableType:
     title = f"{when}: operator {step.index} {step.operator} '{short_name(step.output)}', {_n(step.bytes)} bytes"
-    table = Table(title=_text(title), title_justify="left")
-    for column in ("live tensor", "shape", "type", "bytes"):
-        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    table = table_with(as_text(title), "live tensor", "shape", "type", ">bytes", overflow="fold")
     for tensor in step.live[:_MAX_LIVE]:
-        table.add_row(_text(short_name(tensor.name)), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
+        table.add_row(as_text(short_name(tensor.name)), Text(str(list(tensor.shape))), tensor.type, _n(tensor.bytes))
     rest = step.live[_MAX_LIVE:]
     if rest:
         table.add_row(f"{len(rest)} more", "", "", _n(sum(tensor.bytes for tensor in rest)))
@@ -405,15 +393,21 @@ def _peak(step: StepUse, when: str) -> RenderableType:
 
 
 def _largest_steps(steps: tuple[StepUse, ...]) -> Table:
-    table = Table(title="largest working sets", title_justify="left")
-    for column in ("operator", "output", "MACs", "bytes"):
-        table.add_column(column, justify="right" if column in ("MACs", "bytes") else "left", overflow="fold")
+    table = table_with("largest working sets", "operator", "output", ">MACs", ">bytes", overflow="fold")
     for step in sorted(steps, key=lambda each: -each.bytes)[:8]:
-        table.add_row(f"{step.index} {step.operator}", _text(short_name(step.output)), _n(step.macs), _n(step.bytes))
+        table.add_row(f"{step.index} {step.operator}", as_text(short_name(step.output)), _n(step.macs), _n(step.bytes))
     return table
 
 
-def _text(name: str, style: str = "") -> Text:
+def table_with(title: str | Text, *columns: str, overflow: OverflowMethod = "ellipsis") -> Table:
+    """An empty table; columns whose name starts with ``>`` are those of numbers, and stand to the right."""
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column[:1] == ">" else "left", overflow=overflow)
+    return table
+
+
+def as_text(name: str, style: str = "") -> Text:
     """A name from the file, shown as it is; bytes that are not UTF-8 become question marks."""
     return Text(name.encode("utf-8", "replace").decode("utf-8"), style=style)
 
@@ -427,7 +421,3 @@ def _change(before: str, after: str) -> str:
     if not (old.isdigit() and new.isdigit()) or old == new or int(old) == 0:
         return ""
     return f"{100 * (int(new) - int(old)) / int(old):+.1f} %"
-
-
-def _short(text: str, limit: int = 300) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

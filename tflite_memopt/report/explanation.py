@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..ir.change import Refusal, RewriteUse
+from .console import as_text, table_with
 from .model import Report
 from .words import LONGEST_LISTED, short_name
 
@@ -32,9 +33,7 @@ def render_explanation(report: Report) -> RenderableType:
 
 def _applied(uses: Sequence[RewriteUse]) -> Table:
     title = "rewrites that were applied, and how many bytes more the model would need without this one alone"
-    table = Table(title=title, title_justify="left")
-    for column in ("rule", "at", "exactness", "bytes"):
-        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    table = table_with(title, "rule", "at", "exactness", ">bytes", overflow="fold")
     for use in uses:
         table.add_row(use.rule, _names(use.operators), use.exactness, f"{use.saved_bytes:,}")
     return table
@@ -44,21 +43,15 @@ def _refused(refusals: Sequence[Refusal]) -> Table:
     by_reason: dict[tuple[str, str], list[Refusal]] = {}
     for each in refusals:
         by_reason.setdefault((each.rule, _NAME.sub("'...'", each.reason)), []).append(each)
-    table = Table(title="rewrites that fit and were not applied", title_justify="left")
-    for column in ("rule", "reason", "number", "at"):
-        table.add_column(column, justify="right" if column == "number" else "left", overflow="fold")
+    title = "rewrites that fit and were not applied"
+    table = table_with(title, "rule", "reason", ">number", "at", overflow="fold")
     for (rule, reason), group in sorted(by_reason.items(), key=lambda item: -len(item[1])):
         said = group[0].reason if len(group) == 1 else reason
-        table.add_row(rule, _text(said), str(len(group)), _names([each.operator for each in group]))
+        table.add_row(rule, as_text(said), str(len(group)), _names([each.operator for each in group]))
     return table
 
 
 def _names(names: Sequence[str]) -> Text:
     shown = ", ".join(short_name(name, LONGEST_LISTED) for name in names[:_MAX_NAMES])
     rest = len(names) - _MAX_NAMES
-    return _text(f"{shown} and {rest} more" if rest > 0 else shown)
-
-
-def _text(words: str) -> Text:
-    """Words with names from the file in them; bytes that are not UTF-8 become question marks."""
-    return Text(words.encode("utf-8", "replace").decode("utf-8"))
+    return as_text(f"{shown} and {rest} more" if rest > 0 else shown)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from ..options import Options
+from .console import table_with
 from .model import Choice, Exploration, FrontPoint, Goal, Report
 from .summary import limits_of
 from .words import counted, in_words, percent
@@ -88,10 +88,9 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
     """What ``explore`` shows: a row a point; ``is_chosen``: whether one of them was asked for."""
-    table = Table(title=Text(exploration.model or "model"), title_justify="left")
-    slow = ("slow bytes",) if exploration.choice.objective == "slow" else ()
-    for column in ("", "RAM to reserve", "head", *slow, "run time", "MACs", "operators", "file", "found with"):
-        table.add_column(column, justify="left" if column == "found with" else "right")
+    slow = (">slow bytes",) if exploration.choice.objective == "slow" else ()
+    columns = (">", ">RAM to reserve", ">head", *slow, ">run time", ">MACs", ">operators", ">file", "found with")
+    table = table_with(Text(exploration.model or "model"), *columns)
     table.add_row("now", *_cells(exploration.before, exploration.before))
     for number, point in enumerate(exploration.points, 1):
         is_bold = is_chosen and number == exploration.choice.point + 1

@@ -1,10 +1,43 @@
-"""Copies that can be left out: when an operator may read what was copied in place of the copy."""
+"""Copies that can be left out: when an operator may read what was copied in place of the copy, and how it does."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
 from ..ir.quantization import quantized_alike
 from .pattern import Match
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An output that is the same as an earlier tensor."""
+
+    source: Tensor
+    output: Tensor
+
+    def leave_out(self, edit: Editor) -> None:
+        """Let its readers read the source."""
+        edit.graph.replace_uses(self.output, self.source)
+
+
+@dataclass(frozen=True)
+class CopyReader:
+    """An operator, and the source of the copy that it reads."""
+
+    operator: Operator
+    source: Tensor
+
+    def read_source(self, edit: Editor, **fields: Any) -> None:
+        """Let it read the source; ``fields``: options that are then others."""
+        edit.twin(self.operator, (self.source, *self.operator.inputs[1:]), self.operator.outputs, **fields)
+
+
+def is_shape_computed(reshape: Operator) -> bool:
+    """Whether an operand of a reshape is known at run time only."""
+    return any(tensor is not None and not tensor.is_constant for tensor in reshape.inputs[1:])
 
 
 def source_of(source: Tensor | None, copied: Tensor) -> Tensor | str:

@@ -70,7 +70,7 @@ class FanOut:
 
 @dataclass(frozen=True)
 class FanOutOperand:
-    """What an operator makes that nobody else reads: it makes the channels of each part instead."""
+    """What an operator makes that is not needed as a whole: it makes the ``channels`` of each part instead."""
 
     whole: FanOut
     channels: Sequence[int]

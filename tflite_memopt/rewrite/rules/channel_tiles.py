@@ -15,26 +15,16 @@ It needs no rows, repeats no product, and splits weights without copying them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from ...ir.editor import Editor
 from ..concatenation import MAX_PARTS
-from ..fan_out import FAN_OUTS, FanOut, fan_out
+from ..fan_out import FAN_OUTS, FanOutOperand, fan_out
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
 _LANES = 4
 """Tiles have a multiple of so many channels where there are enough: kernels with vector instructions take four."""
-
-
-@dataclass(frozen=True)
-class ChannelTiles:
-    """An operator, and the number of channels of each tile."""
-
-    whole: FanOut
-    channels: Sequence[int]
 
 
 def tile_sizes(channels: int, count: int) -> tuple[int, ...]:
@@ -51,10 +41,10 @@ def tile_sizes(channels: int, count: int) -> tuple[int, ...]:
 
 
 @cache
-def channel_tiles(count: int) -> Rule[ChannelTiles]:
+def channel_tiles(count: int) -> Rule[FanOutOperand]:
     """The rule that makes ``count`` tiles."""
 
-    def check(match: Match) -> ChannelTiles | str | None:
+    def check(match: Match) -> FanOutOperand | str | None:
         readers = [use.operator.name for output in match.anchor.outputs for use in output.uses]
         if readers and set(readers) == {"CONCATENATION"}:
             return None  # It is a tile, or a branch: joined in tiles it would be joined twice.
@@ -66,12 +56,11 @@ def channel_tiles(count: int) -> Rule[ChannelTiles]:
             return f"'{output.name}' is returned as a whole, or not read"
         if not 2 <= count <= min(MAX_PARTS, output.shape[-1]):
             return f"it cannot be made in {count} tiles: it has {output.shape[-1]} channels, and TFLM joins {MAX_PARTS}"
-        return ChannelTiles(found, tile_sizes(output.shape[-1], count))
+        return FanOutOperand(found, tile_sizes(output.shape[-1], count))
 
     return Rule(f"{count} channel_tiles", Pattern("fan-out", FAN_OUTS), check, _rewrite)
 
 
-def _rewrite(found: ChannelTiles, edit: Editor) -> None:
+def _rewrite(found: FanOutOperand, edit: Editor) -> None:
     output = found.whole.output
-    tiles = found.whole.write(found.channels, edit)
-    edit.join(tiles, output, len(output.shape) - 1)
+    edit.join(found.write(edit), output, len(output.shape) - 1)

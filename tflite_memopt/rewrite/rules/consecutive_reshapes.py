@@ -8,39 +8,23 @@ other kernel than before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ...ir.editor import Editor
-from ...ir.model import Operator, Tensor
 from ...kernels.relations.shapes import RESHAPES
-from ..copies import source_for_one_reader
+from ..copies import CopyReader, is_shape_computed, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
 
-@dataclass(frozen=True)
-class ReshapedTwice:
-    """The second reshape, and what the first one reshapes."""
-
-    reshape: Operator
-    source: Tensor
-
-
-def _check(match: Match) -> ReshapedTwice | str:
+def _check(match: Match) -> CopyReader | str:
     first, second = match["first"], match.anchor
-    if any(tensor is not None and not tensor.is_constant for tensor in (*first.inputs[1:], *second.inputs[1:])):
+    if is_shape_computed(first) or is_shape_computed(second):
         return "a shape is computed"
     source = source_for_one_reader(match, first)
-    return source if isinstance(source, str) else ReshapedTwice(second, source)
-
-
-def _rewrite(found: ReshapedTwice, edit: Editor) -> None:
-    edit.twin(found.reshape, (found.source, *found.reshape.inputs[1:]), found.reshape.outputs)
+    return source if isinstance(source, str) else CopyReader(second, source)
 
 
 CONSECUTIVE_RESHAPES = Rule(
     "consecutive_reshapes",
     Pattern("second", ("RESHAPE",), {0: Pattern("first", RESHAPES)}),
     _check,
-    _rewrite,
+    CopyReader.read_source,
 )

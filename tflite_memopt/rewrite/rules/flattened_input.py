@@ -10,48 +10,32 @@ rows is that of the output). The reshape takes some 90 bytes of the tail on 32 b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ...ir.editor import Editor
-from ...ir.model import Operator, Tensor
 from ...kernels.relations.shapes import RESHAPES
-from ..copies import source_for_one_reader
+from ..copies import CopyReader, is_shape_computed, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
 
-@dataclass(frozen=True)
-class FlattenedInput:
-    """The dense layer, and what its input is a reshape of."""
-
-    dense: Operator
-    source: Tensor
-
-
-def _check(match: Match) -> FlattenedInput | str | None:
+def _check(match: Match) -> CopyReader | str | None:
     dense, reshape = match.anchor, match["reshape"]
     weights, output = dense.inputs[1], dense.outputs[0]
     if dense.option("keepNumDims", False) or len(output.shape) != 2:
         return "it keeps the dimensions of its input"
     if weights is None or dense.option("weightsFormat", 0):
         return "its weights are shuffled"
-    if any(tensor is not None and not tensor.is_constant for tensor in reshape.inputs[1:]):
+    if is_shape_computed(reshape):
         return "a shape is computed"
     source = source_for_one_reader(match, reshape)
     if isinstance(source, str):
         return source
     if source.elements != output.shape[0] * weights.shape[-1]:
         return "its input has more than the rows that it multiplies"
-    return FlattenedInput(dense, source)
-
-
-def _rewrite(found: FlattenedInput, edit: Editor) -> None:
-    edit.twin(found.dense, (found.source, *found.dense.inputs[1:]), found.dense.outputs)
+    return CopyReader(dense, source)
 
 
 FLATTENED_INPUT = Rule(
     "flattened_input",
     Pattern("dense", ("FULLY_CONNECTED",), {0: Pattern("reshape", RESHAPES)}),
     _check,
-    _rewrite,
+    CopyReader.read_source,
 )

@@ -22,27 +22,17 @@ where either was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ...ir.constants import integers
 from ...ir.dtype import DType
-from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import is_quantized
 from ...kernels.relations.shapes import axis_of, operands, slice_box, strided_slice_box
-from ..copies import source_of
+from ..copies import Copy, source_of
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
 _INTEGERS = (DType.INT8, DType.INT16)
-
-
-@dataclass(frozen=True)
-class Copy:
-    """An output that is the same as an input."""
-
-    source: Tensor
-    output: Tensor
 
 
 def _check(match: Match) -> Copy | str | None:
@@ -57,10 +47,6 @@ def _check(match: Match) -> Copy | str | None:
         return f"it writes '{y.name}', which the graph returns"
     source = source_of(x, y)
     return source if isinstance(source, str) else Copy(source, y)
-
-
-def _rewrite(found: Copy, edit: Editor) -> None:
-    edit.graph.replace_uses(found.output, found.source)
 
 
 def _source(operator: Operator) -> Tensor | None:
@@ -136,4 +122,4 @@ _IDENTITIES: Mapping[str, Callable[[Operator], bool]] = {
 }
 """Whether an operator with one output, of the shape and type of its input, keeps every element where it was."""
 
-IDENTITY = Rule("identity", Pattern("identity", tuple(_IDENTITIES)), _check, _rewrite)
+IDENTITY = Rule("identity", Pattern("identity", tuple(_IDENTITIES)), _check, Copy.leave_out)

@@ -19,7 +19,7 @@ from ...ir.constants import integers
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...kernels.relations.shapes import RESHAPES, axis_of, operands
-from ..copies import source_for_one_reader
+from ..copies import is_shape_computed, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
@@ -43,7 +43,7 @@ def _check(match: Match) -> ReducedReshape | str | None:
     if shaped is None or reduction.option("keepDims", False):
         return "it keeps the dimensions that it takes together"
     given = integers(chosen)
-    if given is None or any(tensor is not None and not tensor.is_constant for tensor in reshape.inputs[1:]):
+    if given is None or is_shape_computed(reshape):
         return "its dimensions or a shape are computed"
     source = source_for_one_reader(match, reshape)
     if isinstance(source, str):

@@ -13,30 +13,21 @@ a copy of the image out of the arena.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ...ir.constants import integers, values
 from ...ir.dtype import DType
-from ...ir.editor import Editor
 from ...ir.making import SAME, VALID
-from ...ir.model import Operator, Tensor
+from ...ir.model import Operator
 from ...kernels.relations.shapes import operands
-from ..copies import source_for_one_reader
+from ..copies import CopyReader, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
 
-@dataclass(frozen=True)
-class PaddedWindow:
-    """A convolution, and what it reads before it is padded."""
-
-    source: Tensor
-    convolution: Operator
-
-
-def _check(match: Match) -> PaddedWindow | str | None:
+def _check(match: Match) -> CopyReader | str | None:
     pad, convolution = match["pad"], match.anchor
     source, weights = pad.inputs[0], operands(convolution, 2)[1]
     amounts = integers(operands(pad, 2)[1])
@@ -55,7 +46,7 @@ def _check(match: Match) -> PaddedWindow | str | None:
         if weights.dtype is not DType.FLOAT32 or found is None or not np.isfinite(found).all():
             return "its weights are computed, not finite, or of another type than its input"
     kept = source_for_one_reader(match, pad)
-    return kept if isinstance(kept, str) else PaddedWindow(kept, convolution)
+    return kept if isinstance(kept, str) else CopyReader(convolution, kept)
 
 
 def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: list[int]) -> bool:
@@ -69,14 +60,9 @@ def _is_same(convolution: Operator, axis: int, size: int, taps: int, amounts: li
 _STEPS = (("stride", ""), ("dilation", "Factor"))
 
 
-def _rewrite(found: PaddedWindow, edit: Editor) -> None:
-    convolution = found.convolution
-    edit.twin(convolution, (found.source, *convolution.inputs[1:]), convolution.outputs, padding=SAME)
-
-
 SAME_PADDING = Rule(
     "same_padding",
     Pattern("convolution", ("CONV_2D", "DEPTHWISE_CONV_2D"), {0: Pattern("pad", ("PAD",))}),
     _check,
-    _rewrite,
+    partial(CopyReader.read_source, padding=SAME),
 )

@@ -8,42 +8,26 @@ where others read it. Between any two convolutions of one dimension Keras has su
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ...ir.editor import Editor
-from ...ir.model import Tensor
 from ...kernels.relations.shapes import RESHAPES
-from ..copies import source_of
+from ..copies import Copy, is_shape_computed, source_of
 from ..pattern import Match, Pattern
 from ..rule import Rule
 
 
-@dataclass(frozen=True)
-class UndoneReshape:
-    """A tensor, and the output that has its shape again."""
-
-    source: Tensor
-    output: Tensor
-
-
-def _check(match: Match) -> UndoneReshape | str | None:
+def _check(match: Match) -> Copy | str | None:
     first, second = match["first"], match.anchor
     x, output = first.inputs[0], second.outputs[0]
     if x is None or x.shape != output.shape:
         return None
-    if any(tensor is not None and not tensor.is_constant for tensor in (*first.inputs[1:], *second.inputs[1:])):
+    if is_shape_computed(first) or is_shape_computed(second):
         return "a shape is computed"
     if match.is_returned(output):
         return f"it writes '{output.name}', which the graph returns"
     between = source_of(first.outputs[0], output)
     source = between if isinstance(between, str) else source_of(x, between)
-    return source if isinstance(source, str) else UndoneReshape(source, output)
-
-
-def _rewrite(found: UndoneReshape, edit: Editor) -> None:
-    edit.graph.replace_uses(found.output, found.source)
+    return source if isinstance(source, str) else Copy(source, output)
 
 
 UNDONE_RESHAPES = Rule(
-    "undone_reshapes", Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}), _check, _rewrite
+    "undone_reshapes", Pattern("second", RESHAPES, {0: Pattern("first", RESHAPES)}), _check, Copy.leave_out
 )
