@@ -7,7 +7,7 @@ which nothing changes in place: each has a number, by which it is the same or an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError
@@ -164,7 +164,11 @@ class _RegionKeys:
         self._measured, self._profile = measured, profile
         self._operators = tuple(model.main.operators)
         self._described = [self._of_operator(operator) for operator in self._operators]
-        self._tensors = {t: self._of_tensor(t) for operator in self._operators for t in _tensors_of(operator)}
+        self._tensors = {
+            t: self._of_tensor(t)
+            for operator in self._operators
+            for t in (*operator.present_inputs(), *operator.outputs)
+        }
         self._last_read = _last_reads(model.main)
         self._found: dict[tuple[int, int], Key] = {}
         self._read_later: dict[int, frozenset[Tensor]] = {}
@@ -196,11 +200,6 @@ class _RegionKeys:
         buffer = self._measured.number(tensor.buffer) if tensor.is_constant else -1
         flags = tensor.is_variable, tensor.is_placeholder, tensor.fixed_offset
         return tensor.shape, tensor.dtype.name, buffer, self._measured.number(tensor.quantization), *flags
-
-
-def _tensors_of(operator: Operator) -> Iterator[Tensor]:
-    yield from operator.present_inputs()
-    yield from operator.outputs
 
 
 def _last_reads(graph: Graph) -> Mapping[Tensor, int]:

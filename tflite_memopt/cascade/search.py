@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..analysis.working_set import io_lower_bound
 from ..errors import InfeasibleError
@@ -25,6 +26,7 @@ from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.profile import KernelProfile
 from ..memory.arrange import arrange
 from ..memory.cost import Cost, cost_in
+from ..memory.work import WorkLimit, instructions
 from ..options import Options
 from .in_order import OrderSearch
 from .measure import Measured
@@ -64,24 +66,28 @@ def cascade(
         return Changed(model, (), ())
     if has_npu(model):
         return Changed(model, (), (Refusal(_RULE, "the graph", NPU_HAS_ADDRESSES),))
-    pinned = [name for name, _ in options.pins]
+    own = _variant_of(Changed(model, (), ()), False, options)
+    along_h = partial(_along_h, model, profile, options, other_form)
     if options.decision is not None:
-        form = other_form(model, pinned) if options.decision.is_along_h else Changed(model, (), ())
-        return _replayed(form, profile, options, options.decision)
-    search = _Cascade(model, profile, options, progress, below, Measured() if measured is None else measured)
+        return _replayed(along_h() if options.decision.is_along_h else own, profile, options.decision)
+    search = _Cascade(own, profile, progress, below, Measured() if measured is None else measured)
     try:
-        return search.run(other_form(model, pinned))
+        return search.run(along_h())
     except KeyboardInterrupt as stopped:
         raise InterruptedSearch(search.best_so_far) from stopped
 
 
 @dataclass(frozen=True)
 class _Variant:
-    """A form of the model that computes the same, in some order. ``order``: positions in that form as it came."""
+    """A form of the model that computes the same, in some order. ``order``: positions in that form as it came.
+
+    ``options``: with what is left of the limit on run time, which counts from the model as it was given.
+    """
 
     model: Model
     uses: tuple[RewriteUse, ...]
     is_along_h: bool
+    options: Options
     order: tuple[int, ...]
 
     def in_order(self, order: Sequence[int]) -> _Variant:
@@ -96,20 +102,29 @@ class _Variant:
         return Changed(plans.tiled(chosen), (*self.uses, *uses), (), decision=decision)
 
 
-def _variant_of(form: Changed, is_along_h: bool) -> _Variant:
-    return _Variant(form.model, form.uses, is_along_h, tuple(range(len(form.model.main.operators))))
+def _variant_of(form: Changed, is_along_h: bool, options: Options) -> _Variant:
+    return _Variant(form.model, form.uses, is_along_h, options, tuple(range(len(form.model.main.operators))))
 
 
-def _replayed(form: Changed | None, profile: KernelProfile, options: Options, decision: Decision) -> Changed:
+def _along_h(model: Model, profile: KernelProfile, options: Options, other_form: OtherForm) -> _Variant | None:
+    """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit."""
+    form = other_form(model, [name for name, _ in options.pins])
+    limit = WorkLimit(instructions(model, profile), options.extra_work, profile)
+    if form is None or not limit.is_kept_by(form.model):
+        return None
+    return _variant_of(form, True, replace(options, max_extra_work=limit.left_for(form.model)))
+
+
+def _replayed(variant: _Variant | None, profile: KernelProfile, decision: Decision) -> Changed:
     """The decision's form of the model with its tilings. Raises InfeasibleError where they do not fit it."""
-    if form is None:
-        raise InfeasibleError("no sequence of this model lies along H")
-    variant, chosen = _variant_of(form, decision.is_along_h), tilings_in(decision.tilings)
+    if variant is None:
+        raise InfeasibleError("no sequence of this model lies along H within the limit on run time")
+    chosen = tilings_in(decision.tilings)
     if decision.order:
         if sorted(decision.order) != list(variant.order):
             raise InfeasibleError(f"the order of the decision is none of {len(variant.order)} operators")
         variant = variant.in_order(decision.order)
-    plans = Plans(variant.model, profile, options)
+    plans = Plans(variant.model, profile, variant.options)
     if plans.full([chosen], ANY) == [None]:
         raise InfeasibleError("the decision is beyond the limits on run time and operators: allow more of them")
     return variant.tiled(plans, chosen, (use_of(variant.model, each) for each in chosen))
@@ -119,31 +134,23 @@ class _Cascade:
     """``_best``: the incumbent, the search that has found it, and its tilings."""
 
     def __init__(
-        self,
-        model: Model,
-        profile: KernelProfile,
-        options: Options,
-        progress: Progress,
-        below: int | None,
-        measured: Measured,
+        self, own: _Variant, profile: KernelProfile, progress: Progress, below: int | None, measured: Measured
     ) -> None:
-        self._given, self._profile, self._options, self._progress = model, profile, options, progress
+        self._given, self._profile, self._options, self._progress = own.model, profile, own.options, progress
         self._below, self._measured, self._part = below, measured, 1 if below is None else _WORK_BELOW
-        self._stop = EmergencyStop(options.seconds_left)
+        self._own, self._stop = own, EmergencyStop(own.options.seconds_left)
         self._searches: dict[OrderSearch, _Variant] = {}
         self._best: tuple[Cost, OrderSearch | None, Tilings] | None = None
-        self._own: _Variant = _variant_of(Changed(model, (), ()), is_along_h=False)
 
-    def run(self, other: Changed | None) -> Changed:
-        """What is found, with its bound; ``other``: another form of the model."""
+    def run(self, along_h: _Variant | None) -> Changed:
+        """What is found, with its bound; ``along_h``: another form of the model."""
         self._own, self._untiled = self._arranged(self._own)
-        along_h: _Variant | None = None
-        if other is not None:
-            along_h, cost = self._arranged(_variant_of(other, is_along_h=True))
+        if along_h is not None:
+            along_h, cost = self._arranged(along_h)
             saved = max(0, self._untiled.need - cost.need)
             along_h = replace(along_h, uses=tuple(replace(use, saved_bytes=saved) for use in along_h.uses))
-            if cost <= self._untiled:  # it can be cut in more ways, so that the form that was given is not looked at
-                self._own, self._untiled, along_h = along_h, cost, None
+            if cost <= self._untiled:  # it can be cut in more ways, and so comes first
+                self._own, self._untiled, along_h = along_h, cost, self._own
         self._best = self._untiled, None, ()
         if self._untiled.head <= io_lower_bound(self._own.model) or self._is_enough():
             return self._changed()
@@ -179,7 +186,7 @@ class _Cascade:
 
     def _look_at(self, variant: _Variant) -> None:
         """Search one variant; what costs less than the incumbent takes its place."""
-        search = OrderSearch(variant.model, self._profile, self._options, self._stop, self._untiled, self._measured)
+        search = OrderSearch(variant.model, self._profile, variant.options, self._stop, self._untiled, self._measured)
         self._searches[search] = variant
         number = len(self._searches)
         where = "stripes" if number == 1 else f"stripes, another way, {number}"

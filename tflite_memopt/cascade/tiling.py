@@ -107,7 +107,8 @@ class Tiling:
     form: Form
 
     def __str__(self) -> str:
-        fields = (_field(value) for value in astuple(self.form))
+        values = (value if isinstance(value, tuple) else (value,) for value in astuple(self.form))
+        fields = (",".join(map(str, each)) for each in values)
         return f"{self.first}-{self.end} {NAME_OF[type(self.form)]} {' '.join(fields)}"
 
     def __lt__(self, other: Tiling) -> bool:
@@ -159,10 +160,6 @@ def _tiling_in(text: str) -> Tiling:
 
 def _ends(text: str) -> Ends:
     return tuple(map(int, text.split(",")))
-
-
-def _field(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def apply_tilings(model: Model, chosen: Sequence[Tiling]) -> Model:

@@ -71,17 +71,14 @@ class RollingBody:
         }
         # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
         writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
-        made = writer.write(self._stripe, "turn", {tensor: self._last_rows(tensor) for tensor in given})
+        ends = {tensor: self._stripe.windows[tensor].needed.end for tensor in given}
+        last = {tensor: Rows(ends[tensor] - rows.count, ends[tensor]) for tensor, (_, rows) in given.items()}
+        made = writer.write(self._stripe, "turn", last)
         early = -self._turns.first_turn
         # What the first iterations write lies outside the image, and is overwritten.
         ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
         turn.note(made, self._region.exit, (*ahead, *self._turns.writes[early:]))
         return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
-
-    def _last_rows(self, tensor: Tensor) -> Rows:
-        """The rows of a tensor that the next iteration needs."""
-        window = self._stripe.windows[tensor]
-        return Rows(window.needed.end - window.kept.count, window.needed.end)
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
