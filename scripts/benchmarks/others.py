@@ -191,7 +191,8 @@ def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
         else:
             not_run.append(f"{name} ({said})")
     yield f"\nNot run: {', '.join(not_run) or 'none'}."
-    yield "MobileNetV2 1.0 and vww1 (`mcunet_vww`) are in [parts](parts.md) and [feed](feed.md).\n"
+    yield "MobileNetV2 1.0 and vww1 (`mcunet_vww`) are in [parts](parts.md) and [feed](feed.md);"
+    yield "mcufit, TiGrIS and Vela are beside ours on four models of [the comparison](../comparison.md).\n"
     yield "Our ways, on the command line of `tflite-memopt optimize`:\n"
     for way, options in WAYS.items():
         yield f"- **{way}**: {options}."
