@@ -42,10 +42,10 @@ MOST_BYTES = 3_700_000
 """Of such a network's file: the emulated board has 4 MiB for the code and the model."""
 _MARKS = {"all": "", "tensors": "t", "between": "b"}
 _INTRODUCTION = """\
-Networks of others' tables, rebuilt in int8 with random weights; bytes. Ours: the whole arena / its head, MACs in times
-those of the network, instructions more than as it came, in QEMU or estimated (e); - was not run. Others, and the least
-of ours over theirs, as they count: all RAM; `t` tensors with the network's input and output; `b` tensors without these.
-*Fed*: ours takes the image in rows, and does not count it.
+Networks of others' tables, rebuilt in int8 with random weights; bytes. Ours: whole arena/head/MACs in times those of the
+network/instructions more than as it came, in %, in QEMU or estimated (e). Others, with their MACs where these are said,
+and the least of ours over theirs as one or in parts/fed, as they count: all RAM; `t` tensors with the network's input
+and output; `b` tensors without these. *Fed*: ours takes the image in rows, and does not count it. -: not run.
 
     scripts/zoo --others
     scripts/bench others -o docs/benchmarks/others.md
@@ -211,21 +211,20 @@ def _is_verified(ours: Row) -> bool:
 
 
 def _said(figure: Published, ours: Mapping[str, Row | None]) -> str:
-    """A figure of another tool, and how much the least of ours is of it, counted the same way: whole, and fed."""
-    fed = _share(figure, [ours["feed"]])
-    whole = "" if figure.counts == "between" else _share(figure, [each for way, each in ours.items() if way != "feed"])
+    """A figure of another tool, and how much the least of ours is of it, counted the same way: whole/fed."""
+    whole = [] if figure.counts == "between" else [each for way, each in ours.items() if way != "feed"]
     macs = "" if figure.macs is None else f" x{figure.macs}"
-    said = f"{figure.tool} {figure.bytes:,}{_MARKS[figure.counts]}{macs}"
-    return ", ".join((said, *([whole] if whole else []), *([f"fed {fed}"] if fed else [])))
+    shares = f"{_share(figure, whole)}/{_share(figure, [ours['feed']])}"
+    return f"{figure.tool} {figure.bytes:,}{_MARKS[figure.counts]}{macs} {shares}"
 
 
 def _share(figure: Published, ours: Sequence[Row | None]) -> str:
     made = [each for each in ours if each is not None and each.error is None]
     sizes = [each.arena if figure.counts == "all" else each.head for each in made]
-    return f"{min(sizes) / figure.bytes:.2f}" if sizes else ""
+    return f"{min(sizes) / figure.bytes:.2f}" if sizes else "-"
 
 
 def _cell(ours: Row | None) -> str:
     if ours is None or ours.error is not None:
         return "-"
-    return f"{ours.arena:,}/{ours.head:,} x{ours.macs:.2f} {100 * ours.slowdown:+.1f}%{'' if ours.ran else 'e'}"
+    return f"{ours.arena:,}/{ours.head:,}/{ours.macs:.2f}/{100 * ours.slowdown:+.1f}{'' if ours.ran else 'e'}"
