@@ -42,7 +42,7 @@ MOST_BYTES = 3_700_000
 """Of such a network's file: the emulated board has 4 MiB for the code and the model."""
 _MARKS = {"all": "", "tensors": "t", "between": "b"}
 _INTRODUCTION = """\
-Networks of others' tables, rebuilt in int8 with random weights; bytes. Ours: whole arena/head/MACs in times those of the
+Networks of others' tables, rebuilt in int8, random weights; bytes. Ours: whole arena/head/MACs in times those of the
 network/instructions more than as it came, in %, in QEMU or estimated (e). Others, with their MACs where these are said,
 and the least of ours over theirs as one or in parts/fed, as they count: all RAM; `t` tensors with the network's input
 and output; `b` tensors without these. *Fed*: ours takes the image in rows, and does not count it. -: not run.
