@@ -24,7 +24,15 @@ from tflite_memopt.report.pictures.front import exploration_page, front_plot
 from tflite_memopt.report.pictures.pages import analysis_page, comparison_page, report_page
 from tflite_memopt.report.pictures.plot import plot_of
 
-OPTIONS = Options(verify=False, kernels="reference", objective="head", max_extra_macs=1.0, effort="quick", loops=False)
+OPTIONS = Options(
+    verify=False,
+    kernels="reference",
+    objective="head",
+    max_extra_macs=1.0,
+    max_extra_operators=20,  # stripes are shown here, and many of them take ten seconds to find
+    effort="quick",
+    loops=False,
+)
 WIDTHS = {
     "desktop": {"width": 1280, "height": 900},
     "tablet": {"width": 800, "height": 1000},
