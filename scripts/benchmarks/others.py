@@ -127,8 +127,9 @@ def _measured(name: str, way: str) -> Row:
 
 def _as_one(name: str, way: str) -> Row:
     data = _file(name).read_bytes()
-    options = Options(target=None if way == "any kernels" else TARGET)
-    if way == "head":
+    if way != "head":
+        options = Options(target=None if way == "any kernels" else TARGET)
+    else:
         more = CHAINS[name].mac_factor_with_ends - 1
         options = Options(kernels="reference", objective="head", max_extra_macs=more, max_extra_work=1.0)
     result = optimize(data, options)

@@ -164,11 +164,8 @@ class _RegionKeys:
         self._measured, self._profile = measured, profile
         self._operators = tuple(model.main.operators)
         self._described = [self._of_operator(operator) for operator in self._operators]
-        self._tensors = {
-            t: self._of_tensor(t)
-            for operator in self._operators
-            for t in (*operator.present_inputs(), *operator.outputs)
-        }
+        touched = (tensor for each in self._operators for tensor in (*each.present_inputs(), *each.outputs))
+        self._tensors = {tensor: self._of_tensor(tensor) for tensor in touched}
         self._last_read = _last_reads(model.main)
         self._found: dict[tuple[int, int], Key] = {}
         self._read_later: dict[int, frozenset[Tensor]] = {}

@@ -109,8 +109,10 @@ def _variant_of(form: Changed, is_along_h: bool, options: Options) -> _Variant:
 def _along_h(model: Model, profile: KernelProfile, options: Options, other_form: OtherForm) -> _Variant | None:
     """The other form, where there is one and its own run time, such as that of narrow rows, is within the limit."""
     form = other_form(model, [name for name, _ in options.pins])
+    if form is None:
+        return None
     limit = WorkLimit(instructions(model, profile), options.extra_work, profile)
-    if form is None or not limit.is_kept_by(form.model):
+    if not limit.is_kept_by(form.model):
         return None
     return _variant_of(form, True, replace(options, max_extra_work=limit.left_for(form.model)))
 

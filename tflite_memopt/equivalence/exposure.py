@@ -105,7 +105,7 @@ def run_shown(runner: ModelRunner, job: RunJob) -> Run:
 def run_snapshots(runner: ModelRunner, job: RunJob, head: int) -> Run:
     """TFLM's run of a model, of each tensor what it held at its last use; ``head``: bytes that its plan takes.
 
-    At most so many bytes of tensors are shown at once: fewer, where the arena may be small.
+    One run shows at most ``MOST_BYTES`` bytes of tensors, and fewer where the arena may be small.
     """
     for most_bytes in (MOST_BYTES, *(_FEWER_BYTES if job.arena_bytes == LARGEST_ARENA else ())):
         found = _run_all(runner, job, snapshots(job.model, head, most_bytes))

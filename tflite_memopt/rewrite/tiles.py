@@ -83,7 +83,7 @@ class TileSearch:
     most_macs: int
     work: WorkLimit
     progress: Callable[[str], None]
-    # For operators, in order, and a number of tiles: the tensors that are no more when one of them is in so many.
+    # By a model's operators and a number of tiles: what tiles of the operator at each position do away with.
     _gone: dict[tuple[_Operators, int], dict[int, set[str]]] = field(default_factory=dict, init=False)
     # By the candidates' positions, the numbers of tiles that were compared, and the need that was to be beaten.
     _found: dict[tuple[_Operators, frozenset[int], tuple[int, ...], int], TakenApart] = field(

@@ -71,8 +71,8 @@ class RollingBody:
         }
         # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
         writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
-        ends = {tensor: self._stripe.windows[tensor].needed.end for tensor in given}
-        last = {tensor: Rows(ends[tensor] - rows.count, ends[tensor]) for tensor, (_, rows) in given.items()}
+        kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
+        last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = writer.write(self._stripe, "turn", last)
         early = -self._turns.first_turn
         # What the first iterations write lies outside the image, and is overwritten.
