@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
@@ -17,7 +19,8 @@ from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.placeholders import mark_placeholders
 from tflite_memopt.cascade.bound import least_head, loop_macs
-from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
+from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, reason_against_loops, turns_of
+from tflite_memopt.cascade.loop.masked import Masked, masked
 from tflite_memopt.cascade.may_share import MayShare
 from tflite_memopt.cascade.region import Region
 from tflite_memopt.cascade.tiling import turns_for
@@ -65,6 +68,35 @@ def test_every_row_that_is_read_is_made_in_some_turn(form: LoopForm, seed: int) 
             found.setdefault(tensor.origin.name, set()).update(range(first, first + tensor.shape[1]))
     assert set(found) == set(read)
     assert all(found[name] >= rows for name, rows in read.items())
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 4]), st.sampled_from([2, 3, 4]))
+def test_pieces_make_all_rows_of_an_iteration_and_keep_what_is_read(seed: int, rows: int, count: int) -> None:
+    model = random_network(seed, TYPES[seed % 3], 5, height=24)
+    can_loop = [region for region in regions(model) if reason_against_loops(region) is None]
+    longest = sorted(can_loop, key=lambda each: len(each.operators), reverse=True)
+    every = ((region, masked(region, rows, pieces=count)) for region in longest)
+    region, turns = next(((each, found) for each, found in every if isinstance(found, Masked)), (None, None))
+    assume(region is not None)
+    assert region is not None
+    assert turns is not None
+    assert len(turns.pieces) == count
+    there = {tensor: range(rows.start, rows.end) for tensor, rows in turns.turn.kept().items()}
+    for piece in turns.pieces:
+        for operator, way in region.steps:
+            job = piece.jobs.get(operator)
+            if job is not None:
+                output = operator.outputs[0]
+                before = there.get(output, range(job.computed.start, job.computed.start))
+                assert before.stop == job.computed.start
+                there[output] = range(before.start, job.computed.end)
+                read = {tensor: there[tensor] for tensor in way.images(operator) if tensor not in region.inputs}
+                assert all(rows.start <= job.read.start and job.read.end <= rows.stop for rows in read.values())
+        for tensor, window in piece.windows.items():
+            assert not window.needed.count or window.needed.end == there[tensor].stop
+            there[tensor] = range(window.needed.start, window.needed.end)
+    made = {operator.outputs[0]: turns.turn.jobs[operator].computed.end for operator in region.operators}
+    assert {tensor: rows.stop for tensor, rows in there.items()} == made
 
 
 @pytest.mark.parametrize("form", FORMS)

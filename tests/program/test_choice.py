@@ -51,7 +51,7 @@ def test_no_path_is_better(given_: tuple[int, Prices], parts: int, work: int, da
         measured.append(stretch)
         return found[stretch][limit]
 
-    stretches = Stretches(range(steps + 1), 2, guesses.__getitem__, lambda _: 0, measure, 1000)
+    stretches = Stretches(range(steps + 1), lambda _: 2, guesses.__getitem__, lambda _: 0, measure, 1000)
     choice, best = choose(stretches, parts, work), least(steps, found, parts, work)
     assert (choice is None) == (best is None)
     if choice is None or best is None:
@@ -77,7 +77,7 @@ def test_fewer_parts_that_are_better_than_estimated_are_found_with_more_allowed(
         return Price(10 if stretch in in_two else 50 if stretch in in_three else 500, 0, 0)
 
     def stretches() -> Stretches:
-        return Stretches(range(4), 1, estimate, lambda _: 0, measure, 10)
+        return Stretches(range(4), lambda _: 1, estimate, lambda _: 0, measure, 10)
 
     assert [choose(stretches(), parts, 0, gap=0).need for parts in (2, 3)] == [10, 50]  # type: ignore[union-attr]
     assert [at_most(stretches(), parts, 0).need for parts in (2, 3)] == [10, 10]  # type: ignore[union-attr]
@@ -94,7 +94,9 @@ def test_more_parts_never_end_above_fewer_whatever_the_estimates_are(
     guesses = {each: data.draw(sizes) for each in every}
     needs = []
     for parts in range(1, 6):
-        stretches = Stretches(range(steps + 1), 1, guesses.__getitem__, lambda _: 0, lambda s, _: found[s], measured)
+        stretches = Stretches(
+            range(steps + 1), lambda _: 1, guesses.__getitem__, lambda _: 0, lambda s, _: found[s], measured
+        )
         choice = at_most(stretches, parts, work)
         needs.append(10_000 if choice is None else choice.need)
     assert needs[1:] == sorted(needs[1:], reverse=True)
@@ -112,7 +114,7 @@ def test_what_is_not_on_a_good_path_is_not_measured_and_each_stretch_is_estimate
         return Price(100 * (stretch[1] - stretch[0]), 0)
 
     positions = range(21)
-    choice = choose(Stretches(positions, 1, lambda s: 90 * (s[1] - s[0]), work, measure, 1000), 2, 0)
+    choice = choose(Stretches(positions, lambda _: 1, lambda s: 90 * (s[1] - s[0]), work, measure, 1000), 2, 0)
     assert choice is not None
     assert choice.need == 1000
     assert len(set(measured)) < 20
@@ -120,5 +122,5 @@ def test_what_is_not_on_a_good_path_is_not_measured_and_each_stretch_is_estimate
 
 
 def test_the_search_ends_after_so_many_measures() -> None:
-    stretches = Stretches(range(9), 1, lambda _: 0, lambda _: 0, lambda s, _: Price(s[1] - s[0], 0), 3)
+    stretches = Stretches(range(9), lambda _: 1, lambda _: 0, lambda _: 0, lambda s, _: Price(s[1] - s[0], 0), 3)
     assert choose(stretches, 4, 0) is None or len(stretches.known) <= 3

@@ -185,6 +185,12 @@ class StripeWriter:
         Rows to ``keep`` of a tensor are cut out as soon as nothing else is read of it, since the others die there;
         ``held`` has them then.
         """
+        made = self.write_some(stripe, suffix, keep)
+        assert made is not None
+        return made
+
+    def write_some(self, stripe: Stripe, suffix: str, keep: Mapping[Tensor, Rows]) -> Tensor | None:
+        """As ``write``; None where the stripe makes no rows of the exit."""
         previous, self.held = self.held, {}
         self._suffix, self._keep = suffix, keep
         unread = _last_reads(self._region, stripe)
@@ -199,10 +205,11 @@ class StripeWriter:
                     whole, rows = previous[output]
                     name = f"{self._name(output)}/{suffix}/kept"
                     parts.insert(0, rows_of(self._edit, whole, rows, window.kept, name))
-                self.held[output] = self._join(output, window.needed, parts, suffix)
+                self.held[output] = (parts[0], window.kept)
+                if made is not None:
+                    self.held[output] = self._join(output, window.needed, parts, suffix)
             if output in unread.get(operator, ()):
                 self._cut_kept([output])
-        assert made is not None
         return made
 
     def _window(self, like: Tensor, rows: Rows, parts: Sequence[Tensor], suffix: str) -> Held:

@@ -16,12 +16,13 @@ def offsets_to_write(model: Model, layout: MemoryLayout, offsets: tuple[int, ...
     """The offsets for the file: those of a plan, or none where TFLM does better by itself.
 
     Raises InfeasibleError where TFLM, which places the rest around them, would break a rule.
-    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins are always kept, and
-    a placeholder that has no offset would be in the tail.
+    TFLM places scratch at the first gap, which need not be the gap that the plan kept for it. Pins and ties are always
+    kept, and a placeholder that has no offset would be in the tail.
     """
     planned = _plannable(model, layout, offsets)
     check_in_force(layout.problem, offsets_in_force(layout, planned))
-    if any(item.offset is not None for item in layout.items) or any(t.is_placeholder for t in layout.tensors):
+    is_pinned = any(item.offset is not None for item in layout.items)
+    if is_pinned or model.ties or any(tensor.is_placeholder for tensor in layout.tensors):
         return planned
     return planned if head_in_force(layout, planned) <= head_in_force(layout, {}) else {}
 

@@ -61,15 +61,16 @@ class Choice:
 class Stretches:
     """What is known of the stretches between ``positions``, which begin with 0 and end with the number of steps.
 
-    ``estimate``: bytes that a stretch needs at least, as far as can be told at once. ``measure``: its price under each
-    of ``limits`` limits on work, the widest first; None where it has none. ``least_work``: of a stretch, under any
-    limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones need not be measured.
+    ``limits``: how many limits on work a stretch has. ``estimate``: bytes that it needs at least, as far as can be told
+    at once. ``measure``: its price under each limit, the widest first; None where it has none. ``least_work``: of a
+    stretch, under any limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones
+    need not be measured.
     ``most_measured``: how many stretches may be measured. ``first_is_apart``: the first stretch of a path is run in
     another way, so that what others need says nothing of it.
     """
 
     positions: Sequence[int]
-    limits: int
+    limits: Callable[[Stretch], int]
     estimate: Callable[[Stretch], int]
     least_work: Callable[[Stretch], int]
     measure: Callable[[Stretch, int], Price | None]
@@ -82,7 +83,7 @@ class Stretches:
     def options(self, stretch: Stretch) -> list[tuple[Price, int]]:
         """Prices, known or estimated, with the number of their limit."""
         found = []
-        for limit in range(self.limits):
+        for limit in range(self.limits(stretch)):
             price = self.known.get((stretch, limit), self._estimated(stretch))
             if price is not None:
                 found.append((price, limit))
@@ -90,7 +91,7 @@ class Stretches:
 
     def known_options(self, stretch: Stretch) -> list[tuple[Price, int]]:
         """Known prices, with the number of their limit."""
-        prices = ((self.known.get((stretch, limit)), limit) for limit in range(self.limits))
+        prices = ((self.known.get((stretch, limit)), limit) for limit in range(self.limits(stretch)))
         return [(price, limit) for price, limit in prices if price is not None]
 
     def find_out(self, stretch: Stretch, limit: int) -> None:
@@ -98,7 +99,7 @@ class Stretches:
         price = self.measure(stretch, limit)
         self.known[stretch, limit] = price
         if price is not None and limit == 0 and self.keeps_to(stretch, price):
-            self.known |= {(stretch, each): price for each in range(1, self.limits)}
+            self.known |= {(stretch, each): price for each in range(1, self.limits(stretch))}
         if price is not None and limit == 0:
             first, end = stretch
             around = [each for each in self._least if each[0] <= first and end <= each[1]]

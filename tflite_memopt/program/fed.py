@@ -11,6 +11,9 @@ at the place of the input that it is in the next call (``memory/layout.py``), so
 The image gets a line buffer as all that is read with a window: a PAD of nothing in front of it makes it an inner tensor
 of the region. That PAD is not written.
 
+A front with strides takes several rows of the image for one of its result. In pieces it works through them a few at a
+time, so that its first tensors are small; a piece has operators of its own.
+
 Other inputs of the network are the same in each call. They are outputs as well, so that nothing is written over them.
 """
 
@@ -59,11 +62,12 @@ class Fed:
     step: int = NHWC
 
 
-def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False) -> Fed | str:
+def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False, pieces: int = 1) -> Fed | str:
     """``front`` on ``rows`` new rows of its input ``image`` a call, or the reason why it cannot be.
 
     ``front`` stays as it is. It keeps as few rows as possible; where some would have to be overwritten in part, those
-    few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise.
+    few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise. ``pieces``: as many as
+    a call works through its rows in, so that fewer of what the first operators make are there at once.
     """
     found = _region_on_rows(front, image, may_approximate)
     if isinstance(found, str):
@@ -72,9 +76,9 @@ def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False) 
     shown = region.operators[0].outputs[0]
     if rows % stride:
         return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
-    turns = masked(region, rows // stride, (shown,))
+    turns = masked(region, rows // stride, (shown,), pieces=pieces)
     if isinstance(turns, str):
-        turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown})
+        turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown}, pieces)
     return turns if isinstance(turns, str) else _written(model, region, turns, total)
 
 

@@ -1,13 +1,14 @@
 """Fronts of a model that take rows of its image as they come: what each needs, and the file of the one that is chosen.
 
 A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
-numbers stand for the rows that it makes of its result in a call.
+numbers stand for the rows that it makes of its result in a call, and for the pieces in which it does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 from ..errors import UsageError
 from ..graph.alignment import aligned
@@ -35,6 +36,8 @@ AUTO = 0
 """As many rows a call as turn out best."""
 ROWS_MADE = (1, 2, 4)
 """Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
+PIECES = (1, 2, 4)
+"""In how many pieces a call works through its rows, of those that are tried."""
 _IMPOSSIBLE = 1 << 60
 
 
@@ -51,6 +54,10 @@ class FeedCosts(StretchCosts):
     reasons: dict[Stretch, str] = field(default_factory=dict)
     _ways: dict[Stretch, list[Fed]] = field(default_factory=dict)
 
+    def limits_of(self, stretch: Stretch) -> int:
+        """Of a front how many ways there are to feed it."""
+        return super().limits_of(stretch) if stretch[0] else len(self._fronts(stretch))
+
     def estimate(self, stretch: Stretch) -> int:
         """Of a front what is always there at the start of a call: rows, all that is tied, and TFLM's structures."""
         if stretch[0]:
@@ -64,13 +71,10 @@ class FeedCosts(StretchCosts):
         return min((self._added_by(stretch, way) for way in self._fronts(stretch)), default=0)
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
-        """The price of a front; the limit says how many rows it takes in a call."""
+        """The price of a front; the limit says how many rows it takes in a call, in how many pieces."""
         if stretch[0]:
             return super().measure(stretch, limit)
-        ways = self._fronts(stretch)
-        if limit >= len(ways):
-            return None
-        front = ways[limit]
+        front = self._fronts(stretch)[limit]
         self.progress(f"measuring operators 0 to {stretch[1] - 1} as a front on {front.rows} rows")
         placement = arrange(front.model, self._profile, self.options).placement
         front.model.main.reorder(placement.order)
@@ -101,8 +105,8 @@ class FeedCosts(StretchCosts):
         """The ways to feed a front, those that make fewer rows first."""
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
-            for rows in self._row_counts(front):
-                way = fed(front, rows, self.image, self.options.allow_approximate)
+            for rows, pieces in product(self._row_counts(front), PIECES):
+                way = fed(front, rows, self.image, self.options.allow_approximate, pieces)
                 if isinstance(way, Fed):
                     way = self._known_to_firmware(way)
                 if isinstance(way, Fed):

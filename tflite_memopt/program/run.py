@@ -204,7 +204,7 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
 def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
     stretches = Stretches(
         costs.positions,
-        costs.limits,
+        costs.limits_of,
         costs.estimate,
         costs.least_work,
         costs.measure,

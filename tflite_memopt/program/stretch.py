@@ -68,6 +68,10 @@ class StretchCosts:
             inner = sorted(narrow or inner, key=lambda at: sizes[at])[: self.most_cuts]
         return (0, *sorted(inner), len(sizes) - 1)
 
+    def limits_of(self, _: Stretch) -> int:
+        """Under how many limits a stretch has a price."""
+        return self.limits
+
     def estimate(self, stretch: Stretch) -> int:
         """Bytes: the larger side of the interface, and TFLM's structures for the operators as they are."""
         sides = (sum(tensor.nbytes for tensor in self._across[at]) for at in stretch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -11,8 +11,9 @@ from ...ir.making import Array
 from ...ir.model import Model, Tensor
 from ...ir.names import last_part
 from ...operators.rows import Rows
-from ..lower import Held, StripeWriter, padded, write_twin
+from ..lower import Held, StripeWriter, padded, rows_of, write_twin
 from ..region import Region
+from ..stripes import input_reads
 from .clamped import Clamped
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
@@ -53,12 +54,14 @@ class RollingBody:
     ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
     """
 
+    _masks: Mapping[Tensor, Starts] = {}
+
     def __init__(
         self, turn: TurnGraph, region: Region, turns: Peeled | Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
     ) -> None:
-        self._region, self._turns, self._stripe = region, turns, turns.turn
+        self._region, self._turns = region, turns
+        self._stripe = self._piece = turns.turn
         self._turn, self._given = turn, given
-        self._masks = turns.masks if isinstance(turns, Masked) else {}
         self._wide = turns.wide if isinstance(turns, Masked) else {}
         self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
@@ -73,17 +76,30 @@ class RollingBody:
         writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
-        made = writer.write(self._stripe, "turn", last)
+        made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
         early = -self._turns.first_turn
         # What the first iterations write lies outside the image, and is overwritten.
         ahead = tuple((turn - early) * self._turns.rows for turn in range(early))
         turn.note(made, self._region.exit, (*ahead, *self._turns.writes[early:]))
         return made, [(before, writer.held[tensor][0]) for tensor, (before, _) in given.items()]
 
+    def _write_pieces(self, writer: StripeWriter, last: Mapping[Tensor, Rows]) -> Iterator[Tensor]:
+        """What the pieces of an iteration make of the exit; ``last``: what the next iteration keeps."""
+        turns = self._turns
+        pieces = turns.pieces if isinstance(turns, Masked) else (self._stripe,)
+        keeps = [*(piece.kept() for piece in pieces[1:]), last]
+        for number, (self._piece, keep) in enumerate(zip(pieces, keeps, strict=True)):
+            self._masks = turns.masks[number] if isinstance(turns, Masked) else {}
+            suffix = "turn" if len(pieces) == 1 else f"turn/piece{number + 1}of{len(pieces)}"
+            made = writer.write_some(self._piece, suffix, keep)
+            if made is not None:
+                yield made
+
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
         if tensor in self._given:
-            return self._given[tensor]
+            (present,) = {read for _, each, read in input_reads(self._region, self._stripe) if each is tensor}
+            return rows_of(self._turn.edit, self._given[tensor], present, rows, f"{last_part(tensor)}/piece")
         if (tensor, rows) not in self._slices:
             sides = self._read_wide.get((tensor, rows), (0, 0))
             starts, twin = self._turns.reads[tensor, rows], self._turn.twins[tensor]
@@ -155,7 +171,7 @@ class RollingBody:
         return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
-        new, step = self._stripe.windows[like].made, self._turns.steps[like]
+        new, step = self._piece.windows[like].made, self._turns.steps[like]
         if new.count:
             first = self._turns.first_turn
             starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))

@@ -8,6 +8,9 @@ iterations only fill the line buffers (the rows that are kept), and in the last 
     A  3x3          -    0    1    2    3
     B  3x3          -    -    0    1    2  ...     what is written in the first iterations is written again
 
+An iteration may run in pieces: all operators on some of the new rows, then on the next ones, each as far as it gets.
+Of the wide images in front of a stride, fewer rows are there at once.
+
 Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
 below the image: new rows outside the image are overwritten by it, and the line buffers start with it.
 """
@@ -39,19 +42,21 @@ class Masked:
     """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
     ``turn`` is what an iteration does, in rows of the one that writes the exit's first rows; these may be outside the
-    image. ``reads[x, rows][t]``: the row of input x from which iteration t reads in place of ``rows``; it is outside
-    where padding is read. ``masks[k][t]``: in the rows that iteration t has of tensor k, kept and new ones, where
-    it writes the zero point; as many rows as are new. They may be behind the new ones: then all of these are rows.
-    ``wide[k]``: columns of the zero point left and right of inner tensor k, where all that read it want them: they
-    are put around new rows once; and ``read_wide``: those for what is read of an input. ``steps[k]``: rows of
-    tensor k from iteration to iteration; ``first_turn``: minus the iterations that only fill what is kept.
+    image. It does so in ``pieces``, one after the other. ``reads[x, rows][t]``: the row of input x from which iteration
+    t reads in place of ``rows``; it is outside where padding is read. ``masks[p][k][t]``: in the rows that piece p of
+    iteration t has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be
+    behind the new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of inner
+    tensor k, where all that read it want them: they are put around new rows once; and ``read_wide``: those for what is
+    read of an input. ``steps[k]``: rows of tensor k from iteration to iteration; ``first_turn``: minus the iterations
+    that only fill what is kept.
     """
 
     rows: int
     turn: Stripe
+    pieces: tuple[Stripe, ...]
     reads: Mapping[Read, Starts]
     writes: Starts
-    masks: Mapping[Tensor, Starts]
+    masks: tuple[Mapping[Tensor, Starts], ...]
     wide: Mapping[Tensor, Sides]
     read_wide: Mapping[Read, Sides]
     steps: Mapping[Tensor, int]
@@ -59,13 +64,18 @@ class Masked:
 
 
 def masked(
-    region: Region, rows: int, is_padded: Collection[Tensor] = (), in_step: Collection[Tensor] = ()
+    region: Region,
+    rows: int,
+    is_padded: Collection[Tensor] = (),
+    in_step: Collection[Tensor] = (),
+    pieces: int = 1,
 ) -> Masked | str:
     """The loop with ``rows`` rows per iteration, or the reason why there is none.
 
     ``is_padded``: inner tensors whose new rows outside the image are the zero point as they come. ``in_step``: those of
     which the new rows of an iteration begin with a multiple of their number, so that none is half above the image;
-    more of their rows are kept.
+    more of their rows are kept. ``pieces``: how many an iteration has, each of equally many new rows of the inputs; for
+    inputs that come anew in each.
     """
     height = region.exit.shape[1]
     if height % rows or rows >= height:
@@ -73,7 +83,7 @@ def masked(
     strides = strides_of(region)
     if isinstance(strides, str):
         return strides
-    wide = _wide(region, {tensor: rows * stride for tensor, stride in strides.items()})
+    wide = _wide(region, {tensor: -(-rows * stride // pieces) for tensor, stride in strides.items()})
     turn = _turn(region, rows, strides, wide, in_step)
     if isinstance(turn, str):
         return turn
@@ -90,18 +100,68 @@ def masked(
     early = _early(turn, rows, strides)
     count = height // rows + early
     reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
-    masks = {}
-    for tensor in (padded_in(region) & turn.windows.keys()).difference(is_padded):
-        window, step = turn.windows[tensor], rows * strides[tensor]
-        firsts = [window.made.start + (t - early) * step for t in range(count)]
-        starts = tuple(window.kept.count + _mask(first, window.made.count, tensor.shape[1]) for first in firsts)
-        if min(starts) < 0:
-            return f"too few rows of '{tensor.name}' are kept"
-        if min(starts) < window.needed.count:
-            masks[tensor] = starts
     writes = tuple(max(0, (t - early) * rows) for t in range(count))
     steps = {tensor: rows * stride for tensor, stride in strides.items()}
-    return Masked(rows, turn, reads, writes, masks, wide, read_wide, steps, -early)
+    every = (turn,) if pieces == 1 else _in_pieces(region, turn, steps, pieces)
+    if isinstance(every, str):
+        return every
+    is_masked = padded_in(region).difference(is_padded)
+    masks = [_masks(piece, is_masked, steps, range(-early, count - early)) for piece in every]
+    missing = [tensor for each in masks for tensor, starts in each.items() if min(starts) < 0]
+    if missing:
+        return f"too few rows of '{missing[0].name}' are kept"
+    return Masked(rows, turn, every, reads, writes, tuple(masks), wide, read_wide, steps, -early)
+
+
+def _masks(
+    piece: Stripe, is_masked: Collection[Tensor], steps: Mapping[Tensor, int], turns: range
+) -> dict[Tensor, Starts]:
+    """Where a piece of each iteration writes the zero point, of tensors in some of whose new rows it does."""
+    found = {}
+    for tensor, window in piece.windows.items():
+        if tensor in is_masked and window.made.count:
+            firsts = (window.made.start + turn * steps[tensor] for turn in turns)
+            starts = tuple(window.kept.count + _mask(first, window.made.count, tensor.shape[1]) for first in firsts)
+            if min(starts) < window.needed.count:
+                found[tensor] = starts
+    return found
+
+
+def _in_pieces(region: Region, turn: Stripe, steps: Mapping[Tensor, int], pieces: int) -> tuple[Stripe, ...] | str:
+    """An iteration in pieces of equally many new rows of the inputs, or why there are none.
+
+    An operator makes as many of its rows in each as there are rows for, and the rest in the next.
+    """
+    ends: dict[Tensor, list[int]] = {}
+    for operator, way in region.steps:
+        output, last, rows = operator.outputs[0], turn.jobs[operator].computed.end, way.rows
+        first = last - steps[output]
+        sources = [ends[tensor] for tensor in way.images(operator) if tensor in ends]
+        if not sources and steps[output] % pieces:
+            return f"{steps[output]} new rows of '{output.name}' are no {pieces} pieces"
+        even = [first - (-steps[output] * piece // pieces) for piece in range(pieces + 1)]
+        there = [(min(each) + rows.before - rows.reach) // rows.stride + 1 for each in zip(*sources, strict=True)]
+        ends[output] = [first, *(max(first, min(both)) for both in zip(even[1:], there[1:] or even[1:], strict=True))]
+        assert ends[output][-1] == last
+    found, later = list[Stripe](), {tensor: each.needed.start + steps[tensor] for tensor, each in turn.windows.items()}
+    for piece in reversed(range(pieces)):
+        jobs: dict[Operator, Job] = {}
+        for operator, way in region.steps:
+            made = Rows(*ends[operator.outputs[0]][piece : piece + 2])
+            if made.count:
+                read = Rows(*way.rows.reads(made.start, made.end))
+                job = replace(turn.jobs[operator], wanted=made, computed=made, read=read)
+                jobs[operator] = job.padding_columns_itself() if way.is_window else job
+                for tensor in way.images(operator):
+                    if tensor in later:
+                        later[tensor] = min(later[tensor], read.start)
+        windows = {}
+        for tensor, first in later.items():
+            made = Rows(*ends[tensor][piece : piece + 2])
+            kept = Rows(min(first, made.start), made.start)
+            windows[tensor] = Window(Rows(kept.start, made.end), kept, made)
+        found.insert(0, Stripe(jobs, windows))
+    return tuple(found)
 
 
 def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
