@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -48,7 +49,7 @@ and the least of ours over theirs as one or in parts/fed, as they count: all RAM
 and output; `b` tensors without these. *Fed*: ours takes the image in rows, and does not count it. -: not run.
 
     scripts/zoo --others
-    scripts/bench others -o docs/benchmarks/others.md
+    scripts/bench others --jobs 2 -o docs/benchmarks/others.md
 """
 
 
@@ -75,19 +76,23 @@ class Row:
 @click.argument("names", nargs=-1)
 @click.option("--way", "ways", multiple=True, type=click.Choice([*WAYS]), default=[*WAYS], help="Ways to measure.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Rows to measure at once.")
 @click.option("--kept-only", is_flag=True, help="Measure nothing: the page of the rows that were kept.")
-def others(names: tuple[str, ...], ways: tuple[str, ...], output: Path | None, kept_only: bool) -> None:
+def others(names: tuple[str, ...], ways: tuple[str, ...], output: Path | None, jobs: int, kept_only: bool) -> None:
     """Networks NAMES (all without one) of `scripts/zoo --others`, way after way; each row is kept and made once."""
     figures = published()
     every = list(dict.fromkeys(figure.network for figure in figures))
     unknown = [name for name in names if name not in every]
     if unknown:
         raise click.UsageError(f"no network {', '.join(unknown)}; there are {', '.join(every)}")
-    for way in () if kept_only else ways:
-        for name in names or every:
-            if not _place(name, way).exists() and (way != "head" or name in CHAINS):
-                click.echo(f"{name}: {way}", err=True)
-                _keep(_measured(name, way))
+    wanted = [(name, way) for way in ways for name in names or every if way != "head" or name in CHAINS]
+    missing = [] if kept_only else [each for each in wanted if not _place(*each).exists()]
+    if jobs == 1:
+        for name, way in missing:
+            _measure_and_keep(name, way)
+    else:
+        with ProcessPoolExecutor(jobs) as pool:
+            list(pool.map(_measure_and_keep, *zip(*missing, strict=True)))
     rows = [_kept(name, way) for name in every for way in WAYS if _place(name, way).exists()]
     text = "\n".join(_document(rows, figures)) + "\n"
     if output is None:
@@ -104,8 +109,9 @@ def _place(name: str, way: str) -> Path:
     return default_folder().parent / "others" / f"{name}.{way.replace(' ', '_')}.json"
 
 
-def _keep(made: Row) -> None:
-    place = _place(made.network, made.way)
+def _measure_and_keep(name: str, way: str) -> None:
+    click.echo(f"{name}: {way}", err=True)
+    made, place = _measured(name, way), _place(name, way)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps(asdict(made)))
 
@@ -202,7 +208,8 @@ def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
             yield f"- {each.network}, {each.way}: {each.error or _cell(each)}"
     apart = [f"{each.network} {each.way}" for each in rows if each.error is None and not _is_verified(each)]
     yield f"\nVerified bit-exact on LiteRT and TFLM: all{' but ' if apart else ''}{', '.join(apart)}."
-    yield f"One after the other the rows took {sum(each.seconds for each in rows) / 60:.0f} minutes of the clock.\n"
+    minutes = sum(each.seconds for each in rows) / 60
+    yield f"In sum the rows took {minutes:.0f} minutes of a core.\n"
     for tool, source in SOURCES.items():
         yield f"- **{tool}**: {source}."
 
