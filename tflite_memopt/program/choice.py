@@ -64,9 +64,8 @@ class Stretches:
     ``limits``: how many limits on work a stretch has. ``estimate``: bytes that it needs at least, as far as can be told
     at once. ``measure``: its price under each limit, the widest first; None where it has none. ``least_work``: of a
     stretch, under any limit. ``keeps_to``: whether a price is within all limits of a stretch, so that narrower ones
-    need not be measured.
-    ``most_measured``: how many stretches may be measured. ``first_is_apart``: the first stretch of a path is run in
-    another way, so that what others need says nothing of it.
+    need not be measured. ``most_measured``: how many stretches may be measured. ``first_is_apart``: the first stretch
+    of a path is run in another way, so that what others need says nothing of it.
     """
 
     positions: Sequence[int]

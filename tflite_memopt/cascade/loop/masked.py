@@ -8,9 +8,6 @@ iterations only fill the line buffers (the rows that are kept), and in the last 
     A  3x3          -    0    1    2    3
     B  3x3          -    -    0    1    2  ...     what is written in the first iterations is written again
 
-An iteration may run in pieces: all operators on some of the new rows, then on the next ones, each as far as it gets.
-Of the wide images in front of a stride, fewer rows are there at once.
-
 Windows are VALID and see the rows that are kept and the new ones. A padded window expects the zero point above and
 below the image: new rows outside the image are overwritten by it, and the line buffers start with it.
 """
@@ -26,6 +23,7 @@ from ...operators.rows import Rows
 from ...operators.table import kind_of
 from ..region import Region
 from ..stripes import Job, Stripe, Window, input_reads
+from .pieces import pieces_of
 
 Starts = tuple[int, ...]
 """A row for each iteration."""
@@ -42,7 +40,7 @@ class Masked:
     """A region as a loop whose iterations write ``rows`` rows of the exit each, the first one being ``writes[t]``.
 
     ``turn`` is what an iteration does, in rows of the one that writes the exit's first rows; these may be outside the
-    image. It does so in ``pieces``, one after the other. ``reads[x, rows][t]``: the row of input x from which iteration
+    image. It does so in ``pieces`` (pieces.py). ``reads[x, rows][t]``: the row of input x from which iteration
     t reads in place of ``rows``; it is outside where padding is read. ``masks[p][k][t]``: in the rows that piece p of
     iteration t has of tensor k, kept and new ones, where it writes the zero point; as many rows as are new. They may be
     behind the new ones: then all of these are rows. ``wide[k]``: columns of the zero point left and right of inner
@@ -102,7 +100,7 @@ def masked(
     reads = _reads(region, turn, strides, [(t - early) * rows for t in range(count)])
     writes = tuple(max(0, (t - early) * rows) for t in range(count))
     steps = {tensor: rows * stride for tensor, stride in strides.items()}
-    every = (turn,) if pieces == 1 else _in_pieces(region, turn, steps, pieces)
+    every = pieces_of(region, turn, steps, pieces)
     if isinstance(every, str):
         return every
     is_masked = padded_in(region).difference(is_padded)
@@ -125,43 +123,6 @@ def _masks(
             if min(starts) < window.needed.count:
                 found[tensor] = starts
     return found
-
-
-def _in_pieces(region: Region, turn: Stripe, steps: Mapping[Tensor, int], pieces: int) -> tuple[Stripe, ...] | str:
-    """An iteration in pieces of equally many new rows of the inputs, or why there are none.
-
-    An operator makes as many of its rows in each as there are rows for, and the rest in the next.
-    """
-    ends: dict[Tensor, list[int]] = {}
-    for operator, way in region.steps:
-        output, last, rows = operator.outputs[0], turn.jobs[operator].computed.end, way.rows
-        first = last - steps[output]
-        sources = [ends[tensor] for tensor in way.images(operator) if tensor in ends]
-        if not sources and steps[output] % pieces:
-            return f"{steps[output]} new rows of '{output.name}' are no {pieces} pieces"
-        even = [first - (-steps[output] * piece // pieces) for piece in range(pieces + 1)]
-        there = [(min(each) + rows.before - rows.reach) // rows.stride + 1 for each in zip(*sources, strict=True)]
-        ends[output] = [first, *(max(first, min(both)) for both in zip(even[1:], there[1:] or even[1:], strict=True))]
-        assert ends[output][-1] == last
-    found, later = list[Stripe](), {tensor: each.needed.start + steps[tensor] for tensor, each in turn.windows.items()}
-    for piece in reversed(range(pieces)):
-        jobs: dict[Operator, Job] = {}
-        for operator, way in region.steps:
-            made = Rows(*ends[operator.outputs[0]][piece : piece + 2])
-            if made.count:
-                read = Rows(*way.rows.reads(made.start, made.end))
-                job = replace(turn.jobs[operator], wanted=made, computed=made, read=read)
-                jobs[operator] = job.padding_columns_itself() if way.is_window else job
-                for tensor in way.images(operator):
-                    if tensor in later:
-                        later[tensor] = min(later[tensor], read.start)
-        windows = {}
-        for tensor, first in later.items():
-            made = Rows(*ends[tensor][piece : piece + 2])
-            kept = Rows(min(first, made.start), made.start)
-            windows[tensor] = Window(Rows(kept.start, made.end), kept, made)
-        found.insert(0, Stripe(jobs, windows))
-    return tuple(found)
 
 
 def _early(turn: Stripe, rows: int, strides: Mapping[Tensor, int]) -> int:
