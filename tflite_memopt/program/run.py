@@ -137,8 +137,8 @@ def _fed(
     choice = _chosen(costs, most_parts)
     if choice is None:
         raise InfeasibleError(
-            f"--feed: found no front within {options.extra_work:.0%} more run time: allow more with --max-extra-work, or "
-            "give the number of rows"
+            f"--feed: found no front within {options.extra_work:.0%} more run time: allow more with --max-extra-work, "
+            "or give a number of rows"
         )
     front = costs.chosen(choice.stretches[0], choice.limits[0])
     parts = _optimized_parts(costs, choice, 1)
