@@ -66,8 +66,8 @@ def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False, 
     """``front`` on ``rows`` new rows of its input ``image`` a call, or the reason why it cannot be.
 
     ``front`` stays as it is. It keeps as few rows as possible; where some would have to be overwritten in part, those
-    few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise. ``pieces``: as many as
-    a call works through its rows in, so that fewer of what the first operators make are there at once.
+    few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise. ``pieces``: into
+    how many a call cuts its rows, so that fewer rows of the first tensors are there at once.
     """
     found = _region_on_rows(front, image, may_approximate)
     if isinstance(found, str):

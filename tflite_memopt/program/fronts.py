@@ -1,7 +1,7 @@
 """Fronts of a model that take rows of its image as they come: what each needs, and the file of the one that is chosen.
 
 A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
-numbers stand for the rows that it makes of its result in a call, and for the pieces in which it does.
+numbers stand for the rows that it makes of its result in a call, and for the pieces of a call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AUTO = 0
 ROWS_MADE = (1, 2, 4)
 """Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
 PIECES = (1, 2, 4)
-"""In how many pieces a call works through its rows, of those that are tried."""
+"""Into how many pieces a call cuts its rows, of those that are tried."""
 _IMPOSSIBLE = 1 << 60
 
 
@@ -71,7 +71,7 @@ class FeedCosts(StretchCosts):
         return min((self._added_by(stretch, way) for way in self._fronts(stretch)), default=0)
 
     def measure(self, stretch: Stretch, limit: int) -> Price | None:
-        """The price of a front; the limit says how many rows it takes in a call, in how many pieces."""
+        """The price of a front; the limit says how many rows it takes in a call, and in how many pieces."""
         if stretch[0]:
             return super().measure(stretch, limit)
         front = self._fronts(stretch)[limit]

@@ -54,13 +54,12 @@ class RollingBody:
     ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
     """
 
-    _masks: Mapping[Tensor, Starts] = {}
-
     def __init__(
         self, turn: TurnGraph, region: Region, turns: Peeled | Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
     ) -> None:
         self._region, self._turns = region, turns
         self._stripe = self._piece = turns.turn
+        self._masks: Mapping[Tensor, Starts] = {}
         self._turn, self._given = turn, given
         self._wide = turns.wide if isinstance(turns, Masked) else {}
         self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}

@@ -72,8 +72,7 @@ def masked(
 
     ``is_padded``: inner tensors whose new rows outside the image are the zero point as they come. ``in_step``: those of
     which the new rows of an iteration begin with a multiple of their number, so that none is half above the image;
-    more of their rows are kept. ``pieces``: how many an iteration has, each of equally many new rows of the inputs; for
-    inputs that come anew in each.
+    more of their rows are kept. ``pieces``: how many an iteration has, where its inputs are new rows.
     """
     height = region.exit.shape[1]
     if height % rows or rows >= height:
