@@ -105,6 +105,8 @@ def test_nothing_is_written_where_tflm_does_better_by_itself() -> None:
     assert offsets_to_write(model, layout, wasteful) == {}
     pinned = replace(layout, items=(replace(layout.items[0], offset=wasteful[0]), *layout.items[1:]))
     assert offsets_to_write(model, pinned, wasteful) == dict(zip(layout.tensors, wasteful, strict=True))
+    model.ties = ((0, 0),)
+    assert offsets_to_write(model, layout, wasteful) == dict(zip(layout.tensors, wasteful, strict=True))
 
 
 def _everything_planned(model: Model, layout: MemoryLayout) -> dict[Tensor, int]:

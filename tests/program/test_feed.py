@@ -163,15 +163,13 @@ CASES = [("chain", 2), ("chain", 4), ("residual", 2), ("branches", 1), ("branche
 CASES += [("sequence", 16), ("sequence", 32), ("lying", 2), ("spectrogram", 2), ("spectrogram", 4)]
 CASES += [("mean_of_image", 1), ("mean_of_image", 2), ("mean_of_sequence", 8), ("pooled", 3), ("pooled_late", 2)]
 CASES += [("beside", 2), ("beside", 4)]
-
-
 IN_PIECES = [("chain", 4, 2), ("residual", 2, 2), ("causal", 4, 4), ("deep", 8, 2), ("deep", 8, 4)]
 IN_PIECES += [("sequence", 16, 4), ("lying", 2, 2), ("mean_of_image", 2, 2), ("pooled_late", 2, 2), ("beside", 4, 4)]
 
 
 @cache
 def front_of(name: str, rows: int, pieces: int = 1) -> tuple[Model, FrontFile]:
-    """The network, and its longest front in so many pieces."""
+    """The network, and the longest front that can take its rows in this number of pieces."""
     model = in_rows(NETWORKS[name](), PLAIN)
     costs = FeedCosts(model, PLAIN, lambda _: None, rows=rows, image=fed_input(model))
     fronts = ((0, end) for end in reversed(costs.positions[1:]))
