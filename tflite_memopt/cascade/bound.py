@@ -26,7 +26,7 @@ from ..kernels.profile import KernelProfile
 from ..kernels.relations.views import SHARED_CODE
 from ..kernels.requests.model import ILP32
 from ..memory.arena_terms import ArenaTerms, params_bytes
-from ..memory.work import WINDOWS, call_work, operator_work, prices_of
+from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
 from ..operators.rows import RowByRow, Rows
 from ..operators.table import kind_of
 from .cut_table import CutTable, Flags, Integers, up
@@ -51,7 +51,8 @@ class RunCosts:
     """Of one run of an operator, whatever its rows: ``tail`` bytes, scratch ``requests`` and ``scratch`` bytes.
 
     ``macs`` and ``work`` of one row of its output at least, on average; ``call`` is the work beside that. With all rows
-    at once it takes ``whole_tail`` and ``whole_work``.
+    at once it takes ``whole_tail`` and ``whole_work``. ``spoilt``: the part of ``work`` that a row takes at least which
+    sees padding.
     """
 
     tail: int
@@ -62,6 +63,7 @@ class RunCosts:
     work: float
     call: int
     whole_work: int
+    spoilt: float
 
 
 class Costs:
@@ -90,6 +92,7 @@ class Costs:
             work=max(0, work),
             call=call,
             whole_work=operator_work(operator, self.profile.prices),
+            spoilt=_SPOILT if skips_padding(operator, self.profile.prices) else 1.0,
         )
 
     def _buffers(self, operator: Operator) -> int:
@@ -186,7 +189,7 @@ class StripeBounder:
         self._tail += jobs * cost.tail
         self._requests += (jobs - 1) * cost.requests
         self._macs += np.rint(computed * cost.macs).astype(np.int64)
-        spoilt = (computed - made) * (_SPOILT if price.skips_padding else 1.0)
+        spoilt = (computed - made) * cost.spoilt
         self._work += (made + spoilt) * cost.work + jobs * cost.call + (pads + windows) * price.call
         if windows.any():
             joined = sums(np.where((rows.kept.count > 0) & rows.runs, rows.needed.count, 0))
@@ -274,12 +277,11 @@ class StripeBounder:
 def loop_bounds(region: Region, turns: Turns, costs: Costs, terms: ArenaTerms, lives_on: Collection[Tensor]) -> Figures:
     """The least that a loop takes, from the operators of its iterations alone: the rows that it copies come on top."""
     count, tail, work = len(turns.writes), 0, 0.0
-    skips = prices_of(region.exit, costs.profile.prices).skips_padding
     for operator, _, _, rows in _work(region, turns):
         cost, made = costs.of(operator), float(rows)
-        if isinstance(turns, Clamped) and skips:
+        if isinstance(turns, Clamped):
             part = turns.makes[operator]
-            made = part.count + _SPOILT * (part.of - part.count)
+            made = part.count + cost.spoilt * (part.of - part.count)
         work += _SURE * count * (cost.work * made + cost.call) - cost.whole_work
         tail += cost.tail - cost.whole_tail
     kept = 0 if isinstance(turns, Clamped) else len(turns.turn.kept())

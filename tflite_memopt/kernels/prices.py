@@ -4,8 +4,9 @@ Fitted to 291 single operators of 8 bits: convolutions of 1x1, 3x3, 5x5, 1xN and
 ones, ADD, SUB, MUL, pooling, MEAN, PAD, SLICE, EXPAND_DIMS, DYNAMIC_UPDATE_SLICE and CONCATENATION. Each ran in
 TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3,
 M7 and M55, and TFLM's own kernels on the M7. LOGISTIC and TANH: as in a WaveNet, on the M7. Of convolutions and SLICE
-the mean error is 1 to 7 %, of depthwise ones up to 17 %, of pooling up to 30 %: averages and maxima have one price.
-QUANTIZE and DEQUANTIZE of 12 more are within 14 %.
+the mean error is 1 to 7 %, of pooling up to 30 %: averages and maxima have one price. Depthwise convolutions of 3x3,
+5x5 and 7x7, 67 more: within 5 % on the M3 and M7, but up to 17 % too low where the channels are no multiple of 4; up to
+20 % too low on the M55. QUANTIZE and DEQUANTIZE of 12 more are within 14 %.
 FULLY_CONNECTED, ADD, MUL, SUB and SOFTMAX of 38 more are within 17 %, but SUB on the M3, which is 24 % too high.
 Depthwise ones with a multiplier: 18 more, within 15 %, but 8x1 on an image of one column, 27 % too low without Helium,
 and 1x1 of one channel with it, 29 % too high. With a dilation and no multiplier they take 4 to 10 times what is said:
@@ -26,6 +27,7 @@ class ConvolutionPrices:
     ``place``: each output pixel and place of the filter; ``row``: each output pixel and row of the filter. ``patch``:
     each element under the filter that is copied, for each output pixel. ``weight``: each weight, whatever the number
     of pixels. ``leftover``: each multiply-accumulate, again, of the pixels that do not fill a block.
+    ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate.
     """
 
     call: int
@@ -37,6 +39,7 @@ class ConvolutionPrices:
     patch: int = 0
     weight: int = 0
     leftover: int = 0
+    skips_padding: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,9 @@ class Prices:
     one channel into several runs as CONV_2D does (arm_depthwise_conv_wrapper_s8.c).
     ``quantized``: each element of QUANTIZE from floats, ``rescaled``: from integers; ``dequantized``: of DEQUANTIZE.
     ``dense``: FULLY_CONNECTED, where a pixel is a row of its input. ``block``: the pixels that a convolution
-    computes together. ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate (TFLM's
-    conv.h and depthwise_conv.h test each). ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
-    arm_convolve_1_x_n_s8.c).
+    computes together. ``one_row_in_place``: an input of one row is read where it is (CMSIS-NN's
+    arm_convolve_1_x_n_s8.c). ``depthwise_3x3``: where a library has a kernel for filters of 3x3 and 8 bits
+    (arm_depthwise_conv_3x3_s8.c).
     """
 
     library: str
@@ -110,20 +113,20 @@ class Prices:
     curved: int = 46_600
     softmax: int = 53_500
     rescaled: int = 5_000
-    skips_padding: bool = False
+    depthwise_3x3: ConvolutionPrices | None = None
     one_row_in_place: bool = False
     one_channel_as_window: bool = False
     making: MakingPrices = WITH_DOUBLES
 
 
-_REFERENCE_DEPTHWISE = ConvolutionPrices(call=90_000, mac=2_980, output=15_330)
+_REFERENCE_DEPTHWISE = ConvolutionPrices(call=90_000, mac=2_980, output=15_330, skips_padding=True)
 _MULTIPLIED = ConvolutionPrices(call=80_000, mac=440, output=5_600)
 _GENERIC = ConvolutionPrices(call=80_000, mac=1_390, output=16_700)
 
 REFERENCE_PRICES = Prices(
     library="reference",
     pointwise=ConvolutionPrices(call=61_000, mac=598, output=14_620),
-    window=ConvolutionPrices(call=62_000, mac=599, output=12_080, tap=4_090),
+    window=ConvolutionPrices(call=62_000, mac=599, output=12_080, tap=4_090, skips_padding=True),
     depthwise=_REFERENCE_DEPTHWISE,
     multiplied=_REFERENCE_DEPTHWISE,
     generic=_REFERENCE_DEPTHWISE,
@@ -134,7 +137,6 @@ REFERENCE_PRICES = Prices(
     padded=3_300,
     quantized=1_800,
     dequantized=1_200,
-    skips_padding=True,
 )
 """TFLM's own kernels; also of floats with any library, and of libraries that were not measured."""
 
@@ -142,7 +144,8 @@ SCALAR_PRICES = Prices(
     library="cmsis-nn",
     pointwise=ConvolutionPrices(call=92_000, mac=247, output=3_770, weight=370, leftover=120),
     window=ConvolutionPrices(call=88_000, mac=248, output=4_660, place=3_620, row=2_710, patch=570, leftover=257),
-    depthwise=ConvolutionPrices(call=78_000, mac=1_040),
+    depthwise=ConvolutionPrices(call=78_000, mac=1_550, output=15_100, place=560, skips_padding=True),
+    depthwise_3x3=ConvolutionPrices(call=67_000, mac=500, output=4_370, place=628, skips_padding=True),
     multiplied=_MULTIPLIED,
     generic=_GENERIC,
     pool=ConvolutionPrices(call=80_000, mac=956, output=493, row=6_780),
@@ -162,7 +165,8 @@ DSP_PRICES = Prices(
     library="cmsis-nn-dsp",
     pointwise=ConvolutionPrices(call=83_000, mac=133, output=4_410, weight=377, leftover=74),
     window=ConvolutionPrices(call=79_000, mac=159, output=5_540, place=3_600, row=4_180, patch=282, leftover=123),
-    depthwise=ConvolutionPrices(call=86_000, mac=849),
+    depthwise=ConvolutionPrices(call=86_000, mac=195, output=4_330, tap=515, place=3_700, skips_padding=True),
+    depthwise_3x3=ConvolutionPrices(call=53_000, mac=320, output=4_440, place=650, skips_padding=True),
     multiplied=_MULTIPLIED,
     generic=_GENERIC,
     pool=ConvolutionPrices(call=65_000, mac=702, output=909, row=5_501),

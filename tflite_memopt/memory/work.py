@@ -15,7 +15,7 @@ from ..analysis.macs import operator_macs
 from ..ir.check import misfit
 from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
-from ..kernels.cmsis_nn.paths import convolution_path
+from ..kernels.cmsis_nn.paths import convolution_path, depthwise_path
 from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
 from ..kernels.window import window_of
@@ -215,10 +215,10 @@ def _convolution(operator: Operator, prices: Prices) -> int:
         raise misfit(operator)
     if any(int(operator.option(f"stride{letter}", 1)) < 1 for letter in "HW"):
         raise misfit(operator)
-    if prices.skips_padding:
-        macs = _inside(operator, macs)
     taps = filters.shape[1] * filters.shape[2]
     price = _convolution_price(operator, filters, prices)
+    if price.skips_padding:
+        macs = _inside(operator, macs)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * taps
     if not (prices.one_row_in_place and _takes_one_row(operator)):
@@ -231,6 +231,13 @@ def _convolution(operator: Operator, prices: Prices) -> int:
 def _takes_one_row(operator: Operator) -> bool:
     """Whether CMSIS-NN runs it in its kernel for filters of 1xN."""
     return operator.name == "CONV_2D" and convolution_path(window_of(operator)) == "1xn"
+
+
+def skips_padding(operator: Operator, prices: Prices) -> bool:
+    """Whether a kernel for windows takes less time where it sees padding."""
+    prices = prices_of(operator.outputs[0], prices) if operator.outputs else prices
+    filters = operator.inputs[1] if operator.name in WINDOWS else None
+    return filters is not None and _convolution_price(operator, filters, prices).skips_padding
 
 
 def call_work(operator: Operator, prices: Prices) -> int:
@@ -249,7 +256,10 @@ def _convolution_price(operator: Operator, filters: Tensor, prices: Prices) -> C
 def _depthwise_price(operator: Operator, filters: Tensor, prices: Prices) -> ConvolutionPrices:
     depth = operator.inputs[0].shape[3] if operator.inputs[0] is not None else filters.shape[3]
     if depth == filters.shape[3]:
-        return prices.depthwise
+        special = prices.depthwise_3x3
+        if special is None or operator.outputs[0].dtype is not DType.INT8:
+            return prices.depthwise
+        return special if depthwise_path(window_of(operator), "dsp") == "3x3" else prices.depthwise
     if depth == 1 and prices.one_channel_as_window:
         return prices.window
     is_dilated = any(operator.option(f"dilation{letter}Factor", 1) != 1 for letter in "HW")
