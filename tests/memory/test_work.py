@@ -15,7 +15,7 @@ from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.tiling import ClampedLoop, Tiling, apply_tilings
 from tflite_memopt.errors import ModelFormatError
 from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import VALID
+from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Graph, Operator
 from tflite_memopt.kernels.prices import DSP_PRICES, MVE_PRICES, REFERENCE_PRICES, SCALAR_PRICES, Prices
 from tflite_memopt.kernels.profiles import PROFILES
@@ -142,6 +142,29 @@ def test_depthwise_convolutions_with_a_multiplier_have_prices_of_their_own(
         "DEPTHWISE_CONV_2D", (x, filters, None), (y,), "DepthwiseConv2DOptions", depthMultiplier=multiplier, **options
     )
     assert 0.9 <= operator_work(b.model.main.operators[0], prices) / 100 / executed <= 1.1
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "channels", "made", "dsp", "scalar"),
+    [
+        (48, 3, 8, 48, 1_469_720, 1_742_880),
+        (3, 3, 256, 3, 143_280, 164_400),
+        (36, 5, 48, 16, 2_958_320, 6_743_520),
+        (2, 7, 384, 2, 474_440, 322_200),
+    ],
+    ids=["3x3", "3x3 of a small image", "5x5 without padding", "7x7 that sees padding for the most part"],
+)
+def test_depthwise_convolutions_cost_what_lies_inside_the_image(
+    size: int, kernel: int, channels: int, made: int, dsp: int, scalar: int
+) -> None:
+    """As executed on Cortex-M7 and M3: where most taps are outside, they cost half of what their number says."""
+    b = ModelBuilder()
+    x, y = b.input("x", (1, size, size, channels)), b.tensor("y", (1, made, made, channels))
+    filters, padding = b.tensor("f", (1, kernel, kernel, channels)), SAME if size == made else VALID
+    options = {"strideH": size // made, "strideW": size // made, "depthMultiplier": 1, "padding": padding}
+    b.operator("DEPTHWISE_CONV_2D", (x, filters, None), (y,), "DepthwiseConv2DOptions", **options)
+    for prices, executed in ((DSP_PRICES, dsp), (SCALAR_PRICES, scalar)):
+        assert 0.95 <= operator_work(b.model.main.operators[0], prices) / 100 / executed <= 1.05
 
 
 @pytest.mark.parametrize(("dtype", "price"), [(DType.INT8, 4 * 3_300), (DType.FLOAT32, REFERENCE_PRICES.pool.mac)])
