@@ -5,8 +5,8 @@ ones, ADD, SUB, MUL, pooling, MEAN, PAD, SLICE, EXPAND_DIMS, DYNAMIC_UPDATE_SLIC
 TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3,
 M7 and M55, and TFLM's own kernels on the M7. LOGISTIC and TANH: as in a WaveNet, on the M7. Of convolutions and SLICE
 the mean error is 1 to 7 %, of pooling up to 30 %: averages and maxima have one price. Depthwise convolutions of 3x3,
-5x5 and 7x7, 67 more: within 5 % on the M3 and M7, but up to 17 % too low where the channels are no multiple of 4; up to
-20 % too low on the M55. QUANTIZE and DEQUANTIZE of 12 more are within 14 %.
+5x5, 7x7 and Nx1, 73 more: within 8 %, but without Helium up to 17 % too low where channels are no multiple of 4.
+QUANTIZE and DEQUANTIZE of 12 more are within 14 %.
 FULLY_CONNECTED, ADD, MUL, SUB and SOFTMAX of 38 more are within 17 %, but SUB on the M3, which is 24 % too high.
 Depthwise ones with a multiplier: 18 more, within 15 %, but 8x1 on an image of one column, 27 % too low without Helium,
 and 1x1 of one channel with it, 29 % too high. With a dilation and no multiplier they take 4 to 10 times what is said:
@@ -24,9 +24,10 @@ class ConvolutionPrices:
     """Hundredths of an instruction. ``call``: each run of the operator; ``mac``: each multiply-accumulate.
 
     ``output``: each output element, which is scaled and clamped. ``tap``: each output element and place of the filter;
-    ``place``: each output pixel and place of the filter; ``row``: each output pixel and row of the filter. ``patch``:
-    each element under the filter that is copied, for each output pixel. ``weight``: each weight, whatever the number
-    of pixels. ``leftover``: each multiply-accumulate, again, of the pixels that do not fill a block.
+    ``place``: each output pixel and place of the filter, for each ``block`` of channels where these run in blocks;
+    ``row``: each output pixel and row of the filter. ``patch``: each element under the filter that is copied, for each
+    output pixel. ``weight``: each weight, whatever the number of pixels. ``leftover``: each multiply-accumulate, again,
+    of the pixels that do not fill a block. ``line``: each output element and row of the filter that meets the input.
     ``skips_padding``: taps of the filter outside of the input cost no multiply-accumulate.
     """
 
@@ -39,6 +40,8 @@ class ConvolutionPrices:
     patch: int = 0
     weight: int = 0
     leftover: int = 0
+    block: int = 0
+    line: int = 0
     skips_padding: bool = False
 
 
@@ -119,7 +122,7 @@ class Prices:
     making: MakingPrices = WITH_DOUBLES
 
 
-_REFERENCE_DEPTHWISE = ConvolutionPrices(call=90_000, mac=2_980, output=15_330, skips_padding=True)
+_REFERENCE_DEPTHWISE = ConvolutionPrices(call=90_000, mac=1_700, output=12_290, tap=980, line=2_060, skips_padding=True)
 _MULTIPLIED = ConvolutionPrices(call=80_000, mac=440, output=5_600)
 _GENERIC = ConvolutionPrices(call=80_000, mac=1_390, output=16_700)
 
@@ -144,7 +147,7 @@ SCALAR_PRICES = Prices(
     library="cmsis-nn",
     pointwise=ConvolutionPrices(call=92_000, mac=247, output=3_770, weight=370, leftover=120),
     window=ConvolutionPrices(call=88_000, mac=248, output=4_660, place=3_620, row=2_710, patch=570, leftover=257),
-    depthwise=ConvolutionPrices(call=78_000, mac=1_550, output=15_100, place=560, skips_padding=True),
+    depthwise=ConvolutionPrices(call=96_000, mac=1_198, output=10_340, line=2_906, skips_padding=True),
     depthwise_3x3=ConvolutionPrices(call=67_000, mac=500, output=4_370, place=628, skips_padding=True),
     multiplied=_MULTIPLIED,
     generic=_GENERIC,
@@ -184,7 +187,7 @@ MVE_PRICES = Prices(
     library="cmsis-nn-mve",
     pointwise=ConvolutionPrices(call=92_000, mac=14, output=1_590, leftover=36),
     window=ConvolutionPrices(call=110_000, mac=16, output=2_060, place=1_960, row=2_100, leftover=17),
-    depthwise=ConvolutionPrices(call=138_000, mac=96, output=957, place=2_370),
+    depthwise=ConvolutionPrices(call=277_000, mac=103, output=670, place=2_630, block=124, line=43),
     multiplied=ConvolutionPrices(call=80_000, mac=410, output=3_260),
     generic=_GENERIC,
     pool=ConvolutionPrices(call=65_000, mac=143, row=7_104),

@@ -217,14 +217,17 @@ def _convolution(operator: Operator, prices: Prices) -> int:
         raise misfit(operator)
     taps = filters.shape[1] * filters.shape[2]
     price = _convolution_price(operator, filters, prices)
-    if price.skips_padding:
-        macs = _inside(operator, macs)
+    rows, columns = _taps_on_the_input(operator)
+    inside = macs * rows * columns // max(1, output.shape[1] * output.shape[2] * taps)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * taps
     if not (prices.one_row_in_place and _takes_one_row(operator)):
-        each += (price.place * taps + price.row * filters.shape[1]) * pixels
+        blocks = -(-output.shape[3] // price.block) if price.block else 1
+        each += (price.place * blocks * taps + price.row * filters.shape[1]) * pixels
     each += price.patch * pixels * taps * filters.shape[3]
-    each += price.mac * macs + price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
+    each += price.line * output.elements * rows // max(1, output.shape[1])
+    each += price.mac * (inside if price.skips_padding else macs)
+    each += price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
     return each + _convolution_call(price, filters)
 
 
@@ -270,8 +273,8 @@ def _convolution_call(price: ConvolutionPrices, filters: Tensor) -> int:
     return price.call + price.weight * filters.elements
 
 
-def _inside(operator: Operator, macs: int) -> int:
-    """The multiply-accumulates of taps that lie on the input."""
+def _taps_on_the_input(operator: Operator) -> tuple[int, int]:
+    """Of all outputs along rows and along columns: taps that lie on the input."""
     window = window_of(operator)
     rows = _taps_inside(
         window.in_height,
@@ -289,7 +292,7 @@ def _inside(operator: Operator, macs: int) -> int:
         window.dilation_wide,
         window.pad_wide,
     )
-    return macs * rows * columns // max(1, window.out_height * window.out_width * window.taps)
+    return rows, columns
 
 
 def _taps_inside(size: int, outputs: int, taps: int, stride: int, dilation: int, pad: int) -> int:
