@@ -32,10 +32,12 @@ WAYS: Mapping[str, str] = {
     "any kernels": "the default options",
     "cortex-m7": "`--target cortex-m7`",
     "parts": "`--target cortex-m7 --parts auto --effort quick`",
-    "feed": "`--target cortex-m7 --feed auto --parts auto --effort quick --max-extra-work 0.2`",
-    "head": "`--kernels reference --objective head --max-extra-work 1.0`, with as many more MACs as msf-CNN takes",
+    "feed": "`--target cortex-m7 --feed rows=auto --parts auto --effort quick --max-extra-work 0.2`",
+    "head": "`--kernels reference --objective head --max-extra-work 100%`, with as many more MACs as msf-CNN takes",
+    "fed head": "the same and `--feed rows=auto --parts auto --effort quick`",
 }
-"""What optimize is told, by the name of the way. The last is for the networks of msf-CNN alone."""
+"""What optimize is told, by the name of the way. The last two are for the networks of msf-CNN alone."""
+FED = ("feed", "fed head")
 _COLUMNS = ("any kernels", "cortex-m7", "parts", "feed")
 MOST_MACS = 600_000_000
 """Of a network that is also run in QEMU, which takes many minutes beyond."""
@@ -85,7 +87,7 @@ def others(names: tuple[str, ...], ways: tuple[str, ...], output: Path | None, j
     unknown = [name for name in names if name not in every]
     if unknown:
         raise click.UsageError(f"no network {', '.join(unknown)}; there are {', '.join(every)}")
-    wanted = [(name, way) for way in ways for name in names or every if way != "head" or name in CHAINS]
+    wanted = [(name, way) for way in ways for name in names or every if way in _COLUMNS or name in CHAINS]
     missing = [] if kept_only else [each for each in wanted if not _place(*each).exists()]
     if jobs == 1:
         for name, way in missing:
@@ -125,7 +127,7 @@ def _measured(name: str, way: str) -> Row:
         raise click.UsageError(f"{_file(name)} is not there: run `scripts/zoo --others`")
     started = time.perf_counter()
     try:
-        made = _as_program(name, way) if way in ("parts", "feed") else _as_one(name, way)
+        made = _as_program(name, way) if way in ("parts", *FED) else _as_one(name, way)
     except MemoptError as error:
         made = Row(name, way, error=str(error))
     return replace(made, seconds=time.perf_counter() - started)
@@ -133,11 +135,9 @@ def _measured(name: str, way: str) -> Row:
 
 def _as_one(name: str, way: str) -> Row:
     data = _file(name).read_bytes()
-    if way != "head":
-        options = Options(target=None if way == "any kernels" else TARGET)
-    else:
-        more = CHAINS[name].mac_factor_with_ends - 1
-        options = Options(kernels="reference", objective="head", max_extra_macs=more, max_extra_work=1.0)
+    options = Options(target=None if way == "any kernels" else TARGET)
+    if way == "head":
+        options = _for_head(CHAINS[name].mac_factor_with_ends)
     result = optimize(data, options)
     before, after = result.report.before, result.report.after
     slowdown = max(after.instructions[each] / count for each, count in before.instructions.items()) - 1
@@ -150,17 +150,24 @@ def _as_one(name: str, way: str) -> Row:
     return Row(name, way, after.required_for_target, after.arena_bytes, macs, slowdown, runs, said)
 
 
+def _for_head(macs: float) -> Options:
+    """For the least head, with at most so many times the MACs; twice as many is the limit of ours."""
+    return Options(kernels="reference", objective="head", max_extra_macs=min(1.0, macs - 1), max_extra_work=1.0)
+
+
 def _as_program(name: str, way: str) -> Row:
-    fed, file = way == "feed", _file(name)
+    fed, file = way in FED, _file(name)
     options = Options(target=TARGET, effort="quick", max_extra_work=0.2 if fed else None)
+    if way == "fed head":
+        options = replace(_for_head(CHAINS[name].mac_factor), effort="quick")
     result = optimize_in_parts(file, options, feed=AUTO if fed else None)
     program, calls = result.program, 1 if result.program.feed is None else result.program.feed.calls
     models = [model_macs(read_model(data)) for data in result.models]
     data = file.read_bytes()
     before = model_macs(read_model(data))
     macs = (sum(models) + (calls - 1) * models[0]) / before
-    head, slowdown = max(part.head for part in program.parts), max(program.slowdown.values())
-    runs = _can_run(data, before)
+    head, slowdown = program.head, max(program.slowdown.values())
+    runs = options.target is not None and _can_run(data, before)
     if runs:
         slowdown = _executed(file, result, options)
     return Row(name, way, program.arena, head, macs, slowdown, runs, program.verified)
@@ -220,9 +227,11 @@ def _is_verified(ours: Row) -> bool:
 
 def _said(figure: Published, ours: Mapping[str, Row | None]) -> str:
     """A figure of another tool, and how much the least of ours is of it, counted the same way: whole/fed."""
-    whole = [] if figure.counts == "between" else [each for way, each in ours.items() if way != "feed"]
+    whole, fed = [each for way, each in ours.items() if way not in FED], [ours["feed"]]
+    if figure.counts == "between":
+        whole, fed = [], [ours[way] for way in FED]
     macs = "" if figure.macs is None else f" x{figure.macs}"
-    shares = f"{_share(figure, whole)}/{_share(figure, [ours['feed']])}"
+    shares = f"{_share(figure, whole)}/{_share(figure, fed)}"
     return f"{figure.tool} {figure.bytes:,}{_MARKS[figure.counts]}{macs} {shares}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from scripts.zoo_networks.mcunet_shapes import MCUNETS
 from scripts.zoo_networks.msf_cnn import CHAINS
 from tests.zoo.test_zoo import graph_of, run_zoo
 from tflite_memopt.analysis.macs import operator_macs
+from tflite_memopt.cli import cli
 from tflite_memopt.published.msf_cnn.fusion import fusion_graph, least_ram
 from tflite_memopt.published.msf_cnn.layers import chain_of
 
@@ -73,3 +75,12 @@ def test_the_page_has_what_was_kept_and_measures_each_row_once(tmp_path: Path, m
     assert several.exit_code == 0
     assert others._kept("msf_mn2_320k", "feed") == rows["feed"]
     assert "no network msf; there are st_mobilenet_v1_0.25_96" in refused.output
+
+
+@pytest.mark.parametrize("way", others.WAYS)
+def test_what_the_page_says_of_a_way_is_a_command_line(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(b"no model")
+    flags = " ".join(re.findall("`(.*?)`", others.WAYS[way])).split()
+    found = CliRunner().invoke(cli, ["optimize", str(path), "-o", str(tmp_path / "out"), *flags])
+    assert "m.tflite" in str(found.exception), found.output

@@ -325,7 +325,8 @@ def _in_parts(
         click.echo(to_json(program), nl=False)
     else:
         show(render_program(result, output))
-    if options.budget is not None and program.arena > options.budget:
+    need = program.head if options.objective == "head" else program.arena
+    if options.budget is not None and need > options.budget:
         sys.exit(OVER_BUDGET)
 
 

@@ -18,12 +18,15 @@ def render_program(result: ProgramResult, folder: Path) -> RenderableType:
 
 
 def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
-    program, before = result.program, result.whole.report.before.required_for_target
-    change = percent(program.arena / before - 1) if before else ""
+    program, report = result.program, result.whole.report
+    what, before, after = "RAM", report.before.required_for_target, program.arena
+    if report.objective == "head":
+        what, before, after = "largest head", report.before.arena_bytes, program.head
+    change = percent(after / before - 1) if before else ""
     slowdown = max(program.slowdown.values(), default=0.0)
     count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
     yield (
-        f"RAM {before:,} -> {program.arena:,} bytes ({change}) {count} at {percent(slowdown)} run time, making every "
+        f"{what} {before:,} -> {after:,} bytes ({change}) {count} at {percent(slowdown)} run time, making every "
         f"interpreter included; {program.equality}"
     )
     if result.why_whole:
@@ -36,6 +39,8 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     if program.tflm_since is not None:
         yield f"needs  TFLM of {program.tflm_since} or later in the firmware"
     yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
+    if after != program.arena:
+        yield f"arena  heads and TFLM's own structures together take {program.arena:,} bytes"
     if max(program.arena_bytes.values()) > program.arena:
         needs = ", ".join(
             f"{need:,} with {library}" for library, need in program.arena_bytes.items() if need > program.arena

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..cascade.loop.bodies import RollingBody, zero_rows
+from ..cascade.loop.columns import InPieces, with_blocks
 from ..cascade.loop.lower import reason_against_loops
 from ..cascade.loop.masked import Masked, masked, padded_in, strides_of
 from ..cascade.loop.turn_graph import NHWC, TurnGraph
@@ -62,12 +63,15 @@ class Fed:
     step: int = NHWC
 
 
-def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False, pieces: int = 1) -> Fed | str:
+def fed(
+    front: Model, rows: int, image: int = 0, may_approximate: bool = False, pieces: int = 1, columns: int = 1
+) -> Fed | str:
     """``front`` on ``rows`` new rows of its input ``image`` a call, or the reason why it cannot be.
 
     ``front`` stays as it is. It keeps as few rows as possible; where some would have to be overwritten in part, those
     few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise. ``pieces``: into
-    how many a call cuts its rows, so that fewer rows of the first tensors are there at once.
+    how many a call cuts its rows, so that fewer rows of the first tensors are there at once. ``columns``: into how many
+    pieces the columns of blocks are cut (cascade/loop/columns.py), with 1 into none.
     """
     found = _region_on_rows(front, image, may_approximate)
     if isinstance(found, str):
@@ -76,10 +80,15 @@ def fed(front: Model, rows: int, image: int = 0, may_approximate: bool = False, 
     shown = region.operators[0].outputs[0]
     if rows % stride:
         return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
-    turns = masked(region, rows // stride, (shown,), pieces=pieces)
+    in_blocks = with_blocks(region, columns)
+    if isinstance(in_blocks, str):
+        return in_blocks
+    region, blocks = in_blocks
+    is_padded = {shown, *(block.source for block in blocks.blocks.values())}
+    turns = masked(region, rows // stride, is_padded, pieces=pieces)
     if isinstance(turns, str):
-        turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown}, pieces)
-    return turns if isinstance(turns, str) else _written(model, region, turns, total)
+        turns = masked(region, rows // stride, is_padded, padded_in(region) - is_padded, pieces)
+    return turns if isinstance(turns, str) else _written(model, region, turns, total, blocks)
 
 
 def least_rows(front: Model, image: int = 0, may_approximate: bool = False) -> int | str:
@@ -148,7 +157,7 @@ def _image_of(graph: Graph, at: int) -> Tensor:
     return made[0]
 
 
-def _written(model: Model, region: Region, turns: Masked, total: Total | Dense | None) -> Fed | str:
+def _written(model: Model, region: Region, turns: Masked, total: Total | Dense | None, blocks: InPieces) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
     window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
@@ -159,7 +168,7 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | Dense |
     rows = turn.rows_like(camera, window.count, "new")
     others = [tensor for tensor in model.main.inputs if tensor is not camera]
     turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
-    made, kept = RollingBody(turn, region, turns, {camera: rows}).write()
+    made, kept = RollingBody(turn, region, turns, {camera: rows}, blocks).write()
     if total is None:
         result, name = turn.grow(made, turns.writes), region.exit.name
         so_far = result, turn.result

@@ -124,6 +124,11 @@ class Program:
         return self.arena_bytes.get(self.kernels) or self.arena_bytes["reference"]
 
     @property
+    def head(self) -> int:
+        """Bytes of the largest head of its parts, whose tensors share them."""
+        return max(part.head for part in self.parts)
+
+    @property
     def equality(self) -> str:
         """``verified`` in a sentence."""
         return self.verified if self.verified == NOT_VERIFIED else f"verified {self.verified}"

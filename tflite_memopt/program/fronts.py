@@ -1,12 +1,12 @@
 """Fronts of a model that take rows of its image as they come: what each needs, and the file of the one that is chosen.
 
 A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
-numbers stand for the rows that it makes of its result in a call, and for the pieces of a call.
+numbers stand for the rows that it makes of its result in a call, and for the pieces of a call and of its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -38,6 +38,11 @@ ROWS_MADE = (1, 2, 4)
 """Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
 PIECES = (1, 2, 4)
 """Into how many pieces a call cuts its rows, of those that are tried."""
+COLUMNS = (1, 4, 8)
+"""Into how many pieces the columns of blocks are cut, of those that are tried where the head alone counts.
+
+A piece has operators of its own: where their structures count as well, they are more than it saves.
+"""
 _IMPOSSIBLE = 1 << 60
 
 
@@ -79,6 +84,8 @@ class FeedCosts(StretchCosts):
         placement = arrange(front.model, self._profile, self.options).placement
         front.model.main.reorder(placement.order)
         self.placed[stretch, limit] = front, placement
+        if self.counts_head:
+            return Price(placement.memory.arena_bytes, self._added_by(stretch, front))
         space = part_space(front.model, counted_library(self._profile), placement.offsets)
         return Price(space.required, self._added_by(stretch, front))
 
@@ -105,8 +112,9 @@ class FeedCosts(StretchCosts):
         """The ways to feed a front, those that make fewer rows first."""
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
-            for rows, pieces in product(self._row_counts(front), PIECES):
-                way = fed(front, rows, self.image, self.options.allow_approximate, pieces)
+            rows_made, in_columns = (ROWS_MADE[:1], COLUMNS) if self.counts_head else (ROWS_MADE, COLUMNS[:1])
+            for rows, *pieces in product(self._row_counts(front, rows_made), PIECES, in_columns):
+                way = fed(front, rows, self.image, self.options.allow_approximate, *pieces)
                 if isinstance(way, Fed):
                     way = self._known_to_firmware(way)
                 if isinstance(way, Fed):
@@ -123,13 +131,15 @@ class FeedCosts(StretchCosts):
             return way
         return f"it takes TFLM of {needed_since(names)} or later, and --tflm-since says {self.options.tflm_since}"
 
-    def _row_counts(self, front: Model) -> Iterator[int]:
+    def _row_counts(self, front: Model, rows_made: Sequence[int]) -> Iterator[int]:
         """Rows of the image a call; where there is nothing to feed any number, which says why."""
         one = least_rows(front, self.image, self.options.allow_approximate)
-        yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
+        yield from (one * made for made in rows_made) if self.rows == AUTO and isinstance(one, int) else [self.rows]
 
     def _at_least(self, front: Fed) -> int:
         taken = sum(aligned(tensor.nbytes) for tensor in front.model.main.inputs)
+        if self.counts_head:
+            return taken
         profile = counted_library(self._profile)
         return taken + arena_beside_head(front.model, profile.requests, profile.abi, planner="table").tail
 

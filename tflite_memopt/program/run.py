@@ -100,7 +100,8 @@ def optimize_in_parts(
     _check(options, most_parts, feed)
     options = options.started()
     data, name = load(source)
-    fed = None if feed is None else fed_input(read_planned(data), image)
+    given = read_planned(data, name)  # what is wrong with the file is said with its name
+    fed = None if feed is None else fed_input(given, image)
     whole = optimize(data, options, progress, cache=cache)
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
@@ -110,8 +111,9 @@ def optimize_in_parts(
         raise UnsupportedModelError(f"a model in parts: {reason}")
     if feed is not None and fed is not None:
         # Laid along rows, a model may take more time than as it came, or less.
-        original = instructions(read_planned(data), options.profile)
-        fronts = FeedCosts(model, options, progress, only=cuts, original=original, rows=feed, image=fed)
+        fronts = FeedCosts(
+            model, options, progress, only=cuts, original=instructions(given, options.profile), rows=feed, image=fed
+        )
         return _fed(name, data, model, fronts, whole, most_parts)
     costs = StretchCosts(model, options, progress, only=cuts, cache={} if cache is None else cache)
     choice = None if reason is not None else _chosen(costs, most_parts)
@@ -176,7 +178,7 @@ def _check(options: Options, most_parts: int | None, feed: int | None) -> None:
         raise UsageError("--tie has no meaning with --parts: a part is made anew in each run, and states would be lost")
     if options.decision is not None:
         raise UsageError("--replay has no meaning with --parts: each part has a decision of its own")
-    if options.objective != "total":
+    if options.objective != "total" and feed is None:
         raise UsageError("--parts makes the whole arena small: leave --objective head out")
     if feed is not None and options.runner is not None:
         raise UsageError("--runner has no meaning with --feed: it runs whole models")

@@ -56,6 +56,11 @@ class StretchCosts:
         """What a path may add, where ``SHARE`` is the limit: less if the model takes more than the original one."""
         return SHARE - max(self._share(name, each - self._original[name]) for name, each in self._before.items())
 
+    @property
+    def counts_head(self) -> bool:
+        """Whether bytes are those of the head, in place of the whole arena."""
+        return self.options.objective == "head"
+
     @cached_property
     def positions(self) -> tuple[int, ...]:
         """Both ends, and the positions between them that may be cut."""
@@ -78,7 +83,9 @@ class StretchCosts:
         return max(sides) + self.least_tail(stretch)
 
     def least_tail(self, stretch: Stretch) -> int:
-        """Bytes of TFLM's structures for the operators as they are."""
+        """Bytes of TFLM's structures for the operators as they are; 0 where the head alone counts."""
+        if self.counts_head:
+            return 0
         profile = counted_library(self._profile)
         part = part_of(self.model, *stretch)
         return arena_beside_head(part, profile.requests, profile.abi, planner="table").tail
@@ -106,6 +113,8 @@ class StretchCosts:
         own = instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)
         added = max(self._share(name, after[name] - own[name] + made[name]) for name in own)
+        if self.counts_head:
+            return Price(found.placement.memory.arena_bytes, max(0, added))
         space = part_space(found.model, counted_library(self._profile), found.placement.offsets)
         # A longer part that begins earlier may have nothing to keep while it is made.
         return Price(least_arena(space) if stretch[0] else space.required, max(0, added), space.required)
@@ -114,7 +123,7 @@ class StretchCosts:
         """Whether a part adds no more than its own share of what the whole model may add."""
         own = instructions(part_of(self.model, *stretch), self._profile)
         shares = (each / self._before[name] for name, each in own.items() if each)
-        if price.need != price.inner:
+        if price.inner not in (None, price.need):
             return False
         is_kept = price.work - self.least_work(stretch) <= SHARE * min(shares, default=0)
         if is_kept and (stretch, 0) in self.found:

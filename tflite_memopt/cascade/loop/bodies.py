@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-
-import numpy as np
+from functools import cache, partial
 
 from ...ir.making import Array
-from ...ir.model import Model, Tensor
+from ...ir.model import Model, Operator, Tensor
 from ...ir.names import last_part
 from ...operators.rows import Rows
 from ..lower import Held, StripeWriter, padded, rows_of, write_twin
 from ..region import Region
-from ..stripes import input_reads
+from ..stripes import Job, input_reads
 from .clamped import Clamped
+from .columns import NO_BLOCKS, BlockWriter, InPieces
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
-from .turn_graph import LoopSubgraphs, TurnGraph
+from .turn_graph import LoopSubgraphs, TurnGraph, zeros_like
 
 NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
 
@@ -52,15 +51,21 @@ class RollingBody:
     """Writes the operators of an interior stripe into a graph.
 
     ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
+    ``blocks``: those that stand for an operator of the region.
     """
 
     def __init__(
-        self, turn: TurnGraph, region: Region, turns: Peeled | Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
+        self,
+        turn: TurnGraph,
+        region: Region,
+        turns: Peeled | Masked,
+        given: Mapping[Tensor, Tensor] = NOTHING_GIVEN,
+        blocks: InPieces = NO_BLOCKS,
     ) -> None:
         self._region, self._turns = region, turns
         self._stripe = self._piece = turns.turn
         self._masks: Mapping[Tensor, Starts] = {}
-        self._turn, self._given = turn, given
+        self._turn, self._given, self._blocks = turn, given, blocks
         self._wide = turns.wide if isinstance(turns, Masked) else {}
         self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
@@ -72,7 +77,8 @@ class RollingBody:
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
         # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
+        blocks = {operator: partial(self._write_block, operator) for operator in self._blocks.blocks}
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins, blocks)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
@@ -93,6 +99,17 @@ class RollingBody:
             made = writer.write_some(self._piece, suffix, keep)
             if made is not None:
                 yield made
+
+    def _write_block(self, operator: Operator, rows: Tensor, job: Job) -> Tensor:
+        block = self._blocks.blocks[operator]
+        reads = self._in_turns(block.source, job.read.start)
+        writer = BlockWriter(self._turn, block, reads, self._in_turns(operator.outputs[0], job.computed.start), job)
+        return writer.write(rows, self._blocks.count)
+
+    def _in_turns(self, like: Tensor, row: int) -> Starts:
+        """What is ``row`` of a tensor in the iteration that writes the exit's first rows, in each of them."""
+        first, step = self._turns.first_turn, self._turns.steps[like]
+        return tuple(row + (turn + first) * step for turn in range(len(self._turns.writes)))
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
@@ -170,11 +187,9 @@ class RollingBody:
         return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
-        new, step = self._piece.windows[like].made, self._turns.steps[like]
+        new = self._piece.windows[like].made
         if new.count:
-            first = self._turns.first_turn
-            starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
-            self._turn.note(made, like, starts)
+            self._turn.note(made, like, self._in_turns(like, new.start))
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
         return padded(self._turn.edit, rows, padding, f"{last_part(rows)}/padded")
@@ -192,6 +207,4 @@ def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
 
 def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
     """``count`` rows of the zero point of a tensor, which is what padding looks like."""
-    quantization = like.quantization
-    zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
-    return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)
+    return zeros_like(like, (1, count, *wide_shape(like, sides)))
