@@ -1,4 +1,4 @@
-"""Blocks that run in pieces of their columns: what is one, and what it reads. Values are in tests/program/test_feed.py."""
+"""Blocks that run in pieces of their columns: what is one, and what it reads. Values: tests/program/test_feed.py."""
 
 from __future__ import annotations
 
