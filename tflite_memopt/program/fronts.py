@@ -38,7 +38,7 @@ ROWS_MADE = (1, 2, 4)
 """Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
 PIECES = (1, 2, 4)
 """Into how many pieces a call cuts its rows, of those that are tried."""
-COLUMNS = (1, 4, 8)
+COLUMNS = (1, 8)
 """Into how many pieces the columns of blocks are cut, of those that are tried where the head alone counts.
 
 A piece has operators of its own: where their structures count as well, they are more than it saves.
