@@ -66,10 +66,13 @@ def deep() -> Model:
 
 
 def blocks() -> Model:
-    """Expansions read by windows of 7x7 and 3x3, with a stride and with padding of its own, zero points in between."""
+    """Expansions read by windows of 7x7 and 3x3, with a stride and with padding of its own, zero points in between.
+
+    What the first is made of is read by another window as well, to which rows outside the image matter.
+    """
     b = ModelBuilder()
     y = b.conv(b.input("x", (1, 24, 21, 3), zero_point=-7), 4, kernel=3)
-    y = b.add(b.conv(b.depthwise(wide(b, y), kernel=7), 4, seed=1), y)
+    y = b.add(b.conv(b.depthwise(wide(b, y), kernel=7), 4, seed=1), b.depthwise(y, seed=8))
     padded = b.tensor("padded", (1, 26, 23, 16), zero_point=-9)
     b.operator(
         "PAD", (wide(b, y, 2), b.constant("amounts", np.asarray([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))), (padded,)

@@ -84,7 +84,7 @@ def fed(
     if isinstance(in_blocks, str):
         return in_blocks
     region, blocks = in_blocks
-    is_padded = {shown, *(block.source for block in blocks.blocks.values())}
+    is_padded = {shown, *blocks.read_inside_alone(region)}
     turns = masked(region, rows // stride, is_padded, pieces=pieces)
     if isinstance(turns, str):
         turns = masked(region, rows // stride, is_padded, padded_in(region) - is_padded, pieces)

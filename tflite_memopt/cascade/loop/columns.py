@@ -71,6 +71,14 @@ class InPieces:
     blocks: Mapping[Operator, Block]
     count: int
 
+    def read_inside_alone(self, region: Region) -> set[Tensor]:
+        """What no operator but these reads with padding above or below: its rows outside the image may be anything."""
+        sources = {block.source for block in self.blocks.values()}
+        for operator, way in region.steps:
+            if operator not in self.blocks and (way.rows.before or way.rows.after):
+                sources.difference_update(way.images(operator))
+        return sources
+
 
 NO_BLOCKS = InPieces({}, 1)
 
