@@ -22,7 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..cascade.loop.bodies import RollingBody, zero_rows
-from ..cascade.loop.columns import InPieces, with_blocks
 from ..cascade.loop.lower import reason_against_loops
 from ..cascade.loop.masked import Masked, masked, padded_in, strides_of
 from ..cascade.loop.turn_graph import NHWC, TurnGraph
@@ -36,6 +35,7 @@ from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Tensor
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import RESHAPES
+from .columns import InPieces, with_blocks
 from .dense import Dense, dense_of
 from .in_one_row import lay_in_one_row
 from .total import Total, total_of
@@ -71,7 +71,7 @@ def fed(
     ``front`` stays as it is. It keeps as few rows as possible; where some would have to be overwritten in part, those
     few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise. ``pieces``: into
     how many a call cuts its rows, so that fewer rows of the first tensors are there at once. ``columns``: into how many
-    pieces the columns of blocks are cut (cascade/loop/columns.py), with 1 into none.
+    pieces the columns of blocks are cut (columns.py), with 1 into none.
     """
     found = _region_on_rows(front, image, may_approximate)
     if isinstance(found, str):
@@ -168,7 +168,7 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | Dense |
     rows = turn.rows_like(camera, window.count, "new")
     others = [tensor for tensor in model.main.inputs if tensor is not camera]
     turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
-    made, kept = RollingBody(turn, region, turns, {camera: rows}, blocks).write()
+    made, kept = RollingBody(turn, region, turns, {camera: rows}, blocks.writers()).write()
     if total is None:
         result, name = turn.grow(made, turns.writes), region.exit.name
         so_far = result, turn.result

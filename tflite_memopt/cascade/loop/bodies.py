@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from ...ir.making import Array
@@ -13,12 +13,14 @@ from ..lower import Held, StripeWriter, padded, rows_of, write_twin
 from ..region import Region
 from ..stripes import Job, input_reads
 from .clamped import Clamped
-from .columns import NO_BLOCKS, BlockWriter, InPieces
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
 from .turn_graph import LoopSubgraphs, TurnGraph, zeros_like
 
 NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
+WriteBlock = Callable[[TurnGraph, Tensor, Job, Starts, Starts], Tensor]
+"""Writes what an operator stands for: of the rows that it reads, its job, and where both begin in each iteration."""
+NO_BLOCKS: Mapping[Operator, WriteBlock] = {}
 
 
 def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
@@ -51,7 +53,7 @@ class RollingBody:
     """Writes the operators of an interior stripe into a graph.
 
     ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
-    ``blocks``: those that stand for an operator of the region.
+    ``blocks``: what writes operators of the region that stand for several.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class RollingBody:
         region: Region,
         turns: Peeled | Masked,
         given: Mapping[Tensor, Tensor] = NOTHING_GIVEN,
-        blocks: InPieces = NO_BLOCKS,
+        blocks: Mapping[Operator, WriteBlock] = NO_BLOCKS,
     ) -> None:
         self._region, self._turns = region, turns
         self._stripe = self._piece = turns.turn
@@ -77,7 +79,7 @@ class RollingBody:
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
         # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
-        blocks = {operator: partial(self._write_block, operator) for operator in self._blocks.blocks}
+        blocks = {operator: partial(self._write_block, operator) for operator in self._blocks}
         writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins, blocks)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
@@ -101,10 +103,10 @@ class RollingBody:
                 yield made
 
     def _write_block(self, operator: Operator, rows: Tensor, job: Job) -> Tensor:
-        block = self._blocks.blocks[operator]
-        reads = self._in_turns(block.source, job.read.start)
-        writer = BlockWriter(self._turn, block, reads, self._in_turns(operator.outputs[0], job.computed.start), job)
-        return writer.write(rows, self._blocks.count)
+        source = operator.inputs[0]
+        assert source is not None
+        reads, makes = self._in_turns(source, job.read.start), self._in_turns(operator.outputs[0], job.computed.start)
+        return self._blocks[operator](self._turn, rows, job, reads, makes)
 
     def _in_turns(self, like: Tensor, row: int) -> Starts:
         """What is ``row`` of a tensor in the iteration that writes the exit's first rows, in each of them."""

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt.cascade.loop.columns import _composed, _reads, with_blocks
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Tensor
 from tflite_memopt.operators.rows import Axis
+from tflite_memopt.program.columns import _composed, _reads, with_blocks
 
 
 @st.composite

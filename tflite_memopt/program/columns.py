@@ -19,21 +19,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import prod
 
-from ...ir.making import VALID
-from ...ir.model import Operator, Tensor
-from ...ir.names import last_part
-from ...operators.rows import Axis, RowByRow
-from ...operators.table import kind_of
-from ..lower import padded
-from ..region import Region
-from ..stripes import Job
-from .turn_graph import TurnGraph, zeros_like
+from ..cascade.loop.bodies import WriteBlock
+from ..cascade.loop.masked import Starts
+from ..cascade.loop.turn_graph import TurnGraph, zeros_like
+from ..cascade.lower import padded
+from ..cascade.region import Region
+from ..cascade.stripes import Job
+from ..ir.making import VALID
+from ..ir.model import Operator, Tensor
+from ..ir.names import last_part
+from ..operators.rows import Axis, RowByRow
+from ..operators.table import kind_of
 
-Starts = tuple[int, ...]
-"""A row for each iteration."""
 Steps = Sequence[tuple[Operator, RowByRow]]
 """Operators with their ways, each read by the next one alone."""
 
@@ -70,6 +71,14 @@ class InPieces:
 
     blocks: Mapping[Operator, Block]
     count: int
+
+    def writers(self) -> Mapping[Operator, WriteBlock]:
+        """What writes each of these operators."""
+
+        def write(block: Block, turn: TurnGraph, rows: Tensor, job: Job, reads: Starts, makes: Starts) -> Tensor:
+            return BlockWriter(block, turn, job, reads, makes).write(rows, self.count)
+
+        return {operator: partial(write, block) for operator, block in self.blocks.items()}
 
     def read_inside_alone(self, region: Region) -> set[Tensor]:
         """What no operator but these reads with padding above or below: its rows outside the image may be anything."""
@@ -164,7 +173,7 @@ def _reads(axes: Sequence[Axis], start: int, end: int) -> tuple[int, int]:
 class BlockWriter:
     """Writes a block into an iteration; in number t its result begins at row ``makes[t]``, input at ``reads[t]``."""
 
-    def __init__(self, turn: TurnGraph, block: Block, reads: Starts, makes: Starts, job: Job) -> None:
+    def __init__(self, block: Block, turn: TurnGraph, job: Job, reads: Starts, makes: Starts) -> None:
         self._turn, self._block, self._job = turn, block, job
         self._outside = self._rows_outside(reads, makes)
 
