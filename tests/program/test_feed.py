@@ -363,6 +363,21 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert len(parts) == len(program.parts)
 
 
+def test_the_least_head_has_a_budget_of_its_own(tmp_path: Path) -> None:
+    path, folder = tmp_path / "m.tflite", tmp_path / "program"
+    path.write_bytes(write_model(with_dense()))
+    how = ("--feed", "rows=4", "--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick", "--no-verify")
+    code, said = run("optimize", path, "-o", folder, *how, "--objective", "head", "--budget", "1K")
+    assert code == 3, said
+    program, _ = read_program(folder)
+    assert f"-> {program.head:,} bytes" in said
+    assert program.head < program.arena
+    code, said = run("optimize", path, "-o", folder, *how, "--objective", "head", "--budget", program.head, "--force")
+    assert code == 0, said
+    code, said = run("optimize", path, "-o", folder, "--parts", "auto", "--objective", "head", "--force")
+    assert "--parts makes the whole arena small" in said
+
+
 def test_steps_of_a_sequence_are_rows_as_well(tmp_path: Path) -> None:
     s = Sequences(192, 2)
     y = s.flat(s.pool(s.conv(s.pool(s.conv(s.lie(s.x), 8, 9, stride=2), 2), 8, 5), 4))

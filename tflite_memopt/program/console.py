@@ -40,7 +40,7 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
         yield f"needs  TFLM of {program.tflm_since} or later in the firmware"
     yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
     if after != program.arena:
-        yield f"arena  heads and TFLM's own structures together take {program.arena:,} bytes"
+        yield f"arena  with TFLM's own structures and what crosses cuts it needs {program.arena:,} bytes"
     if max(program.arena_bytes.values()) > program.arena:
         needs = ", ".join(
             f"{need:,} with {library}" for library, need in program.arena_bytes.items() if need > program.arena
