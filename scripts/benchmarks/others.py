@@ -151,7 +151,7 @@ def _as_one(name: str, way: str) -> Row:
 
 
 def _for_head(macs: float) -> Options:
-    """For the least head, with at most so many times the MACs; twice as many is the limit of ours."""
+    """What makes the head smallest. ``macs``: the most MACs, in times those of the network; we allow two at most."""
     return Options(kernels="reference", objective="head", max_extra_macs=min(1.0, macs - 1), max_extra_work=1.0)
 
 

@@ -84,8 +84,8 @@ def test_a_block_stands_for_all_of_its_operators(make: Callable[[ModelBuilder, T
     found = with_blocks(region(make), 4)
     assert not isinstance(found, str)
     whole, blocks = found
-    assert len(whole.steps) == len(blocks.blocks) == 1
-    (operator, way), (block,) = whole.steps[0], blocks.blocks.values()
+    assert len(whole.steps) == len(blocks) == 1
+    (operator, way), (block,) = whole.steps[0], blocks.values()
     assert operator.inputs[0] is block.source is whole.inputs[0]
     assert way.rows == Axis(12, 12, 1, 3, 1, 1)
     assert way.columns == Axis(10, 10, 1, 3, 1, 1)

@@ -4,9 +4,9 @@ Fitted to 291 single operators of 8 bits: convolutions of 1x1, 3x3, 5x5, 1xN and
 ones, ADD, SUB, MUL, pooling, MEAN, PAD, SLICE, EXPAND_DIMS, DYNAMIC_UPDATE_SLICE and CONCATENATION. Each ran in
 TFLM (tflite-micro 90b983c2b3f1, CMSIS-NN 4ab83cc3, GCC 12.2 -O2) under QEMU 7.2, which counts instructions: Cortex-M3,
 M7 and M55, and TFLM's own kernels on the M7. LOGISTIC and TANH: as in a WaveNet, on the M7. Of convolutions and SLICE
-the mean error is 1 to 7 %, of pooling up to 30 %: averages and maxima have one price. Depthwise convolutions of 3x3,
-5x5, 7x7 and Nx1, 73 more: within 8 %, but without Helium up to 17 % too low where channels are no multiple of 4.
-QUANTIZE and DEQUANTIZE of 12 more are within 14 %.
+the mean error is 1 to 7 %, of pooling up to 30 %: averages and maxima have one price. 73 more depthwise
+convolutions of 3x3, 5x5, 7x7 and Nx1 are within 8 %, except that those whose channels are no multiple of 4 are up to
+17 % too low without Helium. QUANTIZE and DEQUANTIZE of 12 more are within 14 %.
 FULLY_CONNECTED, ADD, MUL, SUB and SOFTMAX of 38 more are within 17 %, but SUB on the M3, which is 24 % too high.
 Depthwise ones with a multiplier: 18 more, within 15 %, but 8x1 on an image of one column, 27 % too low without Helium,
 and 1x1 of one channel with it, 29 % too high. With a dilation and no multiplier they take 4 to 10 times what is said:

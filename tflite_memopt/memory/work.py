@@ -217,16 +217,19 @@ def _convolution(operator: Operator, prices: Prices) -> int:
         raise misfit(operator)
     taps = filters.shape[1] * filters.shape[2]
     price = _convolution_price(operator, filters, prices)
-    rows, columns = _taps_on_the_input(operator)
-    inside = macs * rows * columns // max(1, output.shape[1] * output.shape[2] * taps)
     pixels = output.elements // max(1, output.shape[3])
     each = price.output * output.elements + price.tap * output.elements * taps
     if not (prices.one_row_in_place and _takes_one_row(operator)):
         blocks = -(-output.shape[3] // price.block) if price.block else 1
         each += (price.place * blocks * taps + price.row * filters.shape[1]) * pixels
     each += price.patch * pixels * taps * filters.shape[3]
-    each += price.line * output.elements * rows // max(1, output.shape[1])
-    each += price.mac * (inside if price.skips_padding else macs)
+    inside = macs
+    if price.line or price.skips_padding:
+        rows, columns = _taps_on_the_input(operator)
+        each += price.line * output.elements * rows // max(1, output.shape[1])
+        if price.skips_padding:
+            inside = macs * rows * columns // max(1, output.shape[1] * output.shape[2] * taps)
+    each += price.mac * inside
     each += price.leftover * (macs // max(1, pixels)) * (pixels % prices.block)
     return each + _convolution_call(price, filters)
 

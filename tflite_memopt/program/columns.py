@@ -19,11 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from math import prod
 
-from ..cascade.loop.bodies import WriteBlock
 from ..cascade.loop.masked import Starts
 from ..cascade.loop.turn_graph import TurnGraph, zeros_like
 from ..cascade.lower import padded
@@ -41,11 +39,15 @@ Steps = Sequence[tuple[Operator, RowByRow]]
 
 @dataclass(frozen=True)
 class Block:
-    """``before`` makes wide rows pixel by pixel, or pads them; ``window`` reads them; ``behind`` makes narrow ones."""
+    """``before`` makes wide rows pixel by pixel, or pads them; ``window`` reads them; ``behind`` makes narrow ones.
+
+    ``pieces``: the most pieces that its columns are cut into.
+    """
 
     before: Steps
     window: tuple[Operator, RowByRow]
     behind: Steps
+    pieces: int
 
     @property
     def steps(self) -> Steps:
@@ -64,41 +66,24 @@ class Block:
         rows, columns = _composed([way.rows for way in ways]), _composed([way.columns for way in ways])
         return replace(last, inputs=(self.source, *constants)), RowByRow(rows, columns, (0,), is_window=False)
 
+    def write(self, turn: TurnGraph, rows: Tensor, job: Job, reads: Starts, makes: Starts) -> Tensor:
+        """The rows of its result that an iteration makes of ``rows``.
 
-@dataclass(frozen=True)
-class InPieces:
-    """The blocks of a region, by the operator that stands for each; they run in ``count`` pieces of columns at most."""
-
-    blocks: Mapping[Operator, Block]
-    count: int
-
-    def writers(self) -> Mapping[Operator, WriteBlock]:
-        """What writes each of these operators."""
-
-        def write(block: Block, turn: TurnGraph, rows: Tensor, job: Job, reads: Starts, makes: Starts) -> Tensor:
-            return BlockWriter(block, turn, job, reads, makes).write(rows, self.count)
-
-        return {operator: partial(write, block) for operator, block in self.blocks.items()}
-
-    def read_inside_alone(self, region: Region) -> set[Tensor]:
-        """What no operator but these reads with padding above or below: its rows outside the image may be anything."""
-        sources = {block.source for block in self.blocks.values()}
-        for operator, way in region.steps:
-            if operator not in self.blocks and (way.rows.before or way.rows.after):
-                sources.difference_update(way.images(operator))
-        return sources
+        In iteration t the result begins with row ``makes[t]``, and ``rows`` with row ``reads[t]``.
+        """
+        return _BlockWriter(self, turn, job, reads, makes).write(rows)
 
 
-NO_BLOCKS = InPieces({}, 1)
+def with_blocks(region: Region, pieces: int) -> tuple[Region, dict[Operator, Block]] | str:
+    """The region with each block as one operator, and the block of each; or the reason why it has none.
 
-
-def with_blocks(region: Region, pieces: int) -> tuple[Region, InPieces] | str:
-    """``region`` with each block in it as one operator, in at most so many pieces; or why there is none."""
+    ``pieces``: the most pieces that the columns of a block are cut into; with 1 the region stays as it is.
+    """
     if pieces == 1:
-        return region, NO_BLOCKS
-    found, inside = dict[Operator, Block](), set[Operator]()
-    for operator, _ in region.steps:
-        block = _block_around(operator, dict(region.steps), inside)
+        return region, {}
+    ways, found, inside = dict(region.steps), dict[Operator, Block](), set[Operator]()
+    for operator in region.operators:
+        block = _block_around(operator, ways, inside, pieces)
         if block is not None:
             found[block.steps[-1][0]] = block
             inside.update(each for each, _ in block.steps)
@@ -111,11 +96,22 @@ def with_blocks(region: Region, pieces: int) -> tuple[Region, InPieces] | str:
             blocks[steps[-1][0]] = found[operator]
         elif operator not in inside:
             steps.append((operator, way))
-    operators, ways = zip(*steps, strict=True)
-    return Region(operators, ways, region.inputs), InPieces(blocks, pieces)
+    operators, new_ways = zip(*steps, strict=True)
+    return Region(operators, new_ways, region.inputs), blocks
 
 
-def _block_around(operator: Operator, ways: Mapping[Operator, RowByRow], taken: set[Operator]) -> Block | None:
+def read_inside_alone(region: Region, blocks: Mapping[Operator, Block]) -> set[Tensor]:
+    """What blocks alone read with padding above or below: its rows outside the image may be anything."""
+    sources = {block.source for block in blocks.values()}
+    for operator, way in region.steps:
+        if operator not in blocks and (way.rows.before or way.rows.after):
+            sources.difference_update(way.images(operator))
+    return sources
+
+
+def _block_around(
+    operator: Operator, ways: Mapping[Operator, RowByRow], taken: set[Operator], pieces: int
+) -> Block | None:
     """The block whose window this is: what it reads has more channels than what that is made of, as does its result."""
     way = ways[operator]
     if not (way.is_window and way.rows.reach > 1 and way.sliced == (0,) and kind_of(operator).beyond == "zero point"):
@@ -136,7 +132,7 @@ def _block_around(operator: Operator, ways: Mapping[Operator, RowByRow], taken: 
             return None
         behind.append((readers[0], ways[readers[0]]))
         made = readers[0].outputs[0]
-    return Block(before, (operator, way), behind)
+    return Block(before, (operator, way), behind, pieces)
 
 
 def _is_step(operator: Operator, way: RowByRow | None) -> bool:
@@ -170,8 +166,8 @@ def _reads(axes: Sequence[Axis], start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-class BlockWriter:
-    """Writes a block into an iteration; in number t its result begins at row ``makes[t]``, input at ``reads[t]``."""
+class _BlockWriter:
+    """Writes a block into an iteration."""
 
     def __init__(self, block: Block, turn: TurnGraph, job: Job, reads: Starts, makes: Starts) -> None:
         self._turn, self._block, self._job = turn, block, job
@@ -193,10 +189,10 @@ class BlockWriter:
         spare = self._job.read.count
         return list(zip(*([*rows, *[spare] * (most - len(rows))] for rows in every), strict=True))
 
-    def write(self, source: Tensor, pieces: int) -> Tensor:
+    def write(self, source: Tensor) -> Tensor:
         """The rows of the result, of the rows that the block reads."""
         exit_ = self._block.steps[-1][0].outputs[0]
-        pieces = min(pieces, exit_.shape[2])
+        pieces = min(self._block.pieces, exit_.shape[2])
         bounds = [exit_.shape[2] * piece // pieces for piece in range(pieces + 1)]
         made = [
             self._write_piece(source, *columns, f"columns{number}of{pieces}")

@@ -19,8 +19,9 @@ def render_program(result: ProgramResult, folder: Path) -> RenderableType:
 
 def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     program, report = result.program, result.whole.report
+    is_head = report.objective == "head"
     what, before, after = "RAM", report.before.required_for_target, program.arena
-    if report.objective == "head":
+    if is_head:
         what, before, after = "largest head", report.before.arena_bytes, program.head
     change = percent(after / before - 1) if before else ""
     slowdown = max(program.slowdown.values(), default=0.0)
@@ -39,7 +40,7 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     if program.tflm_since is not None:
         yield f"needs  TFLM of {program.tflm_since} or later in the firmware"
     yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
-    if after != program.arena:
+    if is_head:
         yield f"arena  with TFLM's own structures and what crosses cuts it needs {program.arena:,} bytes"
     if max(program.arena_bytes.values()) > program.arena:
         needs = ", ".join(

@@ -19,6 +19,7 @@ Other inputs of the network are the same in each call. They are outputs as well,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..cascade.loop.bodies import RollingBody, zero_rows
@@ -32,10 +33,10 @@ from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.model import Graph, Model, Tensor
+from ..ir.model import Graph, Model, Operator, Tensor
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import RESHAPES
-from .columns import InPieces, with_blocks
+from .columns import Block, read_inside_alone, with_blocks
 from .dense import Dense, dense_of
 from .in_one_row import lay_in_one_row
 from .total import Total, total_of
@@ -84,7 +85,7 @@ def fed(
     if isinstance(in_blocks, str):
         return in_blocks
     region, blocks = in_blocks
-    is_padded = {shown, *blocks.read_inside_alone(region)}
+    is_padded = {shown, *read_inside_alone(region, blocks)}
     turns = masked(region, rows // stride, is_padded, pieces=pieces)
     if isinstance(turns, str):
         turns = masked(region, rows // stride, is_padded, padded_in(region) - is_padded, pieces)
@@ -157,7 +158,9 @@ def _image_of(graph: Graph, at: int) -> Tensor:
     return made[0]
 
 
-def _written(model: Model, region: Region, turns: Masked, total: Total | Dense | None, blocks: InPieces) -> Fed | str:
+def _written(
+    model: Model, region: Region, turns: Masked, total: Total | Dense | None, blocks: Mapping[Operator, Block]
+) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
     window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
@@ -168,7 +171,8 @@ def _written(model: Model, region: Region, turns: Masked, total: Total | Dense |
     rows = turn.rows_like(camera, window.count, "new")
     others = [tensor for tensor in model.main.inputs if tensor is not camera]
     turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
-    made, kept = RollingBody(turn, region, turns, {camera: rows}, blocks.writers()).write()
+    writers = {operator: block.write for operator, block in blocks.items()}
+    made, kept = RollingBody(turn, region, turns, {camera: rows}, writers).write()
     if total is None:
         result, name = turn.grow(made, turns.writes), region.exit.name
         so_far = result, turn.result
