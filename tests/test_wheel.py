@@ -1,0 +1,75 @@
+"""The wheel and the source archive hold the package, whole, and nothing else; the suite tests the installed copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import tflite_memopt
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = "tflite_memopt/"
+BUILD = """
+import sys
+from setuptools import build_meta
+print(build_meta.build_sdist(sys.argv[1]) if sys.argv[2] == "sdist" else build_meta.build_wheel(sys.argv[1]))
+"""
+
+
+def tracked() -> set[str]:
+    """Return the files that git knows."""
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no clone: git knows no files")
+    return {path for path in done.stdout.split("\0") if path and (ROOT / path).exists()}
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the tracked files: a stale ``build/`` of the checkout would add its own to the wheel."""
+    folder = tmp_path_factory.mktemp("clone")
+    for path in tracked():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, folder / path)
+    return folder
+
+
+def built(clone: Path, kind: str) -> Path:
+    """Build one archive, without compiled copies, and return its path."""
+    environment = os.environ | {"TFLITE_MEMOPT_PLANNERS": "python", "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-c", BUILD, "dist", kind]
+    done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return clone / "dist" / done.stdout.split()[-1]
+
+
+def of_the_package(paths: set[str]) -> set[str]:
+    return {path for path in paths if path.startswith(PACKAGE)}
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(clone: Path) -> None:
+    with ZipFile(built(clone, "wheel")) as archive:
+        held = {path for path in archive.namelist() if ".dist-info/" not in path}
+    assert held == of_the_package(tracked())
+
+
+def test_the_source_archive_holds_all_that_the_wheel_is_built_of(clone: Path) -> None:
+    with tarfile.open(built(clone, "sdist")) as archive:
+        held = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    assert of_the_package(held) == of_the_package(tracked())
+    assert {"setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"} <= held
+
+
+def test_the_suite_tests_the_installed_copy() -> None:
+    """Fail when the checkout's package is imported: it may hold files that no wheel has."""
+    if os.environ.get("TFLITE_MEMOPT_EDITABLE"):
+        pytest.skip("scripts/test --editable tests the checkout")
+    home = Path(tflite_memopt.__file__).resolve().parent
+    assert ROOT not in home.parents or "site-packages" in home.parts
