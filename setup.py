@@ -52,8 +52,10 @@ def _extension(source: Path) -> Extension:
     """The source under the name of its extension, with its digest, by which a stale build is noticed."""
     data = source.read_bytes()
     copy = COPIES / f"_{source.name}"
+    text = data + f'\n\nSOURCE_DIGEST = "{sha256(data).hexdigest()}"\n'.encode()
     copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.write_bytes(data + f'\n\nSOURCE_DIGEST = "{sha256(data).hexdigest()}"\n'.encode())
+    if not copy.exists() or copy.read_bytes() != text:  # else it is compiled again for nothing
+        copy.write_bytes(text)
     name = ".".join((*source.parent.parts, copy.stem))
     return Extension(name, [str(copy)], extra_compile_args=NO_DEBUG_INFORMATION)
 

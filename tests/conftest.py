@@ -7,14 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tflite_memopt.equivalence.module import VARIABLE
-
-
-@pytest.fixture
-def no_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """TFLM is the wheel's, whatever scripts/runners has built."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-
 
 @pytest.fixture
 def no_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

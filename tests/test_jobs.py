@@ -90,8 +90,8 @@ def test_wrong_inputs_are_refused_before_the_search(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch, no_modules: None) -> list[runner.Interpreter]:
-    """The interpreters that had a process, once for each of their processes; TFLM is one of them as a wheel alone."""
+def started(monkeypatch: pytest.MonkeyPatch) -> list[runner.Interpreter]:
+    """List the interpreters that had a process, once for every process."""
     found: list[runner.Interpreter] = []
     start = runner.Interpreter._start
 

@@ -77,7 +77,7 @@ def optimize(
             with_ties(copy_model(model), options.ties, options.profile)  # and so is a wrong tie
         facts = facts_of(model, name, data, options)
 
-    with open_for(options, model) if options.verify else nullcontext() as running:
+    with open_for(options) if options.verify else nullcontext() as running:
         with clock.stage("inspect"):
             baseline = inspect(data, options, progress, running)
             shapes = infer_shapes(data, options, progress) if baseline is None else baseline.shaped

@@ -298,7 +298,6 @@ def subject_of(run: RunContext, candidate: Candidate, written: bytes) -> Subject
         promise=promise("64") if profile.in_wheel else NO_PROMISE,
         # A runner may have any of several libraries, each of which asks for scratch of its own.
         runner_promise=promise("target") if profile.target and not profile.libraries else NO_PROMISE,
-        module_promise=promise("target" if profile.target else "32"),
         loop_pieces=pieces_in_loops(candidate.model),
         ties=candidate.model.ties,
     )

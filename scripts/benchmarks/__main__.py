@@ -8,17 +8,12 @@ scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewrit
 scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md]   the search under its limits
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
 scripts/bench memories MODEL...                                tensors over a fast and a slow memory
-scripts/bench table MODEL...                                   the plan as a table against TFLM's planner, in QEMU
-scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench others [NAME...] [-o docs/benchmarks/others.md]   the networks of `scripts/zoo --others`
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
 scripts/bench tiles [MODEL...] [-o tiles.md]   channels in tiles
-scripts/bench prices MODEL... [--build NAME]                    instructions of each operator, estimated and in QEMU
-scripts/bench modules TARGET MODEL...                          seconds of verification, on module and wheel
 scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench random [--large] [-o FILE.json] [--against FILE.json]   needs and time of random networks
-scripts/bench growth [-o growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
 
@@ -33,7 +28,7 @@ from pathlib import Path
 
 import click
 
-from scripts.device_lab.runs import run_models
+from scripts.makers.runs import run_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
@@ -43,21 +38,13 @@ from tflite_memopt.pipeline import Result, optimize
 from .arena import arena
 from .batch import batch
 from .cascade import cascade
-from .construction import construction
-from .devices import devices
-from .feed import feed
 from .floor import floor
-from .growth import growth
 from .loops import loops
 from .markdown_table import row, table
 from .memories import memories
-from .modules import modules
 from .others import others
-from .parts import parts
 from .people import people
 from .plan import plan
-from .plan_table import plan_table
-from .prices import prices
 from .random import random
 from .rewrite import rewrite
 from .schedule import schedule
@@ -178,19 +165,11 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
 cli.add_command(arena)
 cli.add_command(batch)
 cli.add_command(cascade)
-cli.add_command(construction)
-cli.add_command(devices)
 cli.add_command(schedule)
-cli.add_command(feed)
 cli.add_command(floor)
-cli.add_command(growth)
 cli.add_command(loops)
 cli.add_command(memories)
-cli.add_command(plan_table)
-cli.add_command(prices)
-cli.add_command(modules)
 cli.add_command(others)
-cli.add_command(parts)
 cli.add_command(people)
 cli.add_command(plan)
 cli.add_command(random)

@@ -14,20 +14,17 @@ import click
 from scripts.zoo_networks.__main__ import default_folder
 from scripts.zoo_networks.msf_cnn import CHAINS
 from tflite_memopt.analysis.macs import model_macs
-from tflite_memopt.errors import EquivalenceError, MemoptError
+from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.program.fronts import AUTO
-from tflite_memopt.program.run import ProgramResult, optimize_in_parts
+from tflite_memopt.program.run import optimize_in_parts
 
-from .construction import measured
-from .feed import executed
 from .markdown_table import row, table
 from .others_published import SOURCES, Published, published
-from .parts import counted, on_core
 
-TARGET, BUILD = "cortex-m7", "cortex-m7-cmsis-nn"
+TARGET = "cortex-m7"
 WAYS: Mapping[str, str] = {
     "any kernels": "the default options",
     "cortex-m7": "`--target cortex-m7`",
@@ -39,14 +36,10 @@ WAYS: Mapping[str, str] = {
 """What optimize is told, by the name of the way. The last two are for the networks of msf-CNN alone."""
 FED = ("feed", "fed head")
 _COLUMNS = ("any kernels", "cortex-m7", "parts", "feed")
-MOST_MACS = 600_000_000
-"""Of a network that is also run in QEMU, which takes many minutes beyond."""
-MOST_BYTES = 3_700_000
-"""Of such a network's file: the emulated board has 4 MiB for the code and the model."""
 _MARKS = {"all": "", "tensors": "t", "between": "b"}
 _INTRODUCTION = """\
 Networks of others' tables, rebuilt in int8, random weights; bytes. Ours: whole arena/head/MACs in times those of the
-network/instructions more than as it came, in %, in QEMU or estimated (e). Others, with their MACs where these are said,
+network/estimated instructions more than as it came, in %. Others, with their MACs where these are said,
 and the least of ours over theirs as one or in parts/fed, as they count: all RAM; `t` tensors with the network's input
 and output; `b` tensors without these. *Fed*: ours takes the image in rows, and does not count it. -: not run.
 
@@ -59,7 +52,7 @@ and output; `b` tensors without these. *Fed*: ours takes the image in rows, and 
 class Row:
     """One network one way: the whole arena and its head in bytes, MACs, and instructions more than as it came.
 
-    ``ran``: these are of QEMU, not estimated. ``seconds``: of the clock. ``error``: why there is no result.
+    ``slowdown``: estimated. ``seconds``: of the clock. ``error``: why there is no result.
     """
 
     network: str
@@ -68,7 +61,6 @@ class Row:
     head: int = 0
     macs: float = 0.0
     slowdown: float = 0.0
-    ran: bool = False
     verified: str = ""
     seconds: float = 0.0
     error: str | None = None
@@ -141,13 +133,10 @@ def _as_one(name: str, way: str) -> Row:
     result = optimize(data, options)
     before, after = result.report.before, result.report.after
     slowdown = max(after.instructions[each] / count for each, count in before.instructions.items()) - 1
-    runs = options.target is not None and _can_run(data, before.macs)
-    if runs:
-        slowdown = measured(result.model, TARGET, BUILD)[1] / measured(data, TARGET, BUILD)[1] - 1
     equal = [each for each, verdict in result.report.equivalence.items() if verdict.equal]
     macs = after.macs / before.macs
     said = ", ".join(equal)
-    return Row(name, way, after.required_for_target, after.arena_bytes, macs, slowdown, runs, said)
+    return Row(name, way, after.required_for_target, after.arena_bytes, macs, slowdown, said)
 
 
 def _for_head(macs: float) -> Options:
@@ -163,31 +152,10 @@ def _as_program(name: str, way: str) -> Row:
     result = optimize_in_parts(file, options, feed=AUTO if fed else None)
     program, calls = result.program, 1 if result.program.feed is None else result.program.feed.calls
     models = [model_macs(read_model(data)) for data in result.models]
-    data = file.read_bytes()
-    before = model_macs(read_model(data))
+    before = model_macs(read_model(file.read_bytes()))
     macs = (sum(models) + (calls - 1) * models[0]) / before
     head, slowdown = program.head, max(program.slowdown.values())
-    runs = options.target is not None and _can_run(data, before)
-    if runs:
-        slowdown = _executed(file, result, options)
-    return Row(name, way, program.arena, head, macs, slowdown, runs, program.verified)
-
-
-def _can_run(data: bytes, macs: int) -> bool:
-    return macs <= MOST_MACS and len(data) <= MOST_BYTES
-
-
-def _executed(file: Path, result: ProgramResult, options: Options) -> float:
-    """Instructions in QEMU more than as it came. Raises EquivalenceError where outputs are not those of the whole."""
-    if result.program.feed is not None:
-        stock = measured(file.read_bytes(), TARGET, BUILD)[1]
-        spent, said = executed(result, options, BUILD)
-    else:
-        stock, spent, _ = map(int, counted(file, result, TARGET, BUILD))
-        said = on_core(result, BUILD)[0] if len(result.parts) > 1 else "equal"
-    if said != "equal":
-        raise EquivalenceError(f"{file.stem} in QEMU: {said}")
-    return spent / stock - 1
+    return Row(name, way, program.arena, head, macs, slowdown, program.verified)
 
 
 def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
@@ -244,4 +212,4 @@ def _share(figure: Published, ours: Sequence[Row | None]) -> str:
 def _cell(ours: Row | None) -> str:
     if ours is None or ours.error is not None:
         return "-"
-    return f"{ours.arena:,}/{ours.head:,}/{ours.macs:.2f}/{100 * ours.slowdown:+.1f}{'' if ours.ran else 'e'}"
+    return f"{ours.arena:,}/{ours.head:,}/{ours.macs:.2f}/{100 * ours.slowdown:+.1f}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from scripts.device_lab.runs import run_models
+from scripts.makers.runs import run_models
 from tflite_memopt.equivalence.adapter import OPTIMIZED_KERNELS, REFERENCE, Run
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.inputs import seeded_inputs

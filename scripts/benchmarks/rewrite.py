@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from scripts.device_lab.runs import run_models
+from scripts.makers.runs import run_models
 from scripts.papers.tables import REWRITING
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.graph.search_limit import SearchLimit

@@ -7,7 +7,6 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -15,20 +14,12 @@ import click
 from scripts.fuzzing.cases import damaged
 from tests.models import ALL
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.module import ModuleRunner, module_for
 from tflite_memopt.errors import MemoptError
 from tflite_memopt.io.associated_files import append
-from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import AssociatedFile
-from tflite_memopt.kernels.targets import profile_for
 
 _MEMORY = 4 << 30
-_TARGETS = ("riscv32", "cortex-m3", "cortex-m7", "esp32")
-_MODULE_ARENA, _MODULE_MEMORY = 1 << 20, 16 << 20
 _SLOW_SECONDS = 5.0
 """Of the processor: what else runs on the machine does not count."""
 OPTIONS = Options(verify=False, cascade=False, rewrite=False, time_limit=0.1, planner="tflm_greedy")
@@ -47,11 +38,9 @@ def bases() -> list[bytes]:
 @click.option("--seed", default=0, show_default=True, help="Which.")
 @click.option("--first", default=0, show_default=True, help="Number of the first case.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the cases that fail.")
-@click.option("--modules", is_flag=True, help="Run them in TFLM's modules, in place of the searches.")
-def main(cases: int, seed: int, first: int, keep: Path | None, modules: bool) -> None:
+def main(cases: int, seed: int, first: int, keep: Path | None) -> None:
     """Give damaged models to the tool; exit with 1 when one is slow, or neither optimized nor refused in one line."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    run = _in_modules() if modules else ending  # which look at the limit
     models, ends, slowest, failures = bases(), Counter[str](), (0.0, 0), []
     before = _peak()
     for number in range(first, first + cases):
@@ -59,11 +48,11 @@ def main(cases: int, seed: int, first: int, keep: Path | None, modules: bool) ->
         started = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            end = run(data)
+            end = ending(data)
         seconds = time.process_time() - started
         slowest = max(slowest, (seconds, number))
         ends[end.split(":")[0]] += 1
-        if end.startswith("FAILED") or (seconds > _SLOW_SECONDS and not modules):
+        if end.startswith("FAILED") or seconds > _SLOW_SECONDS:
             failures.append(f"case {number}: {seconds:.1f} s, {end}")
             if keep is not None:
                 keep.mkdir(exist_ok=True)
@@ -88,29 +77,6 @@ def ending(data: bytes) -> str:
     except Exception as error:
         return f"FAILED: {type(error).__name__}: {error}"
     return "optimized"
-
-
-def _in_modules() -> Callable[[bytes], str]:
-    """How a run in each module ends: ``ran``, ``refused``, ``unreadable``; a fault of this process ends everything."""
-    found = [module for target in _TARGETS if (module := module_for(profile_for(target))) is not None]
-    runners = [ModuleRunner(module, _MODULE_MEMORY) for module in found]
-
-    def run(data: bytes) -> str:
-        try:
-            model = read_model(data)
-            check_model(model)
-            samples = seeded_inputs(model, 1, 0)
-        except (MemoptError, ValueError, MemoryError):
-            return "unreadable"
-        try:
-            ends = [runner.run(RunJob(data, samples, _MODULE_ARENA)).ran for runner in runners]
-        except MemoptError as error:
-            return type(error).__name__
-        except Exception as error:
-            return f"FAILED: {type(error).__name__}: {error}"
-        return "ran" if all(ends) else "refused by some" if any(ends) else "refused"
-
-    return run
 
 
 def _peak() -> int:

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MODULES = ROOT / "tflite_memopt" / "equivalence" / "modules"
-WANTED_MODULES = ("tflm-reference", "tflm-cmsis-nn", "tflm-cmsis-nn-dsp", "tflm-esp-nn")
 MINORS = (10, 11, 12, 13, 14)
 PURE = "py3-none-any"
 _TESTERS = ("pytest>=8.2", "hypothesis>=6.100", "jsonschema>=4.20", "pydantic>=2.7", "cython>=3", "highspy>=1.7,<2")
@@ -39,9 +37,6 @@ def main() -> None:
         step = steps.add_parser(name, help=does)
         step.add_argument("--dist", type=Path, default=ROOT / "dist", help="folder of the archives")
         step.add_argument("--python", action="append", default=[], help="an interpreter; repeat it for more")
-    steps.choices["build"].add_argument(
-        "--without-modules", action="store_true", help="also where scripts/runners was not run"
-    )
     steps.choices["try"].add_argument(
         "--tests", choices=("none", "quick"), default="quick", help="tests from the wheel"
     )
@@ -50,7 +45,7 @@ def main() -> None:
     try:
         pythons = given.python or list(found_pythons())
         if given.step == "build":
-            build(given.dist, pythons, given.without_modules)
+            build(given.dist, pythons)
         else:
             use(given.dist, pythons, given.tests == "quick", given.only)
     except FailedError as error:
@@ -77,11 +72,8 @@ def tag_of(python: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def build(dist: Path, pythons: Sequence[str], without_modules: bool) -> None:
+def build(dist: Path, pythons: Sequence[str]) -> None:
     """Source archive, pure wheel, compiled wheels; each wheel is made of the archive, as an installer would."""
-    missing = [name for name in WANTED_MODULES if not (MODULES / f"{name}.wasm").is_file()]
-    if missing and not without_modules:
-        raise FailedError(f"no {', '.join(missing)}: run scripts/runners first, or give --without-modules")
     shutil.rmtree(dist, ignore_errors=True)
     dist.mkdir(parents=True)
     call([sys.executable, "-m", "build", "--sdist", "--outdir", dist, ROOT])

@@ -91,7 +91,6 @@ def test_a_sample_of_wrong_graphs_is_caught(make: object, interpreters: Interpre
 
 @needs_wheel
 @pytest.mark.parametrize("wrong", [Promise(required_bytes=4_096), Promise(head=160)])
-@pytest.mark.usefixtures("no_modules")
 def test_a_wheel_that_takes_more_than_was_counted_is_noted(wrong: Promise) -> None:
     """It may be of a version that was never measured, which says nothing of the user's firmware."""
     data = optimize(write_model(mobile_chain()), UNPROVED).model
@@ -110,7 +109,6 @@ def test_a_wheel_that_takes_more_than_was_counted_is_noted(wrong: Promise) -> No
 
 
 @needs_wheel
-@pytest.mark.usefixtures("no_modules")
 def test_a_wheel_of_another_version_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """The figures of 64 bits are as much as 100 bytes off: the same file, and a warning."""
     data = write_model(mobile_chain())

@@ -1,6 +1,6 @@
-"""Models that are optimized when a firmware is built: CMake with the host's compiler, and with Arm's in QEMU.
+"""Optimize models while a firmware is built, by CMake with this machine's compiler.
 
-The examples for Zephyr, the Pico and ESP-IDF are configured and built as they stand, with stand-ins for those systems'
+The examples for Zephyr and ESP-IDF are configured and built as they stand, with stand-ins for those systems'
 own CMake files: the names and commands that they use are those systems', the compiler and TFLM are this machine's.
 """
 
@@ -14,11 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.device_lab.build import NATIVE, built_library, default_cache
-from scripts.device_lab.builds import Build
-from scripts.device_lab.firmware import DEBUG_LOG, INCLUDES
-from scripts.device_lab.sources import Sources
-from tests.firmware.compiled import lab_for
+from tests.firmware.compiled import DEBUG_LOG, built_tflm
 from tests.models import mobile_chain
 from tflite_memopt import analyze, optimize
 from tflite_memopt.io.writer import write_model
@@ -34,19 +30,13 @@ def skip_without_cmake() -> None:
         pytest.skip("not installed: cmake, ninja (Debian: apt-get install cmake ninja-build)")
 
 
-def lab(name: str) -> tuple[Build, Sources]:
-    """The build of the device lab and its sources; skipped where something is missing."""
-    skip_without_cmake()
-    return lab_for(name)
-
-
 TFLM = """
-add_library({name} INTERFACE)
-target_include_directories({name} SYSTEM INTERFACE {includes})
-target_compile_definitions({name} INTERFACE TF_LITE_STATIC_MEMORY NDEBUG {macros})
+add_library(tflm INTERFACE)
+target_include_directories(tflm SYSTEM INTERFACE {includes})
+target_compile_definitions(tflm INTERFACE TF_LITE_STATIC_MEMORY NDEBUG)
 set(flags -std=c++17 -fno-rtti -fno-exceptions -fno-threadsafe-statics)
-target_compile_options({name} INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${{flags}}>")
-target_link_libraries({name} INTERFACE "{library}")
+target_compile_options(tflm INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${{flags}}>")
+target_link_libraries(tflm INTERFACE "{library}")
 """
 PROJECT = """
 cmake_minimum_required(VERSION 3.18)
@@ -57,16 +47,6 @@ add_executable(app debug_log.cc {own})
 target_link_libraries(app tflm)
 {body}
 """
-ARM = """
-set(CMAKE_SYSTEM_NAME Generic)
-set(CMAKE_SYSTEM_PROCESSOR arm)
-set(CMAKE_C_COMPILER arm-none-eabi-gcc)
-set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
-set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-set(flags "-mcpu=cortex-m7 -mfloat-abi=hard -mthumb -funsigned-char -ffunction-sections -fdata-sections -O1")
-set(CMAKE_C_FLAGS_INIT "${flags}")
-set(CMAKE_CXX_FLAGS_INIT "${flags}")
-"""
 
 
 @pytest.fixture
@@ -76,11 +56,12 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def tflm_of(name: str, macros: str = "", target: str = "tflm") -> str:
-    build, sources = lab(name)
-    library = built_library(name, build, sources, default_cache())
-    includes = " ".join(f'"{sources.folder / each}"' for each in INCLUDES)
-    return TFLM.format(name=target, includes=includes, macros=macros, library=library)
+def tflm() -> str:
+    """CMake's description of the TFLM that the environment names."""
+    skip_without_cmake()
+    built = built_tflm()
+    includes = " ".join(f'"{each}"' for each in built.includes)
+    return TFLM.format(includes=includes, library=built.library)
 
 
 def command(folder: Path) -> Path:
@@ -124,7 +105,7 @@ def test_on_this_machine_the_build_optimizes_and_links_it(folder: Path) -> None:
     model = folder / "my model.tflite"
     model.write_bytes(write_model(mobile_chain()))
     body = f'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN TARGET_CPU host {_QUICK})'
-    write_project(folder, tflm_of("host-reference"), body)
+    write_project(folder, tflm(), body)
     said = cmake(folder)
     assert not said.endswith("failed"), said
     optimized = run(folder / "build" / "app")
@@ -132,9 +113,7 @@ def test_on_this_machine_the_build_optimizes_and_links_it(folder: Path) -> None:
     assert (folder / "build/tflite_memopt/my_model/arena.h").is_file()
     assert "no work to do" in cmake(folder)
 
-    write_project(
-        folder, tflm_of("host-reference"), 'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN AS_IS)'
-    )
+    write_project(folder, tflm(), 'tflite_memopt_add_model(TARGET app MODEL "my model.tflite" MAIN AS_IS)')
     assert not cmake(folder).endswith("failed")
     original = run(folder / "build" / "app")
     assert outputs(original) == outputs(optimized)
@@ -159,7 +138,7 @@ def test_two_models_go_into_one_program(folder: Path) -> None:
         "int main() { return sizeof(one::kArenaBytes) + two::kModelData[0] + one::kModelData[0] > 0 ? 0 : 1; }\n"
     )
     add = "\n".join(f"tflite_memopt_add_model(TARGET app MODEL {name}.tflite {_QUICK})" for name in ("one", "two"))
-    write_project(folder, tflm_of("host-reference"), add, "own.cc")
+    write_project(folder, tflm(), add, "own.cc")
     said = cmake(folder)
     assert not said.endswith("failed"), said
     run(folder / "build" / "app")
@@ -167,9 +146,7 @@ def test_two_models_go_into_one_program(folder: Path) -> None:
 
 def test_a_model_over_its_budget_stops_the_build(folder: Path) -> None:
     (folder / "m.tflite").write_bytes(write_model(mobile_chain(12)))
-    write_project(
-        folder, tflm_of("host-reference"), f"tflite_memopt_add_model(TARGET app MODEL m.tflite BUDGET 1K MAIN {_QUICK})"
-    )
+    write_project(folder, tflm(), f"tflite_memopt_add_model(TARGET app MODEL m.tflite BUDGET 1K MAIN {_QUICK})")
     for _ in range(2):  # and once more: what is over is not taken for made
         said = cmake(folder)
         assert said.endswith("failed")
@@ -191,75 +168,11 @@ def test_a_wrong_call_is_refused_when_it_is_configured(call: str, said: str, fol
     assert said in re.sub(r"\s+", " ", cmake(folder)).replace("wrong: BUDGET", "wrong:  BUDGET")
 
 
-def test_on_a_microcontroller_in_qemu_it_fits_only_when_it_is_optimized(folder: Path) -> None:
-    """The memory of the linker script is between what the model needs as it is and what it needs optimized."""
-    tflm = tflm_of("cortex-m7-cmsis-nn", "CMSIS_NN")
-    data = write_model(mobile_chain(48))
-    (folder / "m.tflite").write_bytes(data)
-    quick = Options(target="cortex-m7", effort="quick", verify=False)
-    before = analyze(data, target="cortex-m7").memory.required_for_target
-    after = analyze(optimize(data, quick).model).memory.required_for_target
-    assert after < before
-    (folder / "arm.cmake").write_text(ARM)
-    script = (NATIVE / "cortex-m7.ld").read_text()
-    body = (
-        f'\ntarget_sources(app PRIVATE "{NATIVE}/startup.c")\ntarget_link_options(app PRIVATE -nostartfiles'
-        f' "-T{folder}/chip.ld" "-L{NATIVE}" --specs=rdimon.specs -Wl,--gc-sections)\ntarget_link_libraries(app m)\n'
-    )
-    add = "tflite_memopt_add_model(TARGET app MODEL m.tflite TARGET_CPU cortex-m7 MAIN "
-    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={folder}/arm.cmake"
-
-    def built(what: str, memory: int) -> str:
-        """What a build for a chip with so much memory said."""
-        smaller = re.sub(r"(ORIGIN = 0x20000000, LENGTH = )4M", rf"\g<1>{memory}", script)
-        assert smaller != script
-        (folder / "chip.ld").write_text(smaller)
-        write_project(folder, tflm, body + add + what + ")")
-        (folder / "build" / "app").unlink(missing_ok=True)
-        return cmake(folder, toolchain)
-
-    rest = _rest_of_memory(built("AS_IS", 4 << 20), folder) - before
-    memory = rest + (before + after) // 2 // 16 * 16
-    refused = built("AS_IS", memory)
-    assert refused.endswith("failed")
-    assert "region `DATA' overflowed" in refused
-    said = built(_QUICK, memory)
-    assert not said.endswith("failed"), said
-    assert built(_QUICK, 4 << 20)  # the same program where there is room for its stack and heap
-    quiet = ("-display", "none", "-monitor", "none", "-serial", "none", "-nic", "user,restrict=on")
-    semihosting = ("-semihosting-config", "enable=on,target=native")
-    shown = run("qemu-system-arm", "-M", "mps2-an500", *quiet, *semihosting, "-kernel", folder / "build" / "app")
-    assert outputs(shown)
-
-
-def _rest_of_memory(said: str, folder: Path) -> int:
-    """Bytes of memory that a program has at its start, its arena included."""
-    assert not said.endswith("failed"), said
-    rows = subprocess.run(
-        ["arm-none-eabi-size", "-A", folder / "build" / "app"], capture_output=True, text=True, check=True
-    )
-    sizes = {
-        words[0]: int(words[1])
-        for line in rows.stdout.splitlines()
-        if (words := line.split())[1:2] and words[1].isdigit()
-    }
-    return sizes.get(".data", 0) + sizes[".bss"]
-
-
 # The examples, with stand-ins for what calls them
 
 ZEPHYR = """
 add_library(app STATIC)
 target_link_libraries(app PUBLIC tflm)
-"""
-PICO = """
-function(pico_enable_stdio_usb target is_on)
-endfunction()
-function(pico_add_extra_outputs target)
-endfunction()
-add_library(pico_stdlib INTERFACE)
-target_sources(pico_stdlib INTERFACE "${CMAKE_SOURCE_DIR}/debug_log.cc")
-target_link_libraries(pico_stdlib INTERFACE tflm_of_this_machine)
 """
 IDF = """
 foreach(folder IN LISTS EXTRA_COMPONENT_DIRS)
@@ -302,11 +215,11 @@ def with_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_example_for_zephyr(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tflm, source = tflm_of("host-cmsis-nn"), example(folder, "zephyr")
+    described, source = tflm(), example(folder, "zephyr")
     base = folder / "zephyr_base"
     base.mkdir()
     (base / "ZephyrConfig.cmake").write_text(
-        "macro(project)\n_project(${ARGV} C CXX)\n" + tflm + ZEPHYR + "endmacro()\n"
+        "macro(project)\n_project(${ARGV} C CXX)\n" + described + ZEPHYR + "endmacro()\n"
     )
     monkeypatch.setenv("ZEPHYR_BASE", str(base))
     with_tool(folder, monkeypatch)
@@ -315,30 +228,12 @@ def test_the_example_for_zephyr(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (folder / "build" / "libapp.a").is_file()
 
 
-def test_the_example_for_the_pico(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK's stand-in brings TFLM's library along; of the sources that the example compiles there is one."""
-    stand_in = PICO.replace(
-        "add_library(pico", tflm_of("host-cmsis-nn", target="tflm_of_this_machine") + "add_library(pico"
-    )
-    source, sdk, tflm = example(folder, "pico"), folder / "sdk", folder / "tflm"
-    (sdk / "external").mkdir(parents=True)
-    (sdk / "external" / "pico_sdk_import.cmake").write_text(f"function(pico_sdk_init)\n{stand_in}\nendfunction()\n")
-    tflm.mkdir()
-    (tflm / "nothing.cc").write_text("int nothing;\n")
-    (source / "debug_log.cc").write_text(DEBUG_LOG)  # as pico_stdlib's standard output
-    monkeypatch.setenv("PICO_SDK_PATH", str(sdk))
-    with_tool(folder, monkeypatch)
-    said = cmake(folder, f"-DTFLM={tflm}", source=source)
-    assert not said.endswith("failed"), said
-    assert outputs(run(folder / "build" / "model_on_pico"))
-
-
 def test_the_example_for_esp_idf_does_not_fit_without_the_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chip's memory is a limit that the linker is given: between what is needed with the tool and without it."""
-    tflm, source = tflm_of("host-esp-nn"), example(folder, "esp_idf")
+    described, source = tflm(), example(folder, "esp_idf")
     idf = folder / "idf" / "tools" / "cmake"
     idf.mkdir(parents=True)
-    (idf / "project.cmake").write_text(IDF.format(tflm=tflm))
+    (idf / "project.cmake").write_text(IDF.format(tflm=described))
     (source / "debug_log.cc").write_text(DEBUG_LOG)
     monkeypatch.setenv("IDF_PATH", str(folder / "idf"))
     with_tool(folder, monkeypatch)

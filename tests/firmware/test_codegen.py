@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 
 import tflite_memopt
-from scripts.device_lab.build import default_cache
-from scripts.device_lab.sources import VARIABLE, sources_from_environment
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import check_against_the_interface, run_on
+from tests.firmware.compiled import built_tflm, check_against_the_interface, run_on_tflm
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
 from tflite_memopt import Options, UnsupportedModelError, UsageError
@@ -87,7 +85,7 @@ def expected(data: bytes) -> list[str]:
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_the_program_runs_in_the_arena_that_it_reserves(name: str, main: str, tmp_path: Path) -> None:
     data = optimized(name)
-    code, said = run_on("host-reference", write(tmp_path, data), main)
+    code, said = run_on_tflm(write(tmp_path, data), main)
     assert code == 0, said
     used = re.search(r"arena_used_bytes (\d+) of (\d+)", said)
     assert used is not None, said
@@ -105,25 +103,14 @@ def test_a_smaller_arena_is_refused(main: str, tmp_path: Path) -> None:
         smaller = re.sub(rf"(std::size_t {constant} = ForThisCompiler\([^)]*\))", r"\1 - 16", text)
         assert smaller != text
         (tmp_path / "arena.h").write_text(smaller)
-        code, said = run_on("host-reference", tmp_path, main)
+        code, said = run_on_tflm(tmp_path, main)
         assert code != 0, said
         (tmp_path / "arena.h").write_text(text)
-    assert run_on("host-reference", tmp_path, main)[0] == 0
-
-
-@pytest.mark.parametrize("main", MAINS)
-def test_on_a_microcontroller_in_qemu(main: str, tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "cortex-m7")
-    code, said = run_on("cortex-m7-cmsis-nn", write(tmp_path, data), main)
-    assert code == 0, said
-    assert [line for line in said.splitlines() if line.startswith("output ")] == expected(data)
+    assert run_on_tflm(tmp_path, main)[0] == 0
 
 
 def test_the_table_of_operators_is_that_of_the_header() -> None:
-    sources = sources_from_environment(default_cache())
-    if sources is None:
-        pytest.skip(f"no sources of TFLM: {VARIABLE} is not set")
-    header = sources.folder / "tflite-micro/tensorflow/lite/micro/micro_mutable_op_resolver.h"
+    header = built_tflm().header("tensorflow/lite/micro/micro_mutable_op_resolver.h")
     methods = re.split(r"TfLiteStatus (?=Add)", header.read_text())[1:]
     builtin = {found[1]: each.partition("(")[0] for each in methods if (found := re.search(_BUILTIN, each))}
     custom = {found[1]: each.partition("(")[0] for each in methods if (found := re.search(_CUSTOM, each))}
@@ -367,7 +354,7 @@ def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
     sizes = re.search(r"kArenaBytes = ForThisCompiler\(\d+, \d+, (\d+)\)", (tmp_path / "arena.h").read_text())
     assert sizes is not None
     assert int(sizes[1]) == result.report.after.required_bytes["target"]
-    code, said = run_on("host-reference", tmp_path, "main.cc")
+    code, said = run_on_tflm(tmp_path, "main.cc")
     assert code == 0, said
     assert [line for line in said.splitlines() if line.startswith("output ")] == expected(model)
 

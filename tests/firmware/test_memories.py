@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tflite_memopt
-from tests.firmware.compiled import check_against_the_interface, run_on
+from tests.firmware.compiled import check_against_the_interface, run_on_tflm
 from tests.firmware.test_codegen import expected, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
 from tests.models import ALL
@@ -38,7 +38,7 @@ def sizes_in(folder: Path) -> list[int]:
 def test_the_outputs_are_those_of_one_memory(name: str, tail: str, tmp_path: Path) -> None:
     data = optimized(name, "host")
     memories = {"dtcm": 64 << 10 if tail == "dtcm" else 2048, "sram": 1 << 20}
-    code, said = run_on("host-reference", write(tmp_path, data, "host", request=MemoryRequest(memories, tail)), MAIN)
+    code, said = run_on_tflm(write(tmp_path, data, "host", request=MemoryRequest(memories, tail)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
     assert all(size <= most for size, most in zip(sizes_in(tmp_path), memories.values(), strict=True))
@@ -47,25 +47,16 @@ def test_the_outputs_are_those_of_one_memory(name: str, tail: str, tmp_path: Pat
 def test_a_loop_with_what_it_carries(tmp_path: Path) -> None:
     model = write_model(ALL["mobile_chain"]())
     data = tflite_memopt.optimize(model, Options(verify=False, target="host", max_extra_work=1.0)).model
-    code, said = run_on("host-reference", write(tmp_path, data, "host", request=MemoryRequest(TWO)), MAIN)
+    code, said = run_on_tflm(write(tmp_path, data, "host", request=MemoryRequest(TWO)), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
     assert min(sizes_in(tmp_path)) > 0
 
 
-def test_three_memories_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "cortex-m7")
-    memories = {"dtcm": 1024, "itcm": 2048, "sram": 1 << 18}
-    code, said = run_on("cortex-m7-cmsis-nn", write(tmp_path, data, "cortex-m7", request=MemoryRequest(memories)), MAIN)
-    assert code == 0, said
-    assert outputs(said) == expected(data)
-    assert all(sizes_in(tmp_path))
-
-
 def test_a_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
     write(tmp_path, optimized("mobile_chain", "host"), "host", request=MemoryRequest(TWO))
     changed(tmp_path, MAIN, r"memories\[\] = \{dtcm,", "memories[] = {dtcm + 8,")
-    code, said = run_on("host-reference", tmp_path, MAIN)
+    code, said = run_on_tflm(tmp_path, MAIN)
     assert code == 2, said
     assert "memory 0 is not aligned to 16 bytes" in said
 

@@ -12,7 +12,7 @@ import pytest
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import check_against_the_interface, run_on
+from tests.firmware.compiled import check_against_the_interface, run_on_tflm
 from tests.firmware.test_codegen import RUNNABLE, expected, optimized, write
 from tests.models import ALL
 from tflite_memopt import Options, UsageError
@@ -46,14 +46,14 @@ def changed(folder: Path, file: str, pattern: str, by: str) -> None:
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_tflm_takes_the_table(name: str, tmp_path: Path) -> None:
     data = optimized(name, "host")
-    code, said = run_on("host-reference", made(tmp_path, data), MAIN)
+    code, said = run_on_tflm(made(tmp_path, data), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
 
 
 def test_a_model_without_a_plan_gets_that_of_tflm(tmp_path: Path) -> None:
     data = write_model(ALL["mobile_chain"]())
-    code, said = run_on("host-reference", made(tmp_path, data), MAIN)
+    code, said = run_on_tflm(made(tmp_path, data), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
 
@@ -62,7 +62,7 @@ def test_stripes_in_a_loop_with_variables_that_are_planned(tmp_path: Path) -> No
     data = tflite_memopt.optimize(
         write_model(ALL["mobile_chain"]()), Options(verify=False, target="host", max_extra_work=1.0)
     ).model
-    code, said = run_on("host-reference", made(tmp_path, data), MAIN)
+    code, said = run_on_tflm(made(tmp_path, data), MAIN)
     assert code == 0, said
     assert outputs(said) == expected(data)
 
@@ -74,33 +74,16 @@ def test_its_arena_is_smaller_and_the_smallest(name: str, tmp_path: Path) -> Non
     arenas = [_reserved(folder) for folder in (stock, table)]
     assert arenas[1] < arenas[0]
     changed(table, "arena.h", r"(std::size_t kArenaBytes = ForThisCompiler\([^)]*\))", r"\1 - 16")
-    code, said = run_on("host-reference", table, MAIN)
+    code, said = run_on_tflm(table, MAIN)
     assert code != 0, said
 
 
 def _reserved(folder: Path) -> int:
-    code, said = run_on("host-reference", folder, MAIN)
+    code, said = run_on_tflm(folder, MAIN)
     assert code == 0, said
     found = re.search(r"arena_used_bytes \d+ of (\d+)", said)
     assert found is not None
     return int(found[1])
-
-
-def test_on_a_microcontroller_in_qemu(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "cortex-m7")
-    code, said = run_on("cortex-m7-cmsis-nn", made(tmp_path, data, "cortex-m7"), MAIN)
-    assert code == 0, said
-    assert outputs(said) == expected(data)
-
-
-def test_it_needs_no_heap(tmp_path: Path) -> None:
-    """In a firmware whose heap has no byte."""
-    data = optimized("mobile_chain", "cortex-m7")
-    main = made(tmp_path, data, "cortex-m7") / MAIN
-    main.write_text(main.read_text() + '\nextern "C" void* _sbrk(int) { return reinterpret_cast<void*>(-1); }\n')
-    code, said = run_on("cortex-m7-cmsis-nn", tmp_path, MAIN)
-    assert code == 0, said
-    assert outputs(said) == expected(data)
 
 
 ROW = r"    \{(\d+), (-?\d+), (\d+), (\d+) \+ (\d+)\},(.*)\n"
@@ -127,7 +110,7 @@ DAMAGE = {
 def test_what_is_damaged_is_refused_before_it_runs(damage: str, tmp_path: Path) -> None:
     file, pattern, by, why = DAMAGE[damage]
     changed(made(tmp_path, optimized("mobile_chain", "host")), file, pattern, by)
-    code, said = run_on("host-reference", tmp_path, MAIN)
+    code, said = run_on_tflm(tmp_path, MAIN)
     assert code == 2, said
     assert f"plan of model: {why}" in said
     assert not outputs(said)
@@ -152,7 +135,7 @@ def test_a_sound_table_of_another_model_is_refused(wrong: str, tmp_path: Path) -
     if "row" in wrong:
         changed(tmp_path, PLANNER_FILE, r"kPlaces, \d+,", f"kPlaces, {len(rows)},")
     changed(tmp_path, PLANNER_FILE, r"\d+u\};", f"{zlib.adler32(packed)}u}};")
-    code, said = run_on("host-reference", tmp_path, MAIN)
+    code, said = run_on_tflm(tmp_path, MAIN)
     assert code == 2, said
     assert "another model, or other kernels" in said
     assert not outputs(said)
@@ -208,21 +191,11 @@ def test_each_model_refuses_the_plans_of_all_others(tmp_path: Path) -> None:
         "".join(_RUN.format(name) for name in STALE_MODELS),
     )
     (tmp_path / MAIN).write_text(STALE.format(includes="\n".join(includes), plans=plans, runs=runs))
-    code, said = run_on("host-reference", tmp_path, MAIN)
+    code, said = run_on_tflm(tmp_path, MAIN)
     assert code == 0, said
     found = {(model, plan): taken == "1" for model, plan, taken in re.findall(r"^(\w+) (\w+): (\d)$", said, re.M)}
     assert len(found) - len(STALE_MODELS) >= 100
     assert {pair for pair, taken in found.items() if taken} == {(name, name) for name in STALE_MODELS}
-
-
-def test_a_table_for_other_kernels_is_refused(tmp_path: Path) -> None:
-    """The reference kernels do not ask for the scratch buffers of CMSIS-NN."""
-    data = optimized("mobile_chain", "cortex-m7")
-    made(tmp_path, data, "cortex-m7")
-    changed(tmp_path, "arena.h", r"static_assert\(kKernelsAreRight", "static_assert(true || kKernelsAreRight")
-    code, said = run_on("host-reference", tmp_path, MAIN)
-    assert code == 2, said
-    assert "another model, or other kernels" in said
 
 
 @pytest.mark.parametrize("name", ALL)

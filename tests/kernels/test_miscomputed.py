@@ -9,13 +9,9 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.spaces import figures_of, space_of
-from tests.device.runners import runner
 from tflite_memopt import Options, optimize, transform
 from tflite_memopt.cascade.space import UNROLLED
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.equivalence.adapter import RunJob
-from tflite_memopt.equivalence.external_runner import run_external_jobs
-from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.change import Changed
@@ -69,23 +65,6 @@ def test_the_guard_is_for_helium_one_row_and_a_stride() -> None:
     fields = {"padding": SAME, "strideW": 2, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
     b.operator("CONV_2D", (x, weights), (y,), "Conv2DOptions", **fields)
     assert not MVE.may_miscompute(b.finish(y).main.operators[0])
-
-
-def test_what_is_wrong_on_the_core_is_guarded() -> None:
-    jobs = {}
-    for number, shape in enumerate(SHAPES):
-        model = flat(*shape)
-        jobs[str(number)] = RunJob(write_model(model), seeded_inputs(model, 2, 1), 0)
-    ours, wanted = (
-        run_external_jobs(runner(name), jobs, search=False) for name in ("cortex-m55-cmsis-nn", "cortex-m7-reference")
-    )
-    wrong = {
-        shape
-        for number, shape in enumerate(SHAPES)
-        if any(not np.array_equal(ours[str(number)].arrays[key], a) for key, a in wanted[str(number)].arrays.items())
-    }
-    assert wrong
-    assert [shape for shape in wrong if not MVE.may_miscompute(flat(*shape).main.operators[0])] == []
 
 
 @pytest.mark.parametrize("kernels", ["cmsis-nn-mve", "portable", "cmsis-nn-dsp"])

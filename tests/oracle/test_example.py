@@ -10,15 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.device_lab.runs import run_external
-from tests.device.runners import runner
 from tflite_memopt import Options, RamOracle, optimize
-from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Buffer, Model
 from tflite_memopt.oracle.description import GraphSketch, model_of
-from tflite_memopt.oracle.levels import PLAN
 
 optuna = pytest.importorskip("optuna")
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "examples"
@@ -65,11 +60,3 @@ def test_the_answer_is_the_head_that_tflm_measures(found: Any) -> None:
     report = optimize(data, Options(kernels="reference", samples=1, rewrite=False, cascade=False)).report
     assert report.equivalence["tflm"].equal
     assert RamOracle.on(kernels="reference").ram(found.graph, "plan").head == report.after.tflm["head"]
-
-
-def test_the_answer_is_the_smallest_arena_on_a_cortex_m7(example: Any, found: Any) -> None:
-    data = write_model(with_random_weights(found.graph))
-    planned = optimize(data, Options(target=example.TARGET, **PLAN)).model
-    run = run_external(runner("cortex-m7-cmsis-nn"), planned, seeded_inputs(read_model(planned), 1, 0))
-    assert run.ran, run.error
-    assert run.facts["smallest_arena"] == found.ram

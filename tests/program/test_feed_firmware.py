@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import run_on
+from tests.firmware.compiled import run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_dense import layer
@@ -95,32 +95,9 @@ def fed_by_main(folder: Path, result: ProgramResult, left_out: int) -> Path:
 @pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2), ("pooled", 2), ("beside", 4)])
 def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) -> None:
     data, result = in_rows(name, rows)
-    code, said = run_on("host-reference", fed_by_main(tmp_path, result, 2), MAIN.name)
+    code, said = run_on_tflm(fed_by_main(tmp_path, result, 2), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
-
-
-@pytest.mark.parametrize(("name", "rows"), [("chain", 4), ("pooled", 2), ("beside", 4)])
-def test_on_a_microcontroller_in_qemu(name: str, rows: int, tmp_path: Path) -> None:
-    data, result = in_rows(name, rows, "cortex-m7")
-    code, said = run_on("cortex-m7-cmsis-nn", fed_by_main(tmp_path, result, 1), MAIN.name)
-    assert code == 0, said
-    assert outputs(said) == wanted(data, RUNS, {})
-
-
-@pytest.mark.parametrize("target", ["cortex-m7", "cortex-m55"])
-def test_sums_of_a_dense_layer_are_the_same_with_other_kernels(target: str, tmp_path: Path) -> None:
-    said = {}
-    for at, build in (("host", "host-reference"), (target, f"{target}-cmsis-nn")):
-        (folder := tmp_path / build).mkdir()
-        _, result = in_rows("dense", 2, at)
-        assert result.front is not None
-        assert result.front.exactness == "approximates"
-        code, text = run_on(build, fed_by_main(folder, result, 1), MAIN.name)
-        assert code == 0, text
-        said[at] = outputs(text)
-    assert said["host"] == said[target]
-    assert len(set(said["host"])) == RUNS
 
 
 @pytest.mark.parametrize(
@@ -137,7 +114,7 @@ def test_wrong_borders_wrong_turns_and_a_smaller_arena_show(name: str, what: str
     """The negative controls."""
     data, result = in_rows(name, 4)
     changed(fed_by_main(tmp_path, result, 2), "program.h", what, to)
-    code, said = run_on("host-reference", tmp_path, MAIN.name)
+    code, said = run_on_tflm(tmp_path, MAIN.name)
     assert code != 0 or outputs(said) != wanted(data, RUNS, {})
 
 
@@ -151,7 +128,7 @@ def test_a_mean_is_part_of_the_front() -> None:
 def test_its_main_program_runs(name: str, said: str, tmp_path: Path) -> None:
     _, result = in_rows(name, 4)
     written(tmp_path, result, main=MAIN)
-    code, found = run_on("host-reference", tmp_path, "main.cc")
+    code, found = run_on_tflm(tmp_path, "main.cc")
     assert code == 0, found
     assert said in found
 
@@ -160,7 +137,7 @@ def test_its_main_program_runs(name: str, said: str, tmp_path: Path) -> None:
 def test_examples_run(name: str, tmp_path: Path) -> None:
     _, result = in_rows("chain", 4)
     written(tmp_path, result, main=EXAMPLES / name)
-    code, said = run_on("host-reference", tmp_path, name)
+    code, said = run_on_tflm(tmp_path, name)
     assert code == 0, said
     assert "first byte of the result" in said
 

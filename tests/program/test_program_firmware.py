@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import run_on
+from tests.firmware.compiled import run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tflite_memopt import Options, UsageError
@@ -74,14 +74,14 @@ def written(
 def test_parts_compute_what_the_model_does(name: str, planner: Planner, tmp_path: Path) -> None:
     data, result = in_parts(name)
     assert len(result.parts) > 1, result.why_whole
-    code, said = run_on("host-reference", written(tmp_path, result, planner), MAIN.name)
+    code, said = run_on_tflm(written(tmp_path, result, planner), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
 
 
 def test_an_input_that_is_given_up_leaves_no_trace(tmp_path: Path) -> None:
     data, result = in_parts("separable")
-    code, said = run_on("host-reference", written(tmp_path, result, left_out=2), MAIN.name)
+    code, said = run_on_tflm(written(tmp_path, result, left_out=2), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
 
@@ -90,7 +90,7 @@ def test_its_arena_is_the_smallest(tmp_path: Path) -> None:
     data, result = in_parts("separable")
     written(tmp_path, result)
     changed(tmp_path, "program.h", r"(kArenaBytes = \d+)", r"\1 - 16")
-    code, said = run_on("host-reference", tmp_path, MAIN.name)
+    code, said = run_on_tflm(tmp_path, MAIN.name)
     assert code != 0 or outputs(said) != wanted(data, RUNS, {})
 
 
@@ -100,34 +100,24 @@ def test_what_crosses_a_cut_would_be_lost_without_its_moves(tmp_path: Path) -> N
     text = (written(tmp_path, result) / "program.h").read_text()
     assert re.search(r"kMoves_model\[\] = \{\{\d+, \d+, [1-9]", text)
     changed(tmp_path, "program.h", r"Carry\(part\.moves, part\.before\);", "")
-    _, said = run_on("host-reference", tmp_path, MAIN.name)
+    _, said = run_on_tflm(tmp_path, MAIN.name)
     assert outputs(said) != wanted(data, RUNS, {})
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_on_a_microcontroller_in_qemu(name: str, tmp_path: Path) -> None:
-    data, result = in_parts(name, "cortex-m7")
-    assert result.program.tflm_since is not None  # a loop, whose variables TFLM clears while a part is made
-    code, said = run_on("cortex-m7-cmsis-nn", written(tmp_path, result), MAIN.name)
-    assert code == 0, said
-    assert outputs(said) == wanted(data, RUNS, {})
 
 
 def test_a_part_of_another_run_does_not_start(tmp_path: Path) -> None:
     _, result = in_parts("separable")
     written(tmp_path, result)
     changed(tmp_path, "part1/model_data.cc", r"(\n    \d+,\d+,\d+,\d+,\d+,\d+,\d+,\d+,)(\d+),", r"\g<1>255 - \2,")
-    code, said = run_on("host-reference", tmp_path, MAIN.name)
+    code, said = run_on_tflm(tmp_path, MAIN.name)
     assert code == 3, said
     assert "plan of model_part1: the model was changed; run codegen again" in said
     assert not outputs(said)
 
 
-@pytest.mark.parametrize(("build", "target"), [("host-reference", "host"), ("cortex-m7-cmsis-nn", "cortex-m7")])
-def test_two_programs_share_an_arena_one_at_a_time(build: str, target: str, tmp_path: Path) -> None:
+def test_two_programs_share_an_arena_one_at_a_time(tmp_path: Path) -> None:
     digests = {}
     for space, name in (("one", "separable"), ("other", "residual")):
-        data, result = in_parts(name, target)
+        data, result = in_parts(name)
         models = [part.model for part in result.parts]
         for path, text in generate_program(result.program, models, name=space).items():
             (tmp_path / space / path).parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +126,7 @@ def test_two_programs_share_an_arena_one_at_a_time(build: str, target: str, tmp_
     shutil.copy(MAIN.parent / "two_programs.cc", tmp_path)
     included = "".join(f'#include "{space}/model_data.cc"\n' for space in digests)
     (tmp_path / "model_data.cc").write_text(included)
-    code, said = run_on(build, tmp_path, "two_programs.cc")
+    code, said = run_on_tflm(tmp_path, "two_programs.cc")
     assert code == 0, said
     lines = [line.split() for line in said.splitlines()]
     assert {name for name, _ in lines} == set(digests)
@@ -145,8 +135,8 @@ def test_two_programs_share_an_arena_one_at_a_time(build: str, target: str, tmp_
 
 def test_other_kernels_do_not_compile(tmp_path: Path) -> None:
     _, result = in_parts("separable", "cortex-m7")
-    with pytest.raises(UsageError, match=r"sizes are for another compiler|this program is for cmsis-nn-dsp kernels"):
-        run_on("host-reference", written(tmp_path, result), MAIN.name)
+    with pytest.raises(RuntimeError, match=r"sizes are for another compiler|this program is for cmsis-nn-dsp kernels"):
+        run_on_tflm(written(tmp_path, result), MAIN.name)
 
 
 def test_a_program_for_any_kernels_needs_a_target() -> None:

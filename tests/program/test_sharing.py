@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.firmware.compiled import run_on
+from tests.firmware.compiled import run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed
 from tests.models import dense_model, mobile_chain, streaming_model
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimi
 MAIN = Path(__file__).parent / "shared_networks.cc"
 RUNS = 24
 WHOLE = {"wake": streaming_model, "chain": mobile_chain, "dense": dense_model}
-BUILDS = [("host-reference", "host"), ("cortex-m7-cmsis-nn", "cortex-m7")]
 
 
 def sources(folder: Path, target: str, *names: str) -> list[Path]:
@@ -74,32 +73,28 @@ def check_outputs(said: str, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("one_at_a_time", [False, True])
-@pytest.mark.parametrize(("build", "target"), BUILDS)
-def test_networks_in_any_order_compute_what_they_do_alone(
-    build: str, target: str, one_at_a_time: bool, tmp_path: Path
-) -> None:
+def test_networks_in_any_order_compute_what_they_do_alone(one_at_a_time: bool, tmp_path: Path) -> None:
     names = ("wake", "separable", "chain", "residual")
-    sharing = share(sources(tmp_path, target, *names), one_at_a_time, target)
+    sharing = share(sources(tmp_path, "host", *names), one_at_a_time, "host")
     assert [sharing.networks[at].name for at in sorted(sharing.order)] == [
         "wake",
         *([] if one_at_a_time else ["chain"]),
     ]
     assert sharing.arena < sum(sharing.alone)
-    code, said = run_on(build, written(tmp_path / "firmware", sharing), MAIN.name)
+    code, said = run_on_tflm(written(tmp_path / "firmware", sharing), MAIN.name)
     assert code == 0, said
     check_outputs(said, names)
 
 
-@pytest.mark.parametrize(("build", "target"), BUILDS)
-def test_the_arena_of_those_that_stay_alive_is_the_smallest(build: str, target: str, tmp_path: Path) -> None:
+def test_the_arena_of_those_that_stay_alive_is_the_smallest(tmp_path: Path) -> None:
     names = ("wake", "dense", "chain")
-    sharing = share(sources(tmp_path, target, *names))
+    sharing = share(sources(tmp_path, "host", *names))
     folder = written(tmp_path / "firmware", sharing)
-    code, said = run_on(build, folder, MAIN.name)
+    code, said = run_on_tflm(folder, MAIN.name)
     assert code == 0, said
     check_outputs(said, names)
     changed(folder, "models.h", r"(kArenaBytes = \d+)", r"\1 - 16")
-    code, said = run_on(build, folder, MAIN.name)
+    code, said = run_on_tflm(folder, MAIN.name)
     assert code == 2, said
 
 
@@ -114,7 +109,7 @@ def test_a_state_that_is_not_kept_is_noticed(tmp_path: Path) -> None:
     names = ("wake", "chain")
     folder = written(tmp_path / "firmware", share(sources(tmp_path, "host", *names)))
     changed(folder, "models.h", r"if \(is_made\) return kTfLiteOk;", "")
-    code, said = run_on("host-reference", folder, MAIN.name)
+    code, said = run_on_tflm(folder, MAIN.name)
     assert code == 0, said
     with pytest.raises(AssertionError):
         check_outputs(said, names)
@@ -123,8 +118,8 @@ def test_a_state_that_is_not_kept_is_noticed(tmp_path: Path) -> None:
 def test_structures_that_others_would_overwrite_do_not_compile(tmp_path: Path) -> None:
     folder = written(tmp_path / "firmware", share(sources(tmp_path, "host", "wake", "separable")))
     changed(folder, "models.h", r"(kArenaBytes = \d+)", r"\1 - 16")
-    with pytest.raises(UsageError, match="networks would overwrite these structures"):
-        run_on("host-reference", folder, MAIN.name)
+    with pytest.raises(RuntimeError, match="networks would overwrite these structures"):
+        run_on_tflm(folder, MAIN.name)
 
 
 def test_the_order_needs_least() -> None:

@@ -45,7 +45,7 @@ def test_every_figure_is_of_a_network_that_is_built_and_has_a_source() -> None:
 def test_the_page_has_what_was_kept_and_measures_each_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     rows = {
-        "feed": others.Row("msf_mn2_vww5", "feed", 20_000, 9_000, 1.5, 0.2, False, "bit-exact", 9.4),
+        "feed": others.Row("msf_mn2_vww5", "feed", 20_000, 9_000, 1.5, 0.2, "bit-exact", 9.4),
         "parts": others.Row("msf_mn2_vww5", "parts", error="no part"),
     }
     measured: list[str] = []
@@ -64,7 +64,7 @@ def test_the_page_has_what_was_kept_and_measures_each_row_once(tmp_path: Path, m
     theirs = (
         "msf-CNN 12,000b x1.96 -/0.75; msf-CNN 26,491t x1.11 -/0.34; MCUNetV2 45,000t -/0.20; StreamNet 44,000t -/0.20"
     )
-    assert f"| msf_mn2_vww5 | {theirs} | - | - | - | 20,000/9,000/1.50/+20.0e |" in text
+    assert f"| msf_mn2_vww5 | {theirs} | - | - | - | 20,000/9,000/1.50/+20.0 |" in text
     assert "Verified bit-exact on LiteRT and TFLM: all but msf_mn2_vww5 feed.\nIn sum the rows took 0 minutes" in text
     assert "- msf_mn2_vww5, parts: no part\n" in text
     assert "mcunet_in4 (TinyEngine 425,984 -/-; X-CUBE-AI 350,208 -/-), msf_mbv2_w0.35 (" in text

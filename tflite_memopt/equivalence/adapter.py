@@ -22,11 +22,10 @@ class RunJob:
     """One model and the samples to run in sequence on one interpreter, so that state carries over.
 
     ``tensors``: positions of tensors whose values are wanted after each sample, besides the outputs. LiteRT and
-    TensorFlow show those of the entry graph and preserve them all; TFLM shows them in a module (``module.py``), those
-    of loop bodies included, and nowhere else. ``kernels``: which of LiteRT's.
+    TensorFlow show those of the entry graph and preserve them all; TFLM shows none. ``kernels``: which of LiteRT's.
     For TFLM: ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is
-    there). For a runner of the user's, ``LARGEST_ARENA`` stands for all that it has. ``measure``: whether a runner or
-    a module looks for the smallest arena.
+    there). For a runner of the user's, ``LARGEST_ARENA`` stands for all that it has. ``measure``: whether a runner
+    looks for the smallest arena.
     ``carried``: (output, input) pairs by position. A sample may be without all such inputs, each of which then is what
     the output of the sample before was: TFLM has it there, as the model's plan says, elsewhere it is copied.
     ``wanted``: the samples whose values are given back; None: all.
@@ -63,7 +62,7 @@ class Run:
     A tensor that has no value in some sample is missing. ``facts`` are TFLM's, in bytes: ``head``, ``tail``, ``total``,
     ``smallest_arena`` where it was measured; a runner may count ``instructions`` and name its ``pointer_bits``.
     ``error`` is set when the model was refused or crashed the runtime; ``missing`` when the runtime is not installed.
-    ``kernels`` and ``commit`` are the words of a module or a runner.
+    ``kernels`` and ``commit`` are the words of a runner.
     """
 
     outputs: Values = field(default_factory=dict)

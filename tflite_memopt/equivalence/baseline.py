@@ -23,7 +23,7 @@ from .exposure import FILLS, computed_tensors, run_exposed
 from .external_runner import RUNNER, ExternalRunner
 from .inputs import has_state, inputs_from_npz, seeded_inputs
 from .pool import Interpreters
-from .runner import ModelRunner, run_both
+from .runner import ModelRunner
 from .shapes import InferredModel, shaped_by, shaped_by_litert
 from .unloaded import explained, is_refusal
 
@@ -32,10 +32,7 @@ GRAPH_RUNTIMES = ("litert", "tensorflow")
 _SPARE_ARENA = 8 << 20
 """Bytes on top of all tensors, for TFLM's structures and scratch; never touched pages cost nothing."""
 _NO_UINT8 = "TFLM no longer has kernels for uint8 activations (quantize to int8 to run there)"
-_NO_TFLM = (
-    "nothing was run on TFLM: scripts/runners builds its modules, and the tflite-micro wheel, for Linux on x86-64, "
-    "is not installed"
-)
+_NO_TFLM = "nothing was run on TFLM: the tflite-micro wheel, which exists for Linux on x86-64, is not installed"
 _FEW = 4
 """Samples of a second run, over other memory."""
 _CHEAP_MACS, _MOST_TIMES = 100000000, 3
@@ -160,11 +157,8 @@ def _on_tflm(runner: ModelRunner, shaped: InferredModel, samples: list[Sample], 
     model = shaped.model
     turned = slice(None) if has_state(model.main) else slice(None, None, -1)
     given = samples if offline_plan.decode(model) is not None else for_a_second_look(runner, samples)
-    shown, stock = run_both(
-        runner,
-        lambda: run_exposed(runner, shaped.data, samples[turned], arena),
-        lambda: runner.run(RunJob(shaped.data, given, arena, fill=FILLS[0], measure=True)),
-    )
+    shown = run_exposed(runner, shaped.data, samples[turned], arena)
+    stock = runner.run(RunJob(shaped.data, given, arena, fill=FILLS[0], measure=True))
     if not stock.ran:
         names_operator = stock.error is not None and is_refusal(model, stock.error)
         return BaselineRun(None, _refusal(model, stock), refused=names_operator)

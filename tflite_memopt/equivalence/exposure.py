@@ -1,20 +1,18 @@
-"""What can be seen of a model on TFLM, which gives back outputs only.
+"""The tensors inside a model on TFLM, which gives back outputs only.
 
-A module shows every tensor as it is just before its last reader runs. Where there is none, other models stand in, for
-the tensors of the entry graph: a copy of each is taken just before its last reader runs, and is an output. Of a planned
-model the copies lie above the arena and disturb nothing, so that what the plan does wrong to a tensor is in its copy.
+Other models stand in for the tensors of the entry graph: a copy of each tensor is taken just before its last reader
+runs, and is an output. The copies of a planned model lie above the arena and disturb nothing, so that a fault that the
+plan causes in a tensor is in its copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..analysis.loops import loops_of
 from ..analysis.placeholders import spent_in_rows
 from ..graph.alignment import aligned
 from ..io import offline_plan
-from ..io.offline_plan import tensors_in_file_order
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.copying import copy_model
@@ -62,22 +60,6 @@ def _is_computed(tensor: Tensor) -> bool:
     return has_value and is_exchanged(tensor.dtype)
 
 
-def tensors_to_show(model: Model) -> tuple[int, ...]:
-    """Every tensor that can be seen on TFLM, by its position among those of all subgraphs: loops' bodies included.
-
-    Not what grows in place in a loop: what is written into it is shown.
-    """
-    shown = {model.main.tensors[index] for index in computed_tensors(model.main)}
-    for loop in loops_of(model):
-        grown = {
-            operator.outputs[0]
-            for operator in loop.body.operators
-            if operator.name == "DYNAMIC_UPDATE_SLICE" and operator.inputs[0] in loop.body.inputs
-        }
-        shown |= {tensor for tensor in loop.body.tensors if _is_computed(tensor) and tensor.shape} - grown
-    return tuple(at for at, tensor in enumerate(tensors_in_file_order(model)) if tensor in shown and in_head(tensor))
-
-
 def judged_before(model: Model, graph: Graph) -> dict[Tensor, Operator]:
     """By tensor that is read, the operator before which it must be whole: its last reader.
 
@@ -89,17 +71,9 @@ def judged_before(model: Model, graph: Graph) -> dict[Tensor, Operator]:
 
 
 def run_exposed(runner: ModelRunner, data: bytes, samples: list[Sample], arena_bytes: int, fill: int = FILLS[1]) -> Run:
-    """TFLM's run of a model without its plan and with no memory shared, its tensors shown."""
+    """Run a model on TFLM without its plan and with no memory shared, its tensors shown."""
     job = RunJob(without_plan(data), samples, arena_bytes, fill=fill)
-    return run_shown(runner, job) if runner.shows_tensors else run_snapshots(runner, job, 0)
-
-
-def run_shown(runner: ModelRunner, job: RunJob) -> Run:
-    """The run of a model as it is, its tensors shown where the runner can."""
-    if not runner.shows_tensors:
-        return runner.run(job)
-    shown = tensors_to_show(read_model(job.model))
-    return runner.run(replace(job, tensors=shown))
+    return run_snapshots(runner, job, 0)
 
 
 def run_snapshots(runner: ModelRunner, job: RunJob, head: int) -> Run:

@@ -61,8 +61,6 @@ class ExternalRunner:
     Raises UsageError when there is no such command.
     """
 
-    shows_tensors = False
-
     def __init__(self, command: str | os.PathLike[str], seconds: float = TIMEOUT_SECONDS) -> None:
         self._command, self._seconds = command_of(command), seconds
 

@@ -40,8 +40,7 @@ class Subject:
     ``rewritten`` is ``optimized`` before it was cut into stripes, ordered and planned. ``pieces`` are the origins of
     the optimized model's tensors by name, ``loop_pieces`` those in its subgraphs, by number. ``approximated``: the
     original's tensors that an approximation computes. ``promise`` is for the TFLM of the wheel, ``runner_promise`` for
-    that of the user's runner, ``module_promise`` for a module whose arena is the one that is counted.
-    ``ties``: as of a ``Model``.
+    that of the user's runner. ``ties``: as of a ``Model``.
     """
 
     original: bytes
@@ -52,7 +51,6 @@ class Subject:
     approximated: tuple[str, ...] = ()
     promise: Promise = NO_PROMISE
     runner_promise: Promise = NO_PROMISE
-    module_promise: Promise = NO_PROMISE
     loop_pieces: Mapping[int, Mapping[str, Origin]] = field(default_factory=dict)
     ties: tuple[tuple[int, int], ...] = ()
 

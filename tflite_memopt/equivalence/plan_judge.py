@@ -10,8 +10,8 @@ from .adapter import Array, Run, RunJob, Sample, Values
 from .baseline import for_a_second_look
 from .compare import InnerDifference, first_inner_difference
 from .correspondence import Link
-from .exposure import FILLS, run_exposed, run_shown, run_snapshots
-from .runner import ModelRunner, run_both
+from .exposure import FILLS, run_exposed, run_snapshots
+from .runner import ModelRunner
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,12 @@ def judge_plan(job: PlanJob) -> PlannedRun:
     What a loop has not yet filled, or needs no longer, is not judged in the entry graph: what is read of it in the
     loop is.
     """
-
-    def exposed() -> Run:
-        return run_exposed(job.runner, job.data, job.samples, job.arena_bytes)
-
-    if job.runner.shows_tensors:
-        (run, took_more), apart = run_both(job.runner, lambda: _run_as_promised(job), exposed)
-        shown = run
-    else:
-        run, took_more = _run_as_promised(job)
-        all_samples = RunJob(job.data, job.samples, job.arena_bytes, fill=FILLS[1])
-        shown = run_snapshots(job.runner, all_samples, int(run.facts["head"])) if run.ran else run
-        apart = exposed() if shown.ran else shown
+    run, took_more = _run_as_promised(job)
     if not run.ran:
         return PlannedRun(run, {}, None, _refusal(job, run))
+    all_samples = RunJob(job.data, job.samples, job.arena_bytes, fill=FILLS[1])
+    shown = run_snapshots(job.runner, all_samples, int(run.facts["head"]))
+    apart = run_exposed(job.runner, job.data, job.samples, job.arena_bytes) if shown.ran else shown
     # The model as written has run over the first samples, over other memory.
     outputs = {at: [*values, *shown.outputs.get(at, ())[len(values) :]] for at, values in run.outputs.items()}
     if not apart.ran:
@@ -86,8 +78,8 @@ def _run_as_promised(job: PlanJob) -> tuple[Run, bool]:
 
 
 def _run_as_written(job: PlanJob, arena_bytes: int) -> Run:
-    samples = job.samples if job.runner.shows_tensors else for_a_second_look(job.runner, job.samples)
-    return run_shown(job.runner, RunJob(job.data, samples, arena_bytes, fill=FILLS[0], measure=True))
+    samples = for_a_second_look(job.runner, job.samples)
+    return job.runner.run(RunJob(job.data, samples, arena_bytes, fill=FILLS[0], measure=True))
 
 
 def _refusal(job: PlanJob, run: Run) -> str:

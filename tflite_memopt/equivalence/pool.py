@@ -1,4 +1,4 @@
-"""The runtimes of one verification: interpreter processes, TFLM's module, and the user's runner."""
+"""The runtimes of one verification: interpreter processes and the user's runner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from .external_runner import RUNNER, ExternalRunner
-from .module import ModuleRunner
 from .runner import Interpreter, ModelRunner, ProcessLimits
 
 
@@ -15,8 +14,7 @@ class Interpreters(AbstractContextManager["Interpreters"]):
     """Runners by the name of their runtime; all are gone at the end of the context, whatever happens.
 
     Processes for ``runtimes`` start at once, side by side, those for others when they are first asked for. ``runner``
-    is the command of the one that is called ``RUNNER``. ``module`` is TFLM in this process; without one, the wheel is.
-    Raises UsageError when there is no such command.
+    is the command of the one that is called ``RUNNER``. Raises UsageError when there is no such command.
     """
 
     def __init__(
@@ -24,14 +22,11 @@ class Interpreters(AbstractContextManager["Interpreters"]):
         runtimes: Sequence[str],
         limits: ProcessLimits,
         runner: str | os.PathLike[str] | None = None,
-        module: ModuleRunner | None = None,
     ) -> None:
-        self._limits, self.module = limits, module
+        self._limits = limits
         self._running: dict[str, ModelRunner] = {}
         if runner is not None:
             self._running[RUNNER] = ExternalRunner(runner, limits.seconds)
-        if module is not None:
-            self._running["tflm"] = module
         for runtime in runtimes:
             self[runtime]
 

@@ -14,15 +14,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Protocol, TypeVar
+from typing import IO, Protocol
 
 from .adapter import Run, RunJob
 
-_A = TypeVar("_A")
-_B = TypeVar("_B")
 TIMEOUT_SECONDS = 900.0
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
@@ -47,14 +44,7 @@ class GivenUpError(Exception):
 
 
 class ModelRunner(Protocol):
-    """It runs models, one after the other.
-
-    ``shows_tensors``: on TFLM, whether it shows a job's ``tensors``. Where it does not, models that have them as
-    outputs stand in (``exposure.py``).
-    """
-
-    @property
-    def shows_tensors(self) -> bool: ...
+    """It runs models, one after the other."""
 
     def run(self, job: RunJob) -> Run:
         """Run one model; never raises for what the model does. Raises GivenUpError once closed."""
@@ -63,23 +53,8 @@ class ModelRunner(Protocol):
         """Give up what it holds. Any thread may call it, and more than once."""
 
 
-def run_both(runner: ModelRunner, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A, _B]:
-    """What two functions return that ask a runner: at once where it is TFLM's module, else one after the other."""
-    if not runner.shows_tensors:
-        return first(), second()
-    with ThreadPoolExecutor(1) as pool:
-        later = pool.submit(second)
-        try:
-            return first(), later.result()
-        except KeyboardInterrupt:
-            runner.close()  # else the other run would be waited for
-            raise
-
-
 class Interpreter:
     """A process that runs models on one runtime, started at once. After a crash the next job starts another one."""
-
-    shows_tensors = False
 
     def __init__(self, runtime: str, limits: ProcessLimits = ProcessLimits()) -> None:
         self.runtime, self._limits, self._is_closed = runtime, limits, False

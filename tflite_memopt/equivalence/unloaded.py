@@ -12,7 +12,7 @@ from ..kernels.support import ADVICE, is_own, kind_by_types, kind_of_missing, ty
 _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")
 """micro_interpreter_graph.cc: an operator's Prepare or Eval failed."""
 _UNREGISTERED = re.compile(r"op code (\w+)")
-"""micro_interpreter.cc: the resolver has no such operator. The wheel's has all of TFLM's, a module's all builtins."""
+"""micro_interpreter.cc: the resolver has no such operator. The wheel's has all of TFLM's, a runner's may have fewer."""
 _OWN = "the firmware must bring its kernel, and a --runner with that can verify the result"
 _ELSEWHERE = "TFLM has a kernel for it, which what ran here lacks and the tflite-micro wheel has"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 from ..errors import EquivalenceError, UsageError
 from ..io.reader import read_model
@@ -14,11 +13,10 @@ from ..ir.model import Graph, Model
 from ..options import Options
 from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
-from .failure import NO_PROMISE, FailedVerificationError, Subject
+from .failure import FailedVerificationError, Subject
 from .inputs import seeded_inputs
 from .interface import SAME, Interface, interface_between
 from .judge import Candidate, RuntimeResult, judge_on_all
-from .module import ModuleRunner, module_for
 from .pool import Interpreters
 from .runner import ProcessLimits
 from .sequences import difference_in_sequence
@@ -60,7 +58,7 @@ def inspect(data: bytes, options: Options, progress: Progress, running: Interpre
         return None
     progress(f"looking at the original on {', '.join(_asked(options))}")
     model = read_model(data)
-    with _open(options, model, running) as interpreters:
+    with _open(options, running) as interpreters:
         found = measure_baseline(data, model, options, interpreters)
     runner, tflm = (found.runs.get(name) for name in (RUNNER, "tflm"))
     if runner is not None and runner.run is None and tflm is not None and tflm.run is not None:
@@ -93,7 +91,7 @@ def verify_result(
         unmeasured: Facts = {"error": "not measured: verification is off"}
         return Verification({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
     before = read_model(subject.original)
-    with _open(options, before, running) as interpreters:
+    with _open(options, running) as interpreters:
         baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
         optimized = read_model(subject.optimized)
         interface = interface_between(baseline.model, optimized)
@@ -106,7 +104,7 @@ def verify_result(
         stored = first_stored_difference(baseline.model, optimized, subject.pieces, subject.loop_pieces)
         if stored is not None:
             raise FailedVerificationError(f"not equal: {stored}", subject)
-        candidate = _candidate(subject, baseline, optimized, interface, options, interpreters.module)
+        candidate = _candidate(subject, baseline, optimized, interface, options)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
@@ -126,11 +124,11 @@ def verify(
     for model in models:
         check_model(model)
     _check_same_interface(models[0].main, models[1].main)
-    with open_for(options, models[0]) as interpreters:
+    with open_for(options) as interpreters:
         progress(f"looking at the first model on {', '.join(_asked(options))}")
         baseline = measure_baseline(first, models[0], options, interpreters)
         subject = Subject(first, second, second, ties=ties)
-        candidate = _candidate(subject, baseline, models[1], SAME, options, interpreters.module)
+        candidate = _candidate(subject, baseline, models[1], SAME, options)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
         results = _judge_all(baseline, candidate, options, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
@@ -141,21 +139,13 @@ def verify(
     return {FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
 
 
-def open_for(options: Options, model: Model) -> Interpreters:
-    """The interpreters that the options ask for.
-
-    TFLM is the target's module, where there is one and it has kernels for the model; else the wheel.
-    """
-    found = module_for(options.profile) if "tflm" in options.runtimes else None
-    module = None if found is None else ModuleRunner(found, options.interpreter_memory)
-    if module is not None and find_spec("tflite_micro") is not None and not module.knows(model):
-        module.close()
-        module = None
-    return Interpreters(options.runtimes, _limits(options), options.runner, module)
+def open_for(options: Options) -> Interpreters:
+    """Start the interpreters that the options ask for."""
+    return Interpreters(options.runtimes, _limits(options), options.runner)
 
 
-def _open(options: Options, model: Model, running: Interpreters | None) -> AbstractContextManager[Interpreters]:
-    return open_for(options, model) if running is None else nullcontext(running)
+def _open(options: Options, running: Interpreters | None) -> AbstractContextManager[Interpreters]:
+    return open_for(options) if running is None else nullcontext(running)
 
 
 def _limits(options: Options) -> ProcessLimits:
@@ -176,19 +166,11 @@ def _in_integers(
 
 
 def _candidate(
-    subject: Subject,
-    baseline: Baseline,
-    optimized: Model,
-    interface: Interface,
-    options: Options,
-    module: ModuleRunner | None,
+    subject: Subject, baseline: Baseline, optimized: Model, interface: Interface, options: Options
 ) -> Candidate:
-    promise = subject.promise
-    if module is not None:
-        promise = subject.module_promise if module.measures(options.profile) else NO_PROMISE
     samples = [interface.quantized(sample) for sample in baseline.samples]
     arena = max(arena_for(baseline.model), arena_for(optimized))
-    promises = {"tflm": promise, RUNNER: subject.runner_promise}
+    promises = {"tflm": subject.promise, RUNNER: subject.runner_promise}
     return Candidate(subject, optimized, interface, samples, arena, promises, options.least_decibels)
 
 

@@ -55,7 +55,7 @@ def boundaries_of(model: Model, pieces: Sequence[Model], options: Options, progr
     samples = drawn if options.inputs is None or options.io != "keep" else inputs_from_npz(options.inputs, model)
     places = {tensor.name: at for at, tensor in enumerate(model.main.tensors)}
     wanted = sorted({places[tensor.name] for piece in pieces[1:] for tensor in piece.main.inputs})
-    with open_for(options, model) as interpreters:
+    with open_for(options) as interpreters:
         run = interpreters["litert"].run(RunJob(write_model(model), samples, 0, tuple(wanted)))
     if not run.ran:
         return [Boundary(data, None) for data in files]
@@ -82,7 +82,7 @@ def verify_program(
     no runtime runs both.
     """
     model, models = read_model(original), [read_model(part) for part in parts]
-    with open_for(options, model) as interpreters:
+    with open_for(options) as interpreters:
         progress("verifying the parts one after another")
         baseline = measure_baseline(original, model, options, interpreters)
         joined = _joined(baseline.model, models, feed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..equivalence.module import MODULES
 from ..equivalence.verdict import Verdict
 from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..ir.model import Model
@@ -109,9 +108,10 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
     head, ran = after.tflm.get("head"), _library_run(report)
     if isinstance(head, int) and ran != profile.name and not (profile.in_wheel and ran == "reference"):
-        how = "; scripts/runners builds a TFLM that has them" if profile.name in MODULES else ""
-        which = f"{ran} kernels, not with {profile.name}"
-        yield f"TFLM ran the result with {which}, whose scratch is not in its figures{how}"
+        yield (
+            f"verified with {ran} kernels, not with {profile.name}, whose scratch memory was not measured; "
+            "--runner verifies on your own build"
+        )
     elif isinstance(head, int) and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
@@ -123,7 +123,7 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
 
 
 def _library_run(report: Report) -> str:
-    """The kernels that TFLM on this computer had: a module's, or the wheel's, which says nothing of them."""
+    """Name the kernels that TFLM on this computer had: those of the wheel are the reference kernels."""
     verdict = report.equivalence.get("tflm")
     said = None if verdict is None else verdict.kernels
     return "reference" if said is None else said.partition(" ")[0]

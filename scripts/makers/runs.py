@@ -1,4 +1,4 @@
-"""Runs of models, label by label: in an interpreter's process, by a runner that is there, or by a command."""
+"""Run models, label by label: in an interpreter process, by a runner, or by a command."""
 
 from __future__ import annotations
 

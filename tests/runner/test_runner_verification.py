@@ -11,7 +11,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.device.runners import runner as built
 from tests.firmware.test_own_buffers import cell
 from tests.models import mobile_chain
 from tests.tflm import needs_wheel
@@ -37,7 +36,7 @@ def _find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def wheel_that(folder: Path, change: str) -> str:
     """A runner over the wheel whose ``run_tflm`` is ``changed(job)``, a function that ``change`` defines."""
     path = folder / "changed_runner.py"
-    lines = ("import sys", "from tests.device import wheel_runner", "run = wheel_runner.run_tflm", change)
+    lines = ("import sys", "from tests.runner import wheel_runner", "run = wheel_runner.run_tflm", change)
     path.write_text("\n".join((*lines, "wheel_runner.run_tflm = changed", "wheel_runner.main(sys.argv[1])")))
     return f"{sys.executable} {path}"
 
@@ -62,7 +61,6 @@ def changed(job):
 """
 
 
-@pytest.mark.usefixtures("no_modules")
 def test_the_report_has_the_runners_verdict_and_figures() -> None:
     report = optimize(MODEL, ON_WHEEL).report
     verdict = report.equivalence["runner"]
@@ -119,6 +117,12 @@ def test_the_promised_arena_and_head_are_held_against_the_runner() -> None:
             verify_result(Subject(MODEL, MODEL, MODEL, runner_promise=promise), ON_WHEEL, lambda _: None)
 
 
+TELLS_ITS_POINTERS = """
+from dataclasses import replace
+def changed(job):
+    found = run(job)
+    return replace(found, facts={**found.facts, "pointer_bits": 64})
+"""
 KEEPS_NOTHING = """
 from dataclasses import replace
 def changed(job):
@@ -136,12 +140,6 @@ def test_a_runner_runs_a_model_with_ties_in_sequence(tmp_path: Path) -> None:
     assert optimize(data, options).report.equivalence["runner"].equal
     with pytest.raises(EquivalenceError, match=r"not equal on runner: output . of invocation 1 in a sequence"):
         optimize(data, replace(options, runner=wheel_that(tmp_path, KEEPS_NOTHING)))
-
-
-@pytest.mark.parametrize(("name", "target"), [("host-reference", None), ("cortex-m7-cmsis-nn", "cortex-m7")])
-def test_runners_built_here_keep_what_is_tied(name: str, target: str | None) -> None:
-    options = replace(OPTIONS, samples=4, target=target, ties=("h:out:h:in",), runner=built(name)[0])
-    assert optimize(write_model(cell()), options).report.equivalence["runner"].equal
 
 
 def test_a_runner_without_a_proof_or_without_a_file_is_refused() -> None:
@@ -172,27 +170,7 @@ def test_exit_codes_of_the_command(tmp_path: Path) -> None:
     assert cli(*common, tmp_path / "absent").returncode == 2
 
 
-def test_a_plan_for_other_kernels_is_seen_on_the_runner_alone() -> None:
-    """CMSIS-NN's 1x1 convolution writes ahead of what it reads: a plan for the reference kernels is wrong there."""
-    command = built("host-cmsis-nn")[0]
-    planned = optimize(MODEL, replace(OPTIONS, kernels="reference")).model
-    found = verify(MODEL, planned, replace(OPTIONS, runner=command))
-    assert (found["tflm"].equal, found["runner"].equal) == (True, False)
-    assert "the plan changes values" in str(found["runner"].reason)
-
-
-@pytest.mark.parametrize("name", ["host-cmsis-nn", "cortex-m7-cmsis-nn"])
-def test_a_plan_for_the_target_is_proved_in_the_promised_arena(name: str) -> None:
-    target = {"host-cmsis-nn": "host", "cortex-m7-cmsis-nn": "cortex-m7"}[name]
-    kernels = "cmsis-nn" if target == "host" else None
-    report = optimize(MODEL, replace(OPTIONS, runner=built(name)[0], target=target, kernels=kernels)).report
-    assert report.basis.executed_by == ("tflm", "runner")
-    assert report.runner is not None
-    assert report.runner["after"]["head"] == report.after.arena_bytes
-    assert report.runner["after"]["smallest_arena"] == report.after.required_bytes["target"]
-    assert int(report.runner["after"]["smallest_arena"]) < int(report.runner["before"]["smallest_arena"])
-
-
-def test_a_runner_of_another_pointer_width_than_the_target_is_refused() -> None:
+def test_a_runner_of_another_pointer_width_than_the_target_is_refused(tmp_path: Path) -> None:
+    runner = wheel_that(tmp_path, TELLS_ITS_POINTERS)
     with pytest.raises(UsageError, match="pointers of 64 bits, target cortex-m7 has 32"):
-        optimize(MODEL, replace(OPTIONS, runner=built("host-reference")[0], target="cortex-m7"))
+        optimize(MODEL, replace(OPTIONS, runner=runner, target="cortex-m7"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.device_lab.runs import run_external
+from scripts.makers.runs import run_external
 from tests.models import dense_model, mobile_chain, quantized_at_the_boundary, streaming_model
 from tests.tflm import needs_wheel, run_models
 from tflite_memopt.equivalence.adapter import RunJob

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from scripts.kernel_probes.probe import Build, Case
 from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.kernels.probe import Build, Case
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Tensor

@@ -1,4 +1,4 @@
-"""Where may an operator's output really lie on its input? TFLM is run at every distance, and compared with the rules.
+"""Run TFLM with an operator's output at every distance from its input, and compare the outcome with the rules.
 
 For each operator of a grid the output is placed at ever smaller distances ``offset(input) - offset(output)``, from
 apart downwards, until TFLM computes a wrong byte. The rule of a profile must never be below the last that was right.
@@ -12,10 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from scripts.device_lab.runs import run_models
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt.equivalence.adapter import Run, RunJob, Sample
-from tflite_memopt.equivalence.external_runner import run_external_jobs
+from scripts.makers.runs import run_models
+from tflite_memopt.equivalence.adapter import Run, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
@@ -30,8 +29,6 @@ STEP = 16
 """Plans place tensors at multiples of this."""
 _APART = "apart"
 Build = Callable[[ModelBuilder], tuple[Tensor, ...]]
-Execute = Callable[[Mapping[str, bytes], list[Sample]], Mapping[str, Run]]
-"""Runs models by label over the samples."""
 
 
 @dataclass(frozen=True)
@@ -86,27 +83,18 @@ class Probe:
 
 
 def on_wheel(models: Mapping[str, bytes], samples: list[Sample]) -> Mapping[str, Run]:
-    """Run on the tflite-micro wheel."""
+    """Run the models on the tflite-micro wheel."""
     return run_models("tflm", models, samples, ARENA)
 
 
-def on_runner(command: Sequence[str]) -> Execute:
-    """Run on a runner beside it."""
-    return lambda models, samples: run_external_jobs(
-        command, {label: RunJob(model, samples, ARENA) for label, model in models.items()}, search=False
-    )
-
-
-def probe(
-    case: Case, relations: ReuseRule = reference_relations, execute: Execute = on_wheel, step: int = STEP
-) -> Iterator[Probe]:
+def probe(case: Case, relations: ReuseRule = reference_relations, step: int = STEP) -> Iterator[Probe]:
     """Every pair of tensors that ``relations`` or the reference profile let share bytes, at all multiples of ``step``.
 
     ``step`` is in bytes. Below 16 it shows more than plans can use, and operators of wider types may fault.
     """
     operator = case.model().main.operators[-1]
     for pair in _pairs(operator, relations, step):
-        yield _probe_pair(case, pair, execute, step)
+        yield _probe_pair(case, pair, step)
 
 
 @dataclass(frozen=True)
@@ -150,13 +138,13 @@ def _tensors(operator: Operator, pair: _Pair) -> tuple[Tensor, Tensor]:
     return source, operator.outputs[pair.output]
 
 
-def _probe_pair(case: Case, pair: _Pair, execute: Execute, step: int) -> Probe:
+def _probe_pair(case: Case, pair: _Pair, step: int) -> Probe:
     model = case.model()
     source, output = _tensors(model.main.operators[-1], pair)
     row = source.nbytes // max(source.shape[1] if len(source.shape) > 2 else 1, 1)
     pixel = source.shape[-1] * source.dtype.arena_bytes if source.shape else 1
     distances = _distances(pair, row, output.nbytes, step)
-    runs = execute(dict(_placed(model, pair, distances)), seeded_inputs(model, SAMPLES, 0))
+    runs = on_wheel(dict(_placed(model, pair, distances)), seeded_inputs(model, SAMPLES, 0))
     apart = runs[_APART]
     tell = partial(Probe, case.label, case.group, pair.kind, pair.start, pair.rule)
     if not apart.ran:
