@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tflite_memopt
 from tests.models import mobile_chain
+from tests.profiles import examples
 from tflite_memopt import pipeline, transform
 from tflite_memopt.equivalence import verification
 from tflite_memopt.errors import UsageError
@@ -87,7 +88,7 @@ def test_a_wrong_value_is_named(field: str, value: Any) -> None:
 
 
 @given(st.sampled_from([each.name for each in fields(Options)]), ANYTHING)
-@settings(max_examples=1000)
+@examples(1000)
 def test_whatever_a_field_is_given_is_right_or_named(field: str, value: Any) -> None:
     try:
         options = Options(**{field: value})

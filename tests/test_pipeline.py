@@ -11,12 +11,13 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, concat_model, dead_model, dense_model, irregular_model, mobile_chain, streaming_model
+from tests.profiles import examples
 from tflite_memopt import (
     EquivalenceError,
     MemoptError,
@@ -252,7 +253,7 @@ def test_weights_without_the_dimensions_of_their_operator_are_refused_by_name(na
         tflite_memopt.analyze(write_model(model))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_a_damaged_model_is_refused_or_optimized_but_never_ends_in_a_traceback(data: st.DataObject) -> None:
     damaged = bytearray(DAMAGEABLE)

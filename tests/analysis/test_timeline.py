@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
@@ -19,6 +19,7 @@ from tests.models import (
     transpose_conv_model,
     while_model,
 )
+from tests.profiles import examples
 from tflite_memopt.analysis.lifetimes import compute_timeline
 from tflite_memopt.analysis.macs import model_macs, operator_macs
 from tflite_memopt.analysis.side_effects import is_stateful, side_effect_order
@@ -174,7 +175,7 @@ def schedule_problems(draw: st.DrawFn) -> ScheduleProblem:
 
 
 @given(problem=schedule_problems())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_no_order_goes_below_the_bound(problem: ScheduleProblem) -> None:
     schedule = solve(problem, limit=SearchLimit())
     assert schedule_lower_bound(problem) <= schedule.peak_bytes <= sum(problem.sizes)

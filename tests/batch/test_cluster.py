@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 def dask_process(file: Path, name: str, *words: str) -> Iterator[None]:
     """One of Dask's commands, and all that it starts; ``file`` says where the scheduler is."""
     command = [sys.executable, "-m", f"distributed.cli.{name}", *words, "--no-dashboard", "--scheduler-file", str(file)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    environment = os.environ | {"PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(
         command, stderr=subprocess.DEVNULL, env=environment, cwd=file.parent, start_new_session=True
     )

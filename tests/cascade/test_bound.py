@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
@@ -16,6 +16,7 @@ from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import ANY, STRIPES, figures_of, space_of
+from tests.profiles import examples
 from tflite_memopt.cascade.bound import Costs, least_head
 from tflite_memopt.cascade.may_share import MayShare
 from tflite_memopt.cascade.measure import Measure, Measured, excerpt
@@ -57,7 +58,7 @@ def assert_is_bound(model: Model, tiling: Tiling, bound: Figures, measured: Figu
         assert bound.head <= planned_head(model, tiling, profile), (str(tiling), bound, measured)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),

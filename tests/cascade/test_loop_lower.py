@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import EVERY, OPERATORS, TYPES, random_network, regions
 from tests.cascade.test_lower import assert_equal
+from tests.profiles import examples
 from tflite_memopt.cascade.loop.lower import lower_loop
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.cascade.tiling import turns_for
@@ -36,7 +37,7 @@ def as_loop(model: Model, region: Region, rows: int, form: Loop) -> Model | str:
     return copied
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import ENLARGING, EVERY, KEEPING_ROWS, TYPES, random_network, regions
 from tests.dump import dump_model
+from tests.profiles import examples
 from tests.tflm import run_tflm
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.lower import lower
@@ -59,7 +60,7 @@ def assert_equal(model: Model, *others: Model) -> None:
                 assert array.tobytes() == found[key].tobytes(), (run.__name__, key)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),

@@ -6,13 +6,14 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import EVERY as EVERY_KIND
 from tests.cascade.networks import TYPES, random_network
 from tests.cascade.spaces import EVERY, figures_of, space_of
+from tests.profiles import examples
 from tflite_memopt.cascade import measure as measuring
 from tflite_memopt.cascade.measure import CONSTANT, Measure, Measured, _RegionKeys
 from tflite_memopt.cascade.select import Figures
@@ -75,7 +76,7 @@ def assert_adds(model: Model, tiling: Tiling, said: Figures, profile: KernelProf
     assert said.temporaries <= after.tables - before.tables <= said.temporaries + temporaries
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),
@@ -139,7 +140,7 @@ def figures(model: Model, profile: KernelProfile, known: Measured) -> dict[Tilin
     return {tiling: measure(tiling) for tiling in every[:: max(1, len(every) // 30)]}
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.integers(0, 10_000), st.sampled_from(TYPES), st.sampled_from(KERNELS))
 def test_what_is_known_is_what_is_measured_anew(seed: int, dtype: DType, kernels: str) -> None:
     model, known, profile = random_network(seed, dtype, 4, height=8), Measured(), profile_named(kernels)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.profiles import examples
 from tflite_memopt.cascade.in_order import OrderSearch
 from tflite_memopt.cascade.measure import Measured
 from tflite_memopt.cascade.space import Modes
@@ -66,7 +67,7 @@ def test_the_stage_takes_it_and_says_what_it_did() -> None:
     assert any(use.rule.endswith("the last one first)") for use in report.rewrites)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(steps=st.sets(st.sampled_from((2, 4, 6, 8)), min_size=1), rows=st.integers(1, 5))
 def test_any_such_stripes_are_a_valid_model_whose_last_stripe_is_first(steps: set[int], rows: int) -> None:
     model, before = chain(), dump_model(chain())

@@ -8,9 +8,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.cascade.select import (
     BEAM,
     Base,
@@ -88,7 +89,7 @@ def assert_is_valid(problem: Problem, choice: OptionSet) -> None:
     assert problem.limits.allow(choice.figures)
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(problems)
 def test_no_set_beats_what_is_chosen(problem: Problem) -> None:
     found, every = choices(problem), list(every_choice(problem))
@@ -110,7 +111,7 @@ def test_no_set_beats_what_is_chosen(problem: Problem) -> None:
         )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(problems, st.integers(1, 3))
 def test_with_a_small_beam_what_is_chosen_is_valid(problem: Problem, beam: int) -> None:
     for choice in choices(problem, beam):
@@ -179,7 +180,7 @@ def test_the_least_head_of_the_steps_that_are_left(needs: list[int], every: list
         assert found[step] == max(found[step + 1], min([needs[step], *heads]))
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 9)), min_size=1), st.integers(1, 9))
 def test_what_is_left_out_early_is_in_no_beam(sets: list[tuple[int, int, int]], most: int) -> None:
     """The beam takes the best of each kind in turn, by two figures, of which the first one alone is looked at early."""

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import random_network, regions
+from tests.profiles import examples
 from tflite_memopt.analysis.macs import operator_macs
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import Region, region_of
@@ -51,7 +52,7 @@ def cut_regions(draw: st.DrawFn) -> tuple[Region, tuple[Rows, ...]]:
     return region, tuple(Rows(start, end) for start, end in zip([0, *ends], ends, strict=False))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(cut_regions(), st.sampled_from(UNROLLED))
 def test_every_row_that_is_read_is_there(cut: tuple[Region, tuple[Rows, ...]], mode: tuple[str, str]) -> None:
     region, cuts = cut
@@ -128,7 +129,7 @@ def numbers(rows: Rows) -> list[int]:
     return list(range(rows.start, rows.end))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**6), st.integers(2, 12))
 def test_rolling_makes_each_row_of_a_chain_once(seed: int, count: int) -> None:
     kinds = ("conv", "depthwise", "average", "relu", "scale")

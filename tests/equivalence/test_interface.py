@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import dense_model, float_sum, quantized_at_the_boundary
+from tests.profiles import examples
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import numpy_type
 from tflite_memopt.equivalence.interface import SAME, Interface, Port, interface_between
@@ -67,7 +68,7 @@ def test_both_directions_are_the_interpreters(runtime: str) -> None:
         assert run.arrays[f"s0_o{at}"].tobytes() == each.restored(samples[0][at]).tobytes(), each
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(INTEGERS), st.floats(1e-30, 1e30), st.data())
 def test_every_integer_comes_back(dtype: DType, scale: float, data: st.DataObject) -> None:
     info = np.iinfo(numpy_type(dtype))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from scripts.papers.as_printed.ilp import PrintedParts, ilp_as_printed
 from scripts.papers.as_printed.ilp_fusion import fuse_as_printed, grown_from, is_hill, is_monotonic
 from scripts.papers.as_printed.ilp_program import formulate_as_printed
+from tests.profiles import examples
 from tflite_memopt.graph.dependency_graph import reverse_post_order, transitive_closure
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.published.ilp.program import PEAK
@@ -43,7 +44,7 @@ def run(problem: ScheduleProblem, pruning: bool, keep_outputs: bool = True) -> P
 
 
 @given(drawn=problems(5))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_the_rows_as_printed_have_the_optimum_with_and_without_pruning(drawn: ScheduleProblem) -> None:
     problem = plain(drawn)
     for pruning in (False, True):
@@ -87,7 +88,7 @@ def test_the_number_of_variables_and_what_pruning_leaves() -> None:
 
 
 @given(drawn=problems(6))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_a_fused_order_is_an_order_and_its_peak_is_that_of_its_operators(drawn: ScheduleProblem) -> None:
     problem = plain(drawn)
     fused = fuse_as_printed(problem)
@@ -121,7 +122,7 @@ def test_fusion_as_printed_can_lose_the_optimum() -> None:
 
 
 @given(drawn=problems(6))
-@settings(deadline=None, max_examples=20)
+@examples(20)
 def test_algorithm_2_gives_an_order_and_the_optimum_where_it_cuts_and_fuses_nothing(drawn: ScheduleProblem) -> None:
     problem = plain(drawn)
     for parts in (PrintedParts(2), PrintedParts(3, by_bytes=False), PrintedParts(2, as_printed=False)):

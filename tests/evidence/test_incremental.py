@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.papers.incremental import extend_plan, plan_incrementally
 from tests.plan.test_relations import related_problems
+from tests.profiles import examples
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.check import check_plan
@@ -20,7 +21,7 @@ LIMIT = SearchLimit(time_limit=2.0, seed=0)
 
 
 @given(problem=related_problems(pinned=False), data=st.data())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_passes_keep_the_rules_and_do_not_see_later_sizes(problem: PlanProblem, data: st.DataObject) -> None:
     count = len(problem.items)
     passes = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))

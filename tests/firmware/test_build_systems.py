@@ -65,9 +65,9 @@ def tflm() -> str:
 
 
 def command(folder: Path) -> Path:
-    """``tflite-memopt`` of this environment, whether it is installed or not."""
+    """Write a ``tflite-memopt`` that is this environment's."""
     tool = folder.parent / "tflite-memopt"
-    tool.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m tflite_memopt "$@"\n')
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tflite_memopt "$@"\n')
     tool.chmod(0o755)
     return tool
 

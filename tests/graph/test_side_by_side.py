@@ -10,9 +10,10 @@ from collections.abc import Callable
 from multiprocessing.context import ForkProcess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.graph import side_by_side as sides
 from tflite_memopt.graph.side_by_side import side_by_side, usable_cores
 
@@ -46,7 +47,7 @@ def test_none_is_an_answer_and_nothing_is_no_work() -> None:
     assert side_by_side(lambda _: None, [], 2) == []
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.sets(st.sampled_from(ITEMS)), st.integers(2, 3))
 def test_what_dead_processes_leave_is_made_up_for(deadly: set[int], jobs: int) -> None:
     here = os.getpid()

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.deep import edited
 from tests.models import branches, dense_model, if_model, split_model, streaming_model
+from tests.profiles import examples
 from tflite_memopt.errors import MemoptError, ModelFormatError, UnsupportedModelError
 from tflite_memopt.io.associated_files import append
 from tflite_memopt.io.reader import read_model
@@ -23,7 +24,7 @@ from tflite_memopt.ir.model import AssociatedFile, Model
 DENSE = write_model(dense_model())
 _LABELS = AssociatedFile("labels.txt", b"cat\ndog\n" * 20, compressed=True)
 FLIPPED = (DENSE, *map(write_model, (if_model(), streaming_model(), split_model())), append(DENSE, (_LABELS,)))
-slow = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slow = examples(300, suppress_health_check=[HealthCheck.too_slow])
 
 
 def refusal(data: bytes) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.models import ALL, dense_model
+from tests.profiles import examples
 from tests.test_random_models import random_model
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -98,7 +99,7 @@ def _edit(model: Model, number: int) -> None:
         graph.inputs, graph.outputs = (), ()
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.sampled_from(list(ALL)), st.lists(st.integers(0, 999), min_size=1, max_size=6), st.booleans())
 def test_edits_of_one_do_not_show_in_the_other(name: str, edits: list[int], of_copy: bool) -> None:
     model = ALL[name]()
@@ -113,7 +114,7 @@ def test_edits_of_one_do_not_show_in_the_other(name: str, edits: list[int], of_c
     check_model(kept)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.integers(0, 10**6))
 def test_copies_of_random_networks(seed: int) -> None:
     model = random_model(seed)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.models import ALL, branches
+from tests.profiles import examples
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.editor import Editor
@@ -35,7 +36,7 @@ def test_an_operator_replaced_by_its_twin_leaves_the_same_model(build: Callable[
     assert dump_model(model) == before
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.sampled_from(["branches", "mobile_chain", "concat_model"]), st.data())
 def test_operators_come_in_order_before_the_position(name: str, data: st.DataObject) -> None:
     """A chain written after the operator that makes its input, read by all who read that."""

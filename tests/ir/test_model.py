@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import ALL, branches, dense_model, split_model
+from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.dtype import DType
@@ -181,7 +182,7 @@ def _edit(model: Model, kind: str, draw: st.DataObject) -> None:
         graph.replace_uses(draw.draw(st.sampled_from(graph.tensors)), early[0])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.sampled_from(["add", "remove", "set", "replace"]), max_size=12), st.data())
 def test_random_edits_keep_the_model_sound(kinds: list[str], draw: st.DataObject) -> None:
     model = branches()

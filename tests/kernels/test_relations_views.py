@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.imposed import F32, I8, I16, Case, constant, differing, ints, one, permitted, same_offset, x_of, y_of
+from tests.profiles import examples
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator, OperatorOptions, Quantization, Tensor
 from tflite_memopt.ir.quantization import per_tensor
@@ -307,7 +308,7 @@ def strided_slices(draw: st.DrawFn) -> tuple[tuple[int, ...], list[tuple[int, in
 
 
 @given(strided_slices())
-@settings(deadline=None, max_examples=400)
+@examples(400)
 def test_strided_slice_agrees_with_numpy(
     drawn: tuple[tuple[int, ...], list[tuple[int, int, int]], dict[str, int]],
 ) -> None:
@@ -321,7 +322,7 @@ def test_strided_slice_agrees_with_numpy(
 
 
 @given(dimensions, st.data())
-@settings(deadline=None, max_examples=200)
+@examples(200)
 def test_parts_agree_with_numpy(shape: tuple[int, ...], data: st.DataObject) -> None:
     """SPLIT_V and CONCATENATION along any axis are views exactly where each part is a run of elements."""
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))

@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.models import concat_model
+from tests.profiles import examples
 from tflite_memopt import Options, optimize
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.writer import write_model
@@ -100,7 +101,7 @@ def networks(draw: st.DrawFn) -> Model:
     return b.finish(b.dense(b.reshape(b.add(x, first), (1, 64 * channels)), 10))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(networks(), st.sampled_from(OBJECTIVES))
 def test_a_portable_plan_makes_no_librarys_arena_larger(model: Model, objective: Objective) -> None:
     options = Options(verify=False, objective=objective)

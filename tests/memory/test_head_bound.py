@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cascade.networks import TYPES, random_network
+from tests.profiles import examples
 from tflite_memopt.cascade.cut_table import even_ends
 from tflite_memopt.cascade.region import start_of_region
 from tflite_memopt.cascade.space import UNROLLED
@@ -56,7 +57,7 @@ def striped_network(seed: int, dtype: DType, layers: int) -> Model:
     return model
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),

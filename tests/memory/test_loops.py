@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cascade.forms import LOOPS, Loop
@@ -13,6 +13,7 @@ from tests.cascade.networks import TYPES, random_network, regions
 from tests.cascade.test_loop_lower import as_loop
 from tests.memory.loops import looped, placement_of, plain
 from tests.models import while_model
+from tests.profiles import examples
 from tests.tflm import run_tflm
 from tflite_memopt.analysis.loops import loops_of
 from tflite_memopt.cascade.loop.lower import LoopForm
@@ -46,7 +47,7 @@ def assert_planned_right(model: Model, looped: Model, kernels: str) -> None:
     assert found.facts["tail"] == placement.memory.tail_bytes[str(found.facts.get("pointer_bits", 64))]
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     dtype=st.sampled_from(TYPES),

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.test_own_buffers import CELLS, cell, late
+from tests.profiles import examples
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
@@ -97,7 +98,7 @@ def test_verify_runs_sequences_of_a_file_with_ties(is_lost: bool, tmp_path: Path
     assert ("of invocation 1 in a sequence, its states tied, is off by" in done.output) == is_lost
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     reads=st.lists(st.sampled_from(["x", "h", "last"]), min_size=1, max_size=6),
     state=st.integers(0, 5),

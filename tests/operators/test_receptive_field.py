@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import Network
+from tests.profiles import examples
 from tflite_memopt.cascade.region import Region, region_of, start_of_region
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.litert import run_litert
@@ -41,7 +42,7 @@ def touched_rows(model: Model, slot: int) -> list[set[int]]:
     return [set(np.flatnonzero(up | down).tolist()) for up, down in zip(differ[::2], differ[1::2], strict=True)]
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(("conv", "depthwise", "average", "max", "pad", "padv2", "add", "concat", "scale", "relu")),

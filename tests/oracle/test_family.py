@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.models import concat_model, split_model
+from tests.profiles import examples
 from tflite_memopt import UsageError
 from tflite_memopt.oracle.description import Dimension, GraphSketch, OperatorSketch, Sizes, TensorSketch, sketch_of
 from tflite_memopt.oracle.levels import RamOracle
@@ -40,7 +41,7 @@ def scaled(seed: int, widths: Sizes, rows: Sizes) -> GraphSketch:
     st.sampled_from((None, "cortex-m4", "cortex-m55", "riscv32")),
     st.lists(st.tuples(st.integers(1, 24), st.integers(3, 12)), min_size=1, max_size=5),
 )
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_every_candidate_is_planned_as_if_alone(seed: int, target: str | None, sizes: list[tuple[int, int]]) -> None:
     widths, rows = (np.array(each, np.int64) for each in zip(*sizes, strict=True))
     for family in (scaled(seed, widths, 2 * rows), family_of(seed, widths, rows)):

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.models import ALL, concat_model, irregular_model, mobile_chain, split_model
+from tests.profiles import examples
 from tests.test_random_models import random_model, random_rows
 from tflite_memopt import Options, UsageError, analyze, optimize, ram_of
 from tflite_memopt.io.writer import write_model
@@ -38,7 +39,7 @@ def promised(data: bytes, target: str | None, **options: Any) -> int:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(TARGETS), st.sampled_from((4, 6, 8)), st.sampled_from((8, 12, 18)))
-@settings(max_examples=8, deadline=None)
+@examples(8)
 def test_plan_is_what_optimize_promises(seed: int, target: str | None, width: int, resolution: int) -> None:
     model = cell_network(seed, width, resolution)
     data, oracle = write_model(model), RamOracle.on(target)
@@ -55,7 +56,7 @@ def test_a_search_is_what_optimize_promises() -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(TARGETS))
-@settings(max_examples=24, deadline=None)
+@examples(24)
 def test_no_order_and_no_plan_is_below_the_bound(seed: int, target: str | None) -> None:
     model, oracle = cell_network(seed, resolution=8), RamOracle.on(target)
     bound, plan = oracle.ram(model, "bound"), oracle.ram(model, "plan")
@@ -71,7 +72,7 @@ def test_the_bound_holds_for_small_models(name: str) -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(TARGETS), st.sampled_from((random_rows, random_model)))
-@settings(max_examples=36, deadline=None)
+@examples(36)
 def test_the_bound_holds_where_tensors_are_ranges_of_others(seed: int, target: str | None, draw: Draw) -> None:
     check_bound(draw(seed), target)
 
@@ -96,7 +97,7 @@ def orders_of(model: Model) -> list[tuple[int, ...]]:
 
 
 @given(st.integers(0, 10**6), st.lists(st.tuples(st.integers(1, 40), st.integers(4, 40)), min_size=1, max_size=12))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_family_is_as_each_of_its_candidates(seed: int, sizes: list[tuple[int, int]]) -> None:
     for target in (None, "cortex-m4", "cortex-m55"):
         oracle = RamOracle.on(target)

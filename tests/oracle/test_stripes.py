@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.spaces import STRIPES, figures_of, space_of
 from tests.models import dense_model
+from tests.profiles import examples
 from tflite_memopt import Options, optimize
 from tflite_memopt.cascade.tiling import apply_tilings
 from tflite_memopt.io.reader import read_model
@@ -33,7 +34,7 @@ def found_in(model: Model, target: str | None) -> StripedNeed:
 
 
 @given(st.integers(0, 10**6), st.sampled_from((None, "cortex-m4", "cortex-m55")), st.sampled_from((4, 8)))
-@settings(max_examples=4, deadline=None)
+@examples(4)
 def test_a_model_in_these_stripes_needs_no_more(seed: int, target: str | None, width: int) -> None:
     model = cell_network(seed, width, resolution=16, cells=1)
     found, options = found_in(model, target), Options(target=target, **PLAN)

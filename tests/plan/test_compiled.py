@@ -9,10 +9,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, small_problems
+from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.compiled import code_for, compiled_copy
 from tflite_memopt.plan.exact import disjunctive, tree
@@ -45,7 +46,7 @@ def both_runs(problem: PlanProblem, indices: Sequence[int], top: int, rule: int,
 
 @needs_copies
 @given(problem=small_problems(), rule=st.integers(0, 2), less=st.integers(0, 8))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_compiled_searches_visit_the_same_nodes(problem: PlanProblem, rule: int, less: int) -> None:
     for indices in time_groups(problem.items):
         top = sum(problem.items[index].size for index in indices) + 20 - less
@@ -78,7 +79,7 @@ def test_compiled_pairs_visit_the_same_nodes_below_the_depth_of_31(rule: str) ->
 
 @needs_copies
 @given(problem=small_problems(), seed=st.integers(0, 99))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_compiled_hill_climb_makes_the_same_moves(problem: PlanProblem, seed: int) -> None:
     limit = SearchLimit(time_limit=600.0, seed=seed)
     compiled = strategy.hill_climb(problem, limit)
@@ -88,7 +89,7 @@ def test_the_compiled_hill_climb_makes_the_same_moves(problem: PlanProblem, seed
 
 
 @given(problem=small_problems(), pairs=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_after_every_exchange_each_item_lies_as_low_as_its_turn_allows(
     problem: PlanProblem, pairs: list[tuple[int, int]]
 ) -> None:

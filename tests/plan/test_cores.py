@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.plan.problems import small_problems
+from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
@@ -43,7 +44,7 @@ def alive_above(items: Sequence[Item], level: int) -> set[int]:
 
 
 @given(problem=small_problems())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_cores_are_what_is_alive_above_a_level_and_grow(problem: PlanProblem) -> None:
     bound = max_breadth(problem)
     given_ones = {i for i, item in enumerate(problem.items) if item.offset is not None}
@@ -75,7 +76,7 @@ def test_the_rest_lies_around_the_core_or_there_is_no_answer(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @example(374)  # within the limit of a judge neither is proved
 def test_a_core_s_optimum_is_that_of_all_where_the_rest_fits(seed: int) -> None:
     problem = quiet_then_busy(seed, busy=8)

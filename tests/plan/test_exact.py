@@ -6,10 +6,11 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plan.problems import guillotine, in_a_row, random_problem, small_problems, smallest_arena
+from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
@@ -85,13 +86,13 @@ def _scaled(problem: PlanProblem, scale: int) -> PlanProblem:
     ids=str,
 )
 @given(problem=small_problems())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_switch_changes_the_optimum(settings_off: TreeSettings, problem: PlanProblem) -> None:
     _assert_optimal(problem, smallest_arena(problem), settings_off)
 
 
 @given(problem=small_problems(), less=st.integers(-2, 4))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_capacity_is_met_or_proved_too_small(problem: PlanProblem, less: int) -> None:
     optimum = smallest_arena(problem)
     capacity = max(0, optimum - less)

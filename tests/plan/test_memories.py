@@ -7,9 +7,10 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.memories import MemoriesProblem, check_memories, part_of, spread
@@ -46,7 +47,7 @@ def least_by_brute_force(problem: MemoriesProblem) -> int:
 
 
 @given(problem=problems())
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_it_is_valid_and_as_good_as_brute_force(problem: MemoriesProblem) -> None:
     found = spread(problem, SearchLimit())
     check_memories(problem, found)
@@ -55,7 +56,7 @@ def test_it_is_valid_and_as_good_as_brute_force(problem: MemoriesProblem) -> Non
 
 
 @given(problem=problems())
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_items_without_gaps_are_worth_no_less(problem: MemoriesProblem) -> None:
     capacity, total = problem.capacities[0], sum(problem.traffic)
     found = most_valuable(problem.plan, problem.traffic, capacity, range(len(problem.traffic)))

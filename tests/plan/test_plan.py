@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.interval import intersect
 from tflite_memopt.graph.search_limit import SearchLimit
@@ -42,7 +43,7 @@ def problems(draw: st.DrawFn, most: int = 24) -> PlanProblem:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(problem=problems())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_strategy_keeps_the_rules_and_repeats_itself(name: str, problem: PlanProblem) -> None:
     offsets = STRATEGIES[name](problem, LIMIT).offsets
     check_plan(problem, offsets)
@@ -51,7 +52,7 @@ def test_every_strategy_keeps_the_rules_and_repeats_itself(name: str, problem: P
 
 
 @given(problem=problems(most=5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_nothing_goes_below_brute_force_and_best_is_the_best(problem: PlanProblem) -> None:
     plain = PlanProblem(tuple(replace(item, offset=None, alignment=16) for item in problem.items))
     found = {name: solve(plain, name, LIMIT).arena_bytes for name in STRATEGIES}
@@ -79,7 +80,7 @@ def _is_free(problem: PlanProblem, offsets: dict[int, int], rivals: list[int], s
 
 
 @given(problem=problems())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_bound_is_the_slow_sum_over_scopes(problem: PlanProblem) -> None:
     plain = PlanProblem(tuple(replace(item, offset=None) for item in problem.items))
     scopes = range(-1, 20)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth, section_bound
@@ -62,7 +63,7 @@ def _given_are_apart(chosen: list[Item]) -> bool:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(problem=related_problems())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_every_strategy_keeps_the_rules_with_relations(name: str, problem: PlanProblem) -> None:
     if name == "tflm_greedy":  # it knows no alignment: TFLM's sizes are aligned
         problem = replace(problem, items=tuple(replace(item, alignment=1) for item in problem.items))
@@ -74,7 +75,7 @@ def test_every_strategy_keeps_the_rules_with_relations(name: str, problem: PlanP
 
 @pytest.mark.parametrize("name", ["greedy_by_size", "greedy_by_breadth", "strip_packing_best_fit"])
 @given(problem=related_problems())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_permission_never_makes_a_greedy_strategy_worse(name: str, problem: PlanProblem) -> None:
     with_relations = arena_bytes(problem, STRATEGIES[name](problem, LIMIT).offsets)
     plain = PlanProblem(problem.items)
@@ -82,7 +83,7 @@ def test_a_permission_never_makes_a_greedy_strategy_worse(name: str, problem: Pl
 
 
 @given(problem=related_problems(most=4, unit=2, pinned=False))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_bound_with_relations_is_below_brute_force(problem: PlanProblem) -> None:
     small = replace(problem, items=tuple(replace(i, size=min(i.size, 6), alignment=1) for i in problem.items))
     optimum = _smallest_arena(small)
@@ -109,7 +110,7 @@ def _is_valid(problem: PlanProblem, offsets: tuple[int, ...]) -> bool:
 
 
 @given(problem=related_problems(most=2))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_forbidden_differences_are_what_the_checker_refuses(problem: PlanProblem) -> None:
     if len(problem.items) < 2:
         return
@@ -131,7 +132,7 @@ def test_a_pair_with_a_split_range_is_one_neighbor() -> None:
 
 
 @given(problem=related_problems(), floor=st.integers(0, 30))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_lowest_is_the_first_offset_that_the_checker_accepts(problem: PlanProblem, floor: int) -> None:
     free = replace(problem, items=tuple(replace(item, offset=None) for item in problem.items))
     placement, last = Placement(free), len(free.items) - 1
@@ -144,7 +145,7 @@ def test_lowest_is_the_first_offset_that_the_checker_accepts(problem: PlanProble
 
 
 @given(problem=related_problems())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_groups_hold_every_free_item_once_and_are_valid_by_themselves(problem: PlanProblem) -> None:
     units = rigid_groups(problem, 40)
     free = sorted(index for index, item in enumerate(problem.items) if item.offset is None)
@@ -229,7 +230,7 @@ def test_two_thousand_items_stay_near_the_bound() -> None:
 
 
 @given(problem=related_problems())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_certificate_of_the_bound_is_accepted_and_more_than_all_items_is_not(problem: PlanProblem) -> None:
     certificate = section_bound(problem)
     check_bound(problem, certificate)

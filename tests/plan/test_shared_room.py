@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plan.problems import smallest_arena
+from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.plan.bounds import section_bound
 from tflite_memopt.plan.certificates import BoundCertificate, SharedRoom
@@ -40,7 +41,7 @@ def crowded_problems(draw: st.DrawFn) -> PlanProblem:
 
 
 @given(problem=crowded_problems())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_bound_is_below_brute_force_and_its_certificate_holds(problem: PlanProblem) -> None:
     certificate = section_bound(problem)
     assert certificate.nbytes <= smallest_arena(problem)

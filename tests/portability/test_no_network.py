@@ -14,7 +14,6 @@ from tests.models import dense_model, mobile_chain
 from tflite_memopt.io.writer import write_model
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 QUICK = ("--samples", "2", "--effort", "quick")
 COMMANDS = (
     ("optimize", "m.tflite", "-o", "small.tflite", *QUICK, "--report", "r.json", "--report", "r.html"),
@@ -37,8 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, command: tuple[str, ...], before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join((str(HERE), str(ROOT)))
-    environment = os.environ | {"PYTHONPATH": path, "TFLITE_MEMOPT_NO_NETWORK": str(folder / "asked.txt")}
+    environment = os.environ | {"PYTHONPATH": str(HERE), "TFLITE_MEMOPT_NO_NETWORK": str(folder / "asked.txt")}
     words = [*before, sys.executable, *command]
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 

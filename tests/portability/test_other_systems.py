@@ -23,8 +23,7 @@ _FOLDER = "my models, größer 模型 (1)"
 
 def run(system: str, folder: Path, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[bytes]:
     """A command in that folder, on a machine that looks like that system."""
-    path = os.pathsep.join((str(HERE), str(HERE.parents[1])))
-    environment = os.environ | {"PYTHONPATH": path, "TFLITE_MEMOPT_PRETEND": system} | more
+    environment = os.environ | {"PYTHONPATH": str(HERE), "TFLITE_MEMOPT_PRETEND": system} | more
     command = [sys.executable, "-m", "tflite_memopt", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
 

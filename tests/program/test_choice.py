@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise, product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tflite_memopt.program.choice import Price, Stretch, Stretches, at_most, choose, fewest
@@ -83,7 +83,6 @@ def test_fewer_parts_that_are_better_than_estimated_are_found_with_more_allowed(
     assert [at_most(stretches(), parts, 0).need for parts in (2, 3)] == [10, 10]  # type: ignore[union-attr]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5), st.integers(0, 60), st.integers(1, 4), st.data())
 def test_more_parts_never_end_above_fewer_whatever_the_estimates_are(
     steps: int, work: int, measured: int, data: st.DataObject

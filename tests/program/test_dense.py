@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
+from tests.profiles import examples
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options
 from tflite_memopt.equivalence.adapter import RunJob
@@ -90,7 +91,7 @@ def apart(model: Model, rows: int, runtime: str, interpreters: Interpreters) -> 
 
 
 @pytest.mark.parametrize("runtime", ["litert", "tflm"])
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     zero=st.sampled_from([-128, -7, 60]),
     per_unit=st.booleans(),

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
+from tests.profiles import examples
 from tests.tflm import litert_and_tflm
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
@@ -90,7 +91,7 @@ def test_sums_lead_to_what_kernels_compute(name: str, runtime: str, interpreters
     assert len(set(rounding.of(sums))) > 90
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     count=st.integers(2, 120),
     scales=st.tuples(st.floats(1e-3, 0.1), st.floats(0.3, 1.2)),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.profiles import examples
 from tflite_memopt.graph.dependency_graph import bits
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.published.hmcos.hierarchy import Hierarchy, build_hierarchy
@@ -43,7 +44,7 @@ def peak(problem: ScheduleProblem, answer: ScheduleAnswer) -> int:
     return peak_of(problem, answer.order)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(problem=problems(7))
 def test_random_problems(problem: ScheduleProblem) -> None:
     answer = hmcos(problem, SearchLimit())
@@ -51,7 +52,7 @@ def test_random_problems(problem: ScheduleProblem) -> None:
     assert answer.lower_bound <= brute_force(problem) <= peak(problem, answer)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(problem=problems(12))
 def test_the_hierarchy_of_random_problems(problem: ScheduleProblem) -> None:
     graph = memory_graph(problem)

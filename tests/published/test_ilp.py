@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.graph.dependency_graph import bits, reverse_post_order
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.published.ilp.fusion import fuse
@@ -24,7 +25,6 @@ from ..schedule.problems import SIZES, brute_force, diamond_beside_a_chain, prob
 
 @pytest.mark.parametrize("method", [rpo, kahn])
 @given(problem=problems(12))
-@settings(deadline=None)
 def test_baselines_give_schedules(method: Method, problem: ScheduleProblem) -> None:
     check_order(problem, method(problem, SearchLimit()).order)
 
@@ -77,7 +77,7 @@ FALLING_WITH_A_LATE_PEAK = ScheduleProblem(
 @given(problem=problems(6) | independent_groups())
 @example(LIGHT_STATE_ON_ANOTHER_WAY)
 @example(FALLING_WITH_A_LATE_PEAK)
-@settings(deadline=None, max_examples=300)
+@examples(300)
 def test_fusion_keeps_the_optimum(problem: ScheduleProblem) -> None:
     fused = fuse(problem)
     assert sorted(v for members in fused.members for v in members) == list(range(len(problem.steps)))
@@ -85,7 +85,6 @@ def test_fusion_keeps_the_optimum(problem: ScheduleProblem) -> None:
 
 
 @given(problem=problems(10))
-@settings(deadline=None)
 def test_a_fused_order_has_the_peak_of_its_operators(problem: ScheduleProblem) -> None:
     fused = fuse(problem)
     order = rpo(fused.problem, SearchLimit()).order
@@ -99,7 +98,7 @@ SWITCHES = [IlpParts(pruning, fusion, 1) for pruning in (True, False) for fusion
 
 @pytest.mark.parametrize("parts", SWITCHES, ids=str)
 @given(problem=problems(6))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_a_single_partition_gives_the_optimum_and_proves_it(parts: IlpParts, problem: ScheduleProblem) -> None:
     answer = ilp_with(problem, SearchLimit(), parts).answer
     check_order(problem, answer.order)
@@ -110,7 +109,7 @@ def test_a_single_partition_gives_the_optimum_and_proves_it(parts: IlpParts, pro
 
 @pytest.mark.parametrize("partitions", [None, 2, 3])
 @given(problem=problems(6))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_several_partitions_give_no_false_proof(partitions: int | None, problem: ScheduleProblem) -> None:
     answer = ilp_with(problem, SearchLimit(), IlpParts(partitions=partitions)).answer
     check_order(problem, answer.order)
@@ -132,7 +131,7 @@ START_IN_PLACE_OF_THE_ANSWER = ScheduleProblem(
 
 @given(problem=problems(6))
 @example(problem=START_IN_PLACE_OF_THE_ANSWER)
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_the_method_is_exact_where_no_part_is_too_large(problem: ScheduleProblem) -> None:
     answer = ilp(problem, SearchLimit())
     assert (
@@ -141,7 +140,6 @@ def test_the_method_is_exact_where_no_part_is_too_large(problem: ScheduleProblem
 
 
 @given(problem=problems(12), parts=st.integers(1, 5))
-@settings(deadline=None)
 def test_a_partition_is_acyclic_and_its_parts_make_up_the_peak(problem: ScheduleProblem, parts: int) -> None:
     graph = memory_graph(problem)
     order = reverse_post_order(graph)
@@ -191,7 +189,7 @@ def test_equal_seeds_give_equal_orders() -> None:
 
 
 @given(problem=problems(6) | independent_groups())
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_windows_widen_until_the_optimum_is_proved(problem: ScheduleProblem) -> None:
     graph, floor = memory_graph(problem), schedule_lower_bound(problem)
     fences = [0, len(problem.steps)]

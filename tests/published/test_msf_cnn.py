@@ -10,12 +10,13 @@ import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from scripts.zoo_networks.msf_cnn import CHAINS, Chain
 from tests.models import dense_model, mobile_chain
+from tests.profiles import examples
 from tflite_memopt import UnsupportedModelError, UsageError, compare
 from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
@@ -73,7 +74,7 @@ def paths(graph: Sequence[Block], at: int, end: int) -> Iterator[tuple[Block, ..
 
 
 @given(layers=chains(), with_ends=st.booleans(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_no_path_is_better(layers: tuple[Layer, ...], with_ends: bool, data: st.DataObject) -> None:
     graph = fusion_graph(layers, with_ends)
     every = [Setting(path) for path in paths(graph, 0, len(layers))]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.published.serenity.divide import divide, split
 from tflite_memopt.published.serenity.dynamic_programming import (
@@ -44,7 +45,7 @@ def parallel(branches: int, outputs: tuple[int, ...] = ()) -> ScheduleProblem:
     return ScheduleProblem((16, 16, *(96, 16) * branches, 16), tuple(steps), (0,), (result, *outputs))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(problem=problems(7))
 def test_every_combination_of_parts_finds_and_proves_the_optimum(problem: ScheduleProblem) -> None:
     optimum = brute_force(problem)
@@ -55,7 +56,7 @@ def test_every_combination_of_parts_finds_and_proves_the_optimum(problem: Schedu
         assert answer.lower_bound == optimum, parts
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(problem=problems(7))
 def test_a_sum_of_parts_runs_the_same_bytes_as_the_whole(problem: ScheduleProblem) -> None:
     answer = divide(problem, SearchLimit(), kahn)
@@ -166,7 +167,7 @@ def test_no_operator_at_all() -> None:
     assert divide(problem, SearchLimit(), as_is).order == ()
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(problem=problems(7), states=st.integers(1, 30), width=st.integers(1, 5))
 def test_any_limit_leaves_a_valid_order_and_a_true_bound(problem: ScheduleProblem, states: int, width: int) -> None:
     answer = serenity_with(problem, SearchLimit(), SerenityParts(width=width, states=states))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError, UsageError
 from tflite_memopt.graph.interval import intersect
 from tflite_memopt.plan.problem import Item
@@ -35,7 +36,7 @@ def item_lists(draw: st.DrawFn, most: int = 20) -> Items:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(items=item_lists())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_every_strategy_keeps_the_rules(name: str, items: Items) -> None:
     found = solve(items, name)
     check_objects(items, found.objects)
@@ -44,7 +45,7 @@ def test_every_strategy_keeps_the_rules(name: str, items: Items) -> None:
 
 
 @given(items=item_lists(most=6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_nothing_goes_below_brute_force(items: Items) -> None:
     totals = [sum(object_sizes(items, objects)) for objects in _assignments(items)]
     optimum = min(totals)
@@ -54,7 +55,7 @@ def test_nothing_goes_below_brute_force(items: Items) -> None:
 
 
 @given(items=item_lists(most=6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_min_cost_flow_has_the_least_sum_of_growths(items: Items) -> None:
     best = min(_growths(items, objects) for objects in _assignments(items))
     assert _growths(items, STRATEGIES["min_cost_flow"](items)) == best
@@ -81,7 +82,7 @@ def _growths(items: Items, objects: tuple[int, ...]) -> int:
 
 
 @given(items=item_lists())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_positional_maxima_are_the_slow_ones(items: Items) -> None:
     profiles = [sorted((i.size for i in items if i.start <= s < i.end), reverse=True) for s in range(16)]
     longest = max(map(len, profiles))

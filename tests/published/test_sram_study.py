@@ -6,9 +6,10 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tests.schedule.problems import problems
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.published.sram_study import off_chip_traffic, peaks_of_random_orders, random_order
@@ -43,7 +44,7 @@ def fewest_fetches(reads: tuple[int, ...], tensors: int, capacity: int) -> int:
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_no_choice_fetches_less(tensors: int, capacity: int, data: st.DataObject) -> None:
     reads = data.draw(st.lists(st.integers(0, tensors - 1), max_size=9))
     problem = readers(reads, tensors)
@@ -66,7 +67,7 @@ def test_by_hand() -> None:
 
 
 @given(problems(), st.integers(1, 64))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_what_fits_moves_nothing_and_more_memory_never_fetches_more(problem: ScheduleProblem, block: int) -> None:
     order = kahn(problem, SearchLimit()).order
     whole = sum(problem.sizes) + sum(step.scratch for step in problem.steps)
@@ -80,7 +81,7 @@ def test_what_fits_moves_nothing_and_more_memory_never_fetches_more(problem: Sch
 
 
 @given(problems(), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_random_orders_are_orders(problem: ScheduleProblem, seed: int) -> None:
     graph = memory_graph(problem)
     check_order(problem, random_order(graph.needs, graph.feeds, Random(seed)))

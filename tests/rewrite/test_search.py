@@ -6,11 +6,12 @@ from collections.abc import Callable
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
+from tests.profiles import examples
 from tests.rewrite.patterns import rule_named
 from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.ir.check import check_model
@@ -60,7 +61,7 @@ def best_of(count: int, head_of: BytesOf) -> int:
     return min(head_of(each) for each in sets)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=5))
 def test_the_optimum_where_every_site_counts_for_itself(changes: list[int]) -> None:
     def head_of(taken: Taken) -> int:
@@ -71,7 +72,7 @@ def test_the_optimum_where_every_site_counts_for_itself(changes: list[int]) -> N
     assert taken_in(found.model) == {at for at, change in enumerate(changes) if change < 0}
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(st.integers(10, 100), st.integers(1, 200)), min_size=1, max_size=5))
 def test_the_optimum_where_the_largest_counts(peaks: list[tuple[int, int]]) -> None:
     """Taking a cell apart makes its peak smaller, or larger than any."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
+from tests.profiles import examples
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.cascade.search import cascade
 from tflite_memopt.equivalence.correspondence import Link
@@ -249,7 +250,7 @@ class Drawn:
         return self.make("SUB", (x, mean), x.shape, "SubOptions")
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 10**6), dtype=st.sampled_from((I8, F32)), layers=st.integers(1, 7))
 def test_any_sequence_along_h_computes_the_same(seed: int, dtype: DType, layers: int) -> None:
     model = Drawn(seed, dtype).grow(layers)

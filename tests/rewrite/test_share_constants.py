@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.dump import dump_model
+from tests.profiles import examples
 from tests.rewrite.patterns import ARENA, F32, LITERT, TFLM
 from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
@@ -52,7 +53,7 @@ def test_operators_that_share_weights_compute_the_same_bits(runtime: str) -> Non
 
 
 @given(seeds=st.lists(st.integers(0, 3), max_size=6))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_as_many_tensors_and_buffers_are_left_as_there_are_values(seeds: list[int]) -> None:
     model = convolutions(seeds)
     share_constants(model)

@@ -25,8 +25,7 @@ ANSWER = "echo model model0.tflite; echo head 1; echo tail 2; printf '%08d' 0 > 
 
 
 @pytest.mark.parametrize("model", [dense_model(), mobile_chain(), streaming_model(), quantized_at_the_boundary()])
-def test_a_runner_gives_what_the_same_runtime_gives_without_one(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+def test_a_runner_gives_what_the_same_runtime_gives_without_one(model: Model) -> None:
     data, samples = write_model(model), seeded_inputs(model, 3, 5)
     run = run_external(WHEEL, data, samples)
     assert run.ran, run.error
@@ -40,8 +39,7 @@ def test_a_runner_gives_what_the_same_runtime_gives_without_one(model: Model, mo
     assert "instructions" not in run.facts
 
 
-def test_jobs_are_answered_one_by_one_and_a_refusal_ends_only_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+def test_jobs_are_answered_one_by_one_and_a_refusal_ends_only_its_own() -> None:
     model = dense_model()
     data, samples = write_model(model), seeded_inputs(model, 2, 0)
     jobs = {

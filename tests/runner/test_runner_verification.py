@@ -28,11 +28,6 @@ WHEEL = f"{sys.executable} {Path(__file__).with_name('wheel_runner.py')}"
 ON_WHEEL = replace(OPTIONS, runner=WHEEL)
 
 
-@pytest.fixture(autouse=True)
-def _find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-
-
 def wheel_that(folder: Path, change: str) -> str:
     """A runner over the wheel whose ``run_tflm`` is ``changed(job)``, a function that ``change`` defines."""
     path = folder / "changed_runner.py"

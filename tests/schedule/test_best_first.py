@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
 from tflite_memopt.schedule.best_first.compiled import CompiledGraph, compiled
 from tflite_memopt.schedule.best_first.contraction import _contract_at, contract
@@ -48,13 +49,13 @@ def fused_operators_of(problem: ScheduleProblem) -> list[list[int]]:
 
 
 @given(problems(5))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_oracle_is_brute_force(problem: ScheduleProblem) -> None:
     assert optimum(problem) == brute_force(problem)
 
 
 @given(problems(8), st.integers(-3, 3))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_limit_changes_nothing_that_comes_below_it_and_proves_what_does_not(
     problem: ScheduleProblem, more: int
 ) -> None:
@@ -70,7 +71,7 @@ def test_a_limit_changes_nothing_that_comes_below_it_and_proves_what_does_not(
 
 
 @given(problems(9))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_it_proves_the_optimum_as_the_dynamic_programming_does(problem: ScheduleProblem) -> None:
     best = optimum(problem)
     for method in ("best_first", "serenity"):
@@ -79,13 +80,13 @@ def test_it_proves_the_optimum_as_the_dynamic_programming_does(problem: Schedule
 
 
 @given(problems(9))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_it_agrees_with_integer_programming(problem: ScheduleProblem) -> None:
     assert solve(problem, "ilp").peak_bytes == solve(problem, "best_first").peak_bytes
 
 
 @given(problems(8), st.sampled_from((forward, backward)))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_each_direction_finds_the_optimum_by_itself(
     problem: ScheduleProblem, direction: Callable[[CompiledGraph, Segment], Direction]
 ) -> None:
@@ -108,7 +109,7 @@ def _whole(graph: CompiledGraph) -> Segment:
 
 
 @given(problems(9), st.sampled_from(sorted(METHODS)))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_without_time_every_method_has_an_order_and_a_sound_bound(problem: ScheduleProblem, method: str) -> None:
     if method == "as_is":
         return  # it keeps the numbers, which need not be an order here
@@ -117,7 +118,7 @@ def test_without_time_every_method_has_an_order_and_a_sound_bound(problem: Sched
 
 
 @given(problems(9))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_linear_peak_is_the_checkers(problem: ScheduleProblem) -> None:
     order = solve(problem, "kahn").order
     assert memory_graph(problem).peak(order) == peak_of(problem, order)
@@ -130,7 +131,7 @@ def test_fused_operators_rise_late_fall_soon_and_do_not_stop_on_a_hill() -> None
     assert fused_operators_of(chain(64, 16, 128)) == [[0], [1]]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(problems(max_steps=12))
 def test_later_sweeps_miss_nothing_although_they_look_only_near_what_has_changed(problem: ScheduleProblem) -> None:
     graph, whole = FusedGraph(memory_graph(problem)), FusedGraph(memory_graph(problem))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import examples
 from tflite_memopt.schedule.best_first.frontier import Frontier, State
 
 TURNS = st.lists(st.tuples(st.sampled_from(("push", "push", "push", "pop", "raise", "first")), st.integers(0, 9)))
 
 
 @given(TURNS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_it_gives_states_in_the_order_of_a_sorted_list(turns: list[tuple[str, int]]) -> None:
     frontier, slow = Frontier(0), list[tuple[int, State]]()
     for place, (turn, number) in enumerate(turns):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.zoo_networks.watts_strogatz import small_world
@@ -13,7 +13,6 @@ seeds = st.integers(0, 2**32)
 
 
 @given(vertices=st.integers(6, 40), half=st.integers(1, 2), probability=probabilities, seed=seeds)
-@settings(deadline=None)
 def test_simple_acyclic_and_as_many_edges_as_the_ring(vertices: int, half: int, probability: float, seed: int) -> None:
     edges = small_world(vertices, 2 * half, probability, seed)
     assert len(set(edges)) == len(edges) == vertices * half
@@ -22,7 +21,6 @@ def test_simple_acyclic_and_as_many_edges_as_the_ring(vertices: int, half: int, 
 
 
 @given(vertices=st.integers(6, 40), seed=seeds)
-@settings(deadline=None)
 def test_without_rewiring_it_is_the_ring(vertices: int, seed: int) -> None:
     ring = {(vertex, (vertex + distance) % vertices) for vertex in range(vertices) for distance in (1, 2)}
     assert small_world(vertices, 4, 0, seed) == sorted((min(edge), max(edge)) for edge in ring)

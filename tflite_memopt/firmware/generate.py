@@ -13,18 +13,20 @@ from ..analysis.placeholders import cleared_inputs
 from ..errors import UnsupportedModelError, UsageError
 from ..io import offline_plan, plan_label
 from ..io.plan_label import PlanLabel
-from ..ir.model import Model
+from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
 from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
 from ..memory.figures import LibraryNeed
 from ..memory.reading import read_planned
+from ..memory.ties import ties_named
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
 from .plan_table import ARENA, MemoryRequest, PlannedBuffer, Table, table_for
-from .resolver import registrations
+from .resolver import every_builtin, registrations
+from .self_test import Expected, words_of
 from .sizes import ArenaSizes, arena_sizes, condition_of, larger_structures
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -34,6 +36,7 @@ FILES = (
     "model_data.cc",
     "arena.h",
     "resolver.h",
+    "self_test.h",
     "main.cc",
     "main_two_arenas.cc",
     "snippets/arduino.ino",
@@ -53,16 +56,17 @@ def generate(
     force: bool = False,
     planner: Planner | None = None,
     request: MemoryRequest = MemoryRequest(),
+    expected: Expected = Expected(),
 ) -> dict[str, bytes]:
     """Files by path, for the kernels that the model's plan was made for.
 
     ``target``: the core or chip, when the plan names none. ``name``: the C++ namespace of everything. ``source``: the
     name of the model's file, which the headers tell. ``force``: also for a model that TFLM cannot run. ``planner``:
     whether the program's plan is that of the file's metadata, or a table in ``planner.h``; None: a table where the
-    target is known and its kernels were measured. ``request``: what a table makes of the firmware's memories. Raises
-    UsageError for a wrong name or request, for a target whose kernels compute a plan of others wrongly, or for a table
-    without a known library; InfeasibleError for memories that are too small; UnsupportedModelError for a model that
-    TFLM cannot run.
+    target is known and its kernels were measured. ``request``: what a table makes of the firmware's memories.
+    ``expected``: the outputs that the test in ``main.cc`` compares. Raises UsageError for a wrong name or request, for
+    a target whose kernels compute a plan of others wrongly, or for a table without a known library; InfeasibleError for
+    memories that are too small; UnsupportedModelError for a model that TFLM cannot run.
     """
     check_namespace(name)
     model = read_planned(data)
@@ -92,11 +96,25 @@ def generate(
     cleared = cleared_inputs(model, planned)
     words["reset"] = f"\n  // {_RESET}" if cleared else ""
     words["source"] = "" if source is None else f"{literal(source)}, "
+    tied = [source for _, source in tie_positions(model, request.ties)]
+    words |= words_of(model.main.inputs, model.main.outputs, expected, tied)
     support = support_of(model)
     if not support.runs and not force:
         raise UnsupportedModelError(f"{said_of(support)}; --force writes the files all the same")
     files = (*FILES, PLANNER_FILE) if has_table else FILES
     return {path: filled(path, words).encode() for path in files}
+
+
+def runner_source() -> bytes:
+    """Generate the C++ source of a runner for ``--runner``, with all operators of the schema that TFLM has."""
+    methods = every_builtin()
+    words = {
+        "version": __version__,
+        "tflm_names": filled("tflm_names", {}),
+        "operators": str(len(methods)),
+        "calls": "\n".join(f"  resolver.{method}();" for method in methods),
+    }
+    return filled("runner.cc", words).encode()
 
 
 def profile_of(data: bytes, target: str | None) -> KernelProfile:
@@ -148,6 +166,21 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
     }
 
 
+def tie_positions(model: Model, texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Return (output, input) positions of ties that texts name. Raises UsageError as ``ties_named``."""
+    graph = model.main
+    return tuple(
+        (graph.outputs.index(output), graph.inputs.index(source)) for output, source in ties_named(model, texts)
+    )
+
+
+def self_test_file(
+    network: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], expected: Expected, words: Mapping[str, str]
+) -> bytes:
+    """The inputs and expected outputs of a network's test; ``words``: of the file that it comes from."""
+    return filled("self_test.h", {**words, "name": network, **words_of(inputs, outputs, expected)}).encode()
+
+
 def resource_variables(model: Model) -> int:
     """How many there are: for ``MicroResourceVariables::Create``."""
     operators = (operator for graph in model.graphs for operator in graph.operators)
@@ -168,6 +201,7 @@ def _resolver_words(model: Model) -> dict[str, str]:
     ]
     return {
         "operators": str(max(1, found.count)),
+        "tflm_names": filled("tflm_names", {}),
         "calls": "\n".join(calls),
         "declared": "\n".join(declared),
         "variables": str(resource_variables(model)),

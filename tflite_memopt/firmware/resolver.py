@@ -64,6 +64,11 @@ def registrations(model: Model) -> Registrations:
     return Registrations(tuple(sorted(set(_methods(used)))), tuple(sorted(_own(used))))
 
 
+def every_builtin() -> tuple[str, ...]:
+    """Return the methods for all operators of the schema that TFLM has, sorted."""
+    return tuple(sorted(builtin_method(name) for name in REFERENCE if name not in CUSTOM))
+
+
 def builtin_method(name: str) -> str:
     """The call for an operator of the schema: ``AddAveragePool2D`` for ``AVERAGE_POOL_2D``.
 

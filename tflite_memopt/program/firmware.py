@@ -10,7 +10,16 @@ from hashlib import sha256
 from ..errors import UsageError
 from ..firmware import Planner
 from ..firmware.cpp_text import check_namespace, literal
-from ..firmware.generate import PLANNER_FILE, filled, generate, profile_of, resolver_file, resource_variables
+from ..firmware.generate import (
+    PLANNER_FILE,
+    filled,
+    generate,
+    profile_of,
+    resolver_file,
+    resource_variables,
+    self_test_file,
+)
+from ..firmware.self_test import Expected
 from ..firmware.sizes import condition_of
 from ..graph.alignment import aligned
 from ..io import offline_plan
@@ -79,11 +88,13 @@ def generate_program(
     name: str = "model",
     planner: Planner | None = None,
     force: bool = False,
+    expected: Expected = Expected(),
 ) -> dict[str, bytes]:
     """Files by path, for the target of the program or for ``target``.
 
     ``planner``: "table", the default, leaves what crosses a cut in the arena; "metadata" copies it through a buffer
-    beside the arena, for TFLM's own planner. The rest, and what is raised, as for ``generate``.
+    beside the arena, for TFLM's own planner. ``expected``: the outputs that the test in ``main.cc`` compares. The
+    rest, and what is raised, as for ``generate``.
     """
     check_namespace(name)
     names, outputs = tuple(part.file for part in program.parts), len(program.parts[-1].outputs)
@@ -106,7 +117,7 @@ def generate_program(
         "runs_what": "the program",
         "header": "program.h",
         "object": f"{name}::Program program;",
-        "runs": _run(network, "program", ""),
+        "runs": _run(network, "program"),
     }
     if planner == "metadata":
         arena, words = _stock_arena(network, profile), words | _copied(network)
@@ -115,7 +126,7 @@ def generate_program(
         words |= {"tables": _table(network, moves, None), **_in_place([])}
     words |= {"classes": _class_of_one(network, arena), "buffer": words.get("buffer", ""), "places": "1"}
     words |= _words_for(name, target, profile, arena)
-    files = _files([network], words, target, force, planner or "table")
+    files = _files([network], words, target, force, planner or "table", [expected])
     return {path.removeprefix(f"{name}/"): data for path, data in files.items()}
 
 
@@ -126,6 +137,7 @@ def generate_shared(
     sizes: tuple[int, int, int],
     target: str,
     name: str,
+    expected: Sequence[Expected] = (),
 ) -> dict[str, bytes]:
     """Files by path of networks in one arena.
 
@@ -159,7 +171,7 @@ def generate_shared(
         "runs_what": "each network",
         "header": "models.h",
         "object": f"{name}::Models networks;",
-        "runs": "\n".join(_run(each, f"networks.{each.name}", f"{each.name} ") for each in networks),
+        "runs": "\n".join(_run(each, f"networks.{each.name}") for each in networks),
         "buffer": "",
         "tables": "\n".join(tables),
         "places": str(len(order) + has_new),
@@ -169,7 +181,7 @@ def generate_shared(
         **_in_place(kept),
         **_words_for(name, target, profile, sizes[0]),
     }
-    files = _files(networks, words, target, False, "table")
+    files = _files(networks, words, target, False, "table", expected or [Expected()] * len(networks))
     files["models.h"] = files.pop("program.h")
     return files
 
@@ -199,7 +211,12 @@ def _words_for(name: str, target: str, profile: KernelProfile, arena: int) -> di
 
 
 def _files(
-    networks: Sequence[Network], words: Mapping[str, str], target: str | None, force: bool, planner: Planner
+    networks: Sequence[Network],
+    words: Mapping[str, str],
+    target: str | None,
+    force: bool,
+    planner: Planner,
+    expected: Sequence[Expected],
 ) -> dict[str, bytes]:
     kept = _OF_A_PART if planner == "metadata" else _WITH_TABLE
     files, folders = dict[str, bytes](), []
@@ -214,9 +231,18 @@ def _files(
     whole = replace(models[0], graphs=[graph for model in models for graph in model.graphs])
     most = max(map(resource_variables, models))
     variables = (
-        ",\n        part.variables > 0 ? tflite::MicroResourceVariables::Create(allocator, part.variables) : nullptr"
+        ",\n        part.variables > 0 ? tflm::MicroResourceVariables::Create(allocator, part.variables) : nullptr"
     )
-    words = {**words, "includes": includes, "resources": variables if most else "", "others": _zeroed(networks[0].feed)}
+    tests = {f"self_test_{each.name}.h": (each, found) for each, found in zip(networks, expected, strict=True)}
+    words = {
+        **words,
+        "includes": includes,
+        "resources": variables if most else "",
+        "first": networks[0].name,
+        "self_tests": "\n".join(f'#include "{path}"' for path in tests),
+        "generators": "\n".join(f"  {each.name}::self_test::Generator {each.name}_generator;" for each in networks),
+    }
+    files |= {path: _self_test(*each, words) for path, each in tests.items()}
     files["resolver.h"] = resolver_file(whole, words)
     files["program.h"] = filled("program.h", words).encode()
     files["main.cc"] = filled("program_main.cc", words).encode()
@@ -224,25 +250,19 @@ def _files(
     return files
 
 
-def _run(network: Network, member: str, said: str) -> str:
-    name = network.name
+def _run(network: Network, member: str) -> str:
+    """The statements of the main program that run a network once."""
+    template = "program_run" if network.feed is None else "program_run_fed"
+    return filled(template, {"network": network.name, "member": member})
+
+
+def _self_test(network: Network, expected: Expected, words: Mapping[str, str]) -> bytes:
+    """The test of a network: the inputs beside a fed image come first, as the main program writes them."""
+    inputs, outputs = network.models[0].main.inputs, network.models[-1].main.outputs[: network.outputs]
     if network.feed is not None:
-        return f'    if (int code = RunOnRows("{said}", {member}, run == 1)) return code;'
-    return (
-        f'    if (int code = Run("{said}", {member}, {name}::Program::kInputBytes, {name}::Program::kOutputBytes, '
-        "run == 1)) return code;"
-    )
-
-
-def _zeroed(feed: Feed | None) -> str:
-    """What the example does with inputs beside the image."""
-    if feed is None or not feed.others:
-        return ""
-    return (
-        f"  for (int at = 0; at < {len(feed.others)}; ++at) {{\n"
-        "    void* const input = program.input(at);\n    if (input == nullptr) return 2;\n"
-        "    std::memset(input, 0, Program::kInputBytes[at]);\n  }\n"
-    )
+        rows = replace(inputs[0], shape=(network.feed.height * network.feed.row_bytes // inputs[0].dtype.arena_bytes,))
+        inputs = (*(inputs[at] for at in network.feed.others), rows)
+    return self_test_file(network.name, inputs, outputs, expected, words)
 
 
 def _class(network: Network, arena: int, shared: str, more: str) -> str:
@@ -348,7 +368,7 @@ struct Part {
         f"    auto* const planner = {plan.format('shared_.', 'part.', ', (checked_ >> number & 1u) != 0')}"
         "    if (!planner->IsIntact()) return kTfLiteError;\n"
         "    checked_ |= 1u << number;\n"
-        "    auto* const allocator = tflite::MicroAllocator::Create(shared_.arena, arena_bytes_, planner);\n"
+        "    auto* const allocator = tflm::MicroAllocator::Create(shared_.arena, arena_bytes_, planner);\n"
         f"    interpreter_ = shared_.Make({len(kept)}, part, allocator);\n"
     )
     return {
@@ -391,10 +411,10 @@ def _kept_members(plan: str) -> str:
   // Their structures stack up from the end of the arena, by one allocator, and their tensors share its start.
   TfLiteStatus MakeKept() {{
     if (is_made) return kTfLiteOk;
-    tflite::MicroAllocator* allocator = nullptr;
+    tflm::MicroAllocator* allocator = nullptr;
     for (const Part* part : kKept) {{
       auto* const planner = {plan.format("", "part->", "")}      if (!planner->IsIntact()) return kTfLiteError;
-      if (allocator == nullptr) allocator = tflite::MicroAllocator::Create(arena, kArenaBytes, planner);
+      if (allocator == nullptr) allocator = tflm::MicroAllocator::Create(arena, kArenaBytes, planner);
       if (Make(part->kept, *part, allocator)->AllocateTensors() != kTfLiteOk) {{
         MicroPrintf("%s: AllocateTensors fails", part->plan->name);
         return kTfLiteError;
@@ -403,8 +423,8 @@ def _kept_members(plan: str) -> str:
     is_made = true;
     return kTfLiteOk;
   }}
-  tflite::MicroInterpreter* Kept(int place) {{
-    return std::launder(reinterpret_cast<tflite::MicroInterpreter*>(places[place]));
+  tflm::MicroInterpreter* Kept(int place) {{
+    return std::launder(reinterpret_cast<tflm::MicroInterpreter*>(places[place]));
   }}
   bool is_made = false;
 """
@@ -440,7 +460,7 @@ def _copied(network: Network) -> dict[str, str]:
         "tables": f"constexpr Part kParts_{network.name}[] = {{{', '.join(rows)}}};",
         "shared": "",
         "begin": "kTfLiteOk",
-        "create": "    auto* const allocator = tflite::MicroAllocator::Create(shared_.arena, kArenaBytes);\n"
+        "create": "    auto* const allocator = tflm::MicroAllocator::Create(shared_.arena, kArenaBytes);\n"
         "    interpreter_ = shared_.Make(0, part, allocator);\n",
         "opened": "",
         "arena_argument": "",

@@ -14,8 +14,10 @@ from ..equivalence.inputs import inputs_from_npz, seeded_inputs
 from ..equivalence.interface import interface_between
 from ..equivalence.judge import TOLERANCES
 from ..equivalence.pool import Interpreters
+from ..equivalence.runner import ProcessLimits
 from ..equivalence.verification import open_for
 from ..errors import EquivalenceError
+from ..firmware.self_test import Expected, drawn_inputs
 from ..io.files import Source, load
 from ..io.reader import read_model
 from ..io.writer import write_model
@@ -25,7 +27,7 @@ from ..memory.reading import naming, read_planned
 from ..options import Options
 from ..transform import Progress
 from .feeding import fed_outputs
-from .files import Feed, read_program
+from .files import Feed, Program, read_program
 
 _NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
 _WORDS: Mapping[Exactness, str] = {
@@ -114,6 +116,26 @@ def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact"
     where = " and ".join(_NAMES.get(each, each) for each in sorted(runtimes))
     how = _WORDS[exactness] if apart is None else f"{_WORDS[exactness]}, at most {apart:g} LSB apart,"
     return f"{how} on {inputs} inputs ({where})"
+
+
+def expected_of(program: Program, parts: Sequence[bytes]) -> Expected:
+    """Run a program on TFLM over the inputs that its firmware draws; the inputs beside a fed image are drawn first."""
+    feed, models = program.feed, [read_model(part) for part in parts]
+    inputs = models[0].main.inputs
+    if feed is None:
+        samples = drawn_inputs(inputs)
+    else:
+        image = replace(inputs[0], shape=(feed.height, feed.row_bytes // inputs[0].dtype.arena_bytes))
+        order = (*feed.others, 0)
+        drawn = drawn_inputs([inputs[at] if at else image for at in order])
+        samples = [[sample[order.index(at)] for at in feed.inputs] for sample in drawn]
+    with Interpreters((), ProcessLimits()) as interpreters:
+        try:
+            outputs = _chained("tflm", parts, [*models, models[-1]], samples, interpreters, feed)
+        except EquivalenceError as error:
+            return Expected(reason=f"codegen could not run the program on TFLM ({error})")
+    rows = tuple([outputs[at][run] for at in sorted(outputs)] for run in range(len(samples)))
+    return Expected(rows, "these parts on TFLM's reference kernels", None)
 
 
 def _joined(original: Model, parts: Sequence[Model], feed: Feed | None) -> Model:

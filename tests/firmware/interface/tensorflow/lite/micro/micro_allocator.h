@@ -1,7 +1,7 @@
 #pragma once
 #include "tensorflow/lite/micro/micro_common.h"
 
-namespace tflite {
+TFLM_NAMESPACE
 class MicroMemoryPlanner;
 class SingleArenaBufferAllocator;
 class MicroAllocator {
@@ -12,4 +12,4 @@ class MicroAllocator {
   static MicroAllocator* Create(uint8_t* persistent, size_t persistent_bytes, uint8_t* non_persistent,
                                 size_t non_persistent_bytes);
 };
-}  // namespace tflite
+TFLM_NAMESPACE_END

@@ -3,6 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#ifdef TFLM_IN_MICRO  // TFLM since October 2026
+#define TFLM_NAMESPACE namespace tflite { namespace micro {
+#define TFLM_NAMESPACE_END }}
+#else
+#define TFLM_NAMESPACE namespace tflite {
+#define TFLM_NAMESPACE_END }
+#endif
+
 enum TfLiteStatus { kTfLiteOk, kTfLiteError };
 struct TFLMRegistration;
 struct TfLiteTensor {

@@ -3,7 +3,7 @@
 #include "tensorflow/lite/micro/micro_resource_variable.h"
 #include "tensorflow/lite/schema/schema_generated.h"
 
-namespace tflite {
+TFLM_NAMESPACE
 class MicroInterpreter {
  public:
   MicroInterpreter(const Model* model, const MicroOpResolver& resolver, MicroAllocator* allocator,
@@ -16,4 +16,4 @@ class MicroInterpreter {
   size_t outputs_size() const;
   size_t arena_used_bytes() const;
 };
-}  // namespace tflite
+TFLM_NAMESPACE_END

@@ -1,7 +1,7 @@
 #pragma once
 #include "tensorflow/lite/micro/micro_common.h"
 
-namespace tflite {
+TFLM_NAMESPACE
 class MicroOpResolver {};
 
 template <unsigned int kOperators>
@@ -126,4 +126,4 @@ class MicroMutableOpResolver : public MicroOpResolver {
   TfLiteStatus AddWindow();
   TfLiteStatus AddZerosLike();
 };
-}  // namespace tflite
+TFLM_NAMESPACE_END

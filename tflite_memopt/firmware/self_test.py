@@ -1,0 +1,179 @@
+"""The test in a generated firmware: inputs that the firmware draws itself, and the outputs that TFLM gives for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..equivalence.adapter import Array, RunJob, Sample
+from ..equivalence.baseline import arena_for
+from ..equivalence.exposure import without_plan
+from ..equivalence.pool import Interpreters
+from ..equivalence.runner import ProcessLimits
+from ..equivalence.tolerance import FLOAT_SUMS
+from ..errors import UsageError
+from ..io.reader import read_model
+from ..ir.dtype import DType
+from ..ir.model import Model, Tensor
+from .cpp_text import literal
+
+RUNS = 3
+"""Inferences in sequence: the first one alone would not notice a lost state."""
+_STATE, _FACTOR, _SUMMAND = 12345, 1664525, 1013904223
+"""Of the linear congruential generator (Knuth, and Numerical Recipes, 7.1), as templates/self_test.h.in has it."""
+_MOST_VALUES = 32
+"""Of each float output that the firmware compares, evenly spaced."""
+_KINDS: Mapping[DType, str] = {
+    DType.INT8: "kBytes",
+    DType.UINT8: "kBytes",
+    DType.INT16: "kBytes",
+    DType.FLOAT32: "kFloats",
+    DType.INT32: "kBits",
+    DType.INT64: "kBits64",
+}
+"""Wide integers may be indices: 0 and 1 are in range almost everywhere. Inputs of other types are zeros."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The outputs that firmware must give: for every run one array per output.
+
+    ``reference`` names what computed them. ``reason`` says why there are none, and is None where there are.
+    """
+
+    outputs: tuple[Sample, ...] = ()
+    reference: str = "nobody"
+    reason: str | None = "codegen ran without TFLM"
+
+
+class Generator:
+    """The values that firmware draws, in the same order."""
+
+    def __init__(self) -> None:
+        self._state = _STATE
+
+    def fill(self, tensor: Tensor) -> Array:
+        """Draw an input of the tensor's shape and type."""
+        kind = _KINDS.get(tensor.dtype, "kZeros")
+        type_ = np.dtype(bool if tensor.dtype is DType.BOOL else tensor.dtype.label)
+        count = tensor.elements
+        if kind == "kZeros":
+            return np.zeros(tensor.shape, type_)
+        if kind == "kBytes":
+            drawn = (self._next(count * type_.itemsize) >> np.uint32(24)).astype(np.uint8).view(type_)
+        elif kind == "kFloats":
+            drawn = ((self._next(count) >> np.uint32(8)).astype(np.int32) - (1 << 23)).astype(type_) / (1 << 23)
+        else:
+            drawn = (self._next(count) >> np.uint32(31)).astype(type_)
+        filled: Array = drawn.astype(type_).reshape(tensor.shape)
+        return filled
+
+    def _next(self, count: int) -> Array:
+        """Return the next ``count`` states: x[n] = a**n x[0] + c (a**(n-1) + ... + 1), modulo 2**32."""
+        powers = np.multiply.accumulate(np.full(count, _FACTOR, np.uint32), dtype=np.uint32)
+        sums = np.add.accumulate(np.concatenate([np.ones(1, np.uint32), powers[:-1]])[:count], dtype=np.uint32)
+        states: Array = powers * np.uint32(self._state) + sums * np.uint32(_SUMMAND)
+        if count:
+            self._state = int(states[-1])
+        return states
+
+
+def drawn_inputs(inputs: Sequence[Tensor], tied: Sequence[int] = ()) -> list[Sample]:
+    """Draw the inputs of all runs. Runs after the first one lack those whose positions are ``tied``."""
+    generator = Generator()
+    return [
+        [generator.fill(tensor) for at, tensor in enumerate(inputs) if run == 0 or at not in tied]
+        for run in range(RUNS)
+    ]
+
+
+def expected_outputs(
+    data: bytes, ties: tuple[tuple[int, int], ...] = (), original: tuple[str, bytes] | None = None
+) -> Expected:
+    """Run a model on TFLM, with no memory shared, over the inputs that firmware draws.
+
+    ``ties``: (output, input) pairs by position: every run takes what the run before has given. ``original``: name and
+    bytes of the model to run in its place. Raises UsageError for an original with other inputs or outputs.
+    """
+    model = read_model(data)
+    if original is not None:
+        name, data = original
+        _check_interface(model, read_model(data), name)
+    samples = drawn_inputs(model.main.inputs, [at for _, at in ties])
+    with Interpreters((), ProcessLimits()) as interpreters:
+        runner = interpreters["tflm"]
+        data, arena = without_plan(data), arena_for(read_model(data))
+        if not ties:
+            run = runner.run(RunJob(data, samples, arena))
+            rows = [[run.outputs[at][each] for at in sorted(run.outputs)] for each in range(RUNS)] if run.ran else []
+        else:
+            rows = []
+            given = {source: output for output, source in ties}
+            for sample in samples:
+                left = iter(sample)
+                inputs = range(len(model.main.inputs))
+                whole = [rows[-1][given[at]] if rows and at in given else next(left) for at in inputs]
+                run = runner.run(RunJob(data, [whole], arena))
+                if not run.ran:
+                    break
+                rows.append([run.outputs[at][0] for at in sorted(run.outputs)])
+    if not run.ran:
+        return Expected(reason=f"codegen could not run the model on TFLM ({run.reason})")
+    of = "this model" if original is None else f"'{original[0]}'"
+    return Expected(tuple(rows), f"{of} on TFLM's reference kernels", None)
+
+
+def _check_interface(model: Model, original: Model, name: str) -> None:
+    for side in ("inputs", "outputs"):
+        ours, theirs = ([(t.dtype, t.shape) for t in getattr(each.main, side)] for each in (model, original))
+        if ours != theirs:
+            raise UsageError(f"--original '{name}' has other {side} than the model: leave it out, or name the original")
+
+
+def words_of(
+    inputs: Sequence[Tensor], outputs: Sequence[Tensor], expected: Expected, tied: Sequence[int] = ()
+) -> dict[str, str]:
+    """Return the words of templates/self_test.h.in."""
+    tables, rows = [], []
+    values = max(1, min([_MOST_VALUES, *(t.elements for t in outputs if t.dtype is DType.FLOAT32)]))
+    for at, tensor in enumerate(outputs):
+        digests, floats, tolerance = "nullptr", "nullptr", 0.0
+        given = [sample[at] for sample in expected.outputs]
+        if given and tensor.dtype is DType.FLOAT32:
+            floats = f"kValues{at}"
+            picked = [float(each.reshape(-1)[place * each.size // values]) for each in given for place in range(values)]
+            tables.append(f"constexpr float {floats}[] = {{{', '.join(map(_float, picked))}}};")
+            tolerance = float(FLOAT_SUMS.limit(given).max())
+        elif given:
+            digests = f"kDigests{at}"
+            tables.append(f"constexpr uint32_t {digests}[] = {{{', '.join(f'{digest(each)}u' for each in given)}}};")
+        rows.append(f"{{{literal(tensor.name)}, {tensor.nbytes}, {digests}, {floats}, {_float(tolerance)}}}")
+    kinds = [
+        f"{{{tensor.nbytes}, {_KINDS.get(tensor.dtype, 'kZeros')}, {str(at in tied).lower()}}}"
+        for at, tensor in enumerate(inputs)
+    ]
+    return {
+        "runs": str(RUNS),
+        "has_expected": str(expected.reason is None).lower(),
+        "inputs": ", ".join(kinds) or "{0, kZeros, false}",
+        "input_count": str(len(kinds)),
+        "values": str(values),
+        "tables": "\n".join(tables),
+        "outputs": ", ".join(rows),
+        "reference": expected.reference,
+        "reason": literal(expected.reason or "")[1:-1].replace("%", "%%"),
+    }
+
+
+def _float(value: float) -> str:
+    return f"{np.float32(value)!s}f" if np.isfinite(value) else "0.0f"
+
+
+def digest(values: Array) -> int:
+    """Compute FNV-1a (32 bits) of an array's bytes."""
+    found = 2166136261
+    for byte in values.tobytes():
+        found = (found ^ byte) * 16777619 & 0xFFFFFFFF
+    return found
