@@ -48,7 +48,7 @@ USER = (
     "limits",
 )
 REFERENCE = (
-    *("commands", "python", "architecture_search", "rewriting", "cascading", "planning", "exactness", "runners"),
+    *("commands", "python", "rewriting", "cascading", "planning", "exactness", "runners"),
     *("device_runner", "glossary", "architecture"),
 )
 FIGURES = ("comparison", "zoo", "reliability")

@@ -16,7 +16,6 @@ scripts/bench floor FILE...                                    lower bounds for 
 scripts/bench tiles [MODEL...] [-o tiles.md]   channels in tiles
 scripts/bench prices MODEL... [--build NAME]                    instructions of each operator, estimated and in QEMU
 scripts/bench modules TARGET MODEL...                          seconds of verification, on module and wheel
-scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench random [--large] [-o FILE.json] [--against FILE.json]   needs and time of random networks
 scripts/bench growth [-o growth.md]            scheduling time against operators
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
@@ -41,7 +40,6 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
 
 from .arena import arena
-from .batch import batch
 from .cascade import cascade
 from .construction import construction
 from .devices import devices
@@ -176,7 +174,6 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
 
 
 cli.add_command(arena)
-cli.add_command(batch)
 cli.add_command(cascade)
 cli.add_command(construction)
 cli.add_command(devices)
