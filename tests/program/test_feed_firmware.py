@@ -12,7 +12,6 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
-from tests.program.test_dense import layer
 from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options, UsageError
 from tflite_memopt.io.reader import read_model
@@ -66,20 +65,13 @@ def beside() -> Model:
     return b.finish(b.concat([old, seen, told], axis=1), y)
 
 
-def dense() -> Model:
-    """Its front ends with a dense layer."""
-    return layer(scale=2.0, size=(40, 64), kernel=7)
-
-
-MODELS = {"chain": chain, "residual": residual, "pooled": pooled, "beside": beside, "dense": dense}
+MODELS = {"chain": chain, "residual": residual, "pooled": pooled, "beside": beside}
 
 
 @cache
 def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
-    options = Options(
-        target=target, verify=False, max_extra_work=1.0, effort="quick", allow_approximate=name == "dense"
-    )
+    options = Options(target=target, verify=False, max_extra_work=1.0, effort="quick")
     return data, optimize_in_parts(data, options, 2, feed=rows)
 
 
@@ -106,21 +98,6 @@ def test_on_a_microcontroller_in_qemu(name: str, rows: int, tmp_path: Path) -> N
     code, said = run_on("cortex-m7-cmsis-nn", fed_by_main(tmp_path, result, 1), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
-
-
-@pytest.mark.parametrize("target", ["cortex-m7", "cortex-m55"])
-def test_sums_of_a_dense_layer_are_the_same_with_other_kernels(target: str, tmp_path: Path) -> None:
-    said = {}
-    for at, build in (("host", "host-reference"), (target, f"{target}-cmsis-nn")):
-        (folder := tmp_path / build).mkdir()
-        _, result = in_rows("dense", 2, at)
-        assert result.front is not None
-        assert result.front.exactness == "approximates"
-        code, text = run_on(build, fed_by_main(folder, result, 1), MAIN.name)
-        assert code == 0, text
-        said[at] = outputs(text)
-    assert said["host"] == said[target]
-    assert len(set(said["host"])) == RUNS
 
 
 @pytest.mark.parametrize(
