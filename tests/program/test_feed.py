@@ -301,9 +301,9 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert b"Rows over time" in program_page(program)
     code, said = run("verify", path, folder, "--samples", 2)
     assert code == 0, said
-    code, said = run("share", path, folder, "-o", tmp_path / "both", "--target", "cortex-m7")
+    code, said = run("codegen", path, folder, "-o", tmp_path / "both", "--target", "cortex-m7")
     assert code != 0
-    assert "takes its image in rows: share is for networks that take their inputs whole" in said
+    assert "takes its image in rows: several networks in one arena take their inputs whole" in said
     other = json.loads((folder / MANIFEST).read_text())
     other["feed"]["padding"] ^= 0x40
     (folder / MANIFEST).write_text(json.dumps(other))

@@ -12,17 +12,22 @@ from .types import GivenMemories, ModelPath
 
 
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
-@click.argument("source", metavar="OUT.tflite", type=ModelPath)
+@click.argument("sources", nargs=-1, required=True, metavar="OUT.tflite...", type=ModelPath)
 @click.option(
     "-o", "--output", required=True, type=ModelPath, metavar="DIR", help="Folder for the files; it is made if needed."
 )
 @TARGET
 @click.option(
     "--name",
-    default="model",
-    show_default=True,
     metavar="NAME",
-    help="C++ namespace of everything in the files, so that several models go into one firmware.",
+    help="C++ namespace of everything in the files, or of everything that several models share. [default: model; of "
+    "several models: models]",
+)
+@click.option(
+    "--one-at-a-time",
+    is_flag=True,
+    help="Of several models only one that keeps state stays alive. The others are re-created whenever another one has "
+    "run: the arena is that of the largest, and a change of models takes as long as AllocateTensors.",
 )
 @click.option(
     "--planner",
@@ -58,10 +63,11 @@ from .types import GivenMemories, ModelPath
 )
 @FORCE
 def codegen(
-    source: Path,
+    sources: tuple[Path, ...],
     output: Path,
     target: str | None,
-    name: str,
+    name: str | None,
+    one_at_a_time: bool,
     planner: Planner | None,
     memories: tuple[GivenMemories, ...],
     tail: str | None,
@@ -74,6 +80,9 @@ def codegen(
 
     The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run
     is refused without --force. OUT.tflite may be a folder that optimize --parts wrote: then the class Program runs it.
+
+    Several models go into one arena, in the order given, and run in any order, one at a time. Each stays alive and
+    keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
     """
     from ..firmware.generate import generate
     from ..firmware.plan_table import MemoryRequest
@@ -82,9 +91,18 @@ def codegen(
 
     sizes, prices = memories_of(memories)
     request = MemoryRequest(sizes, tail, external, ties, prices, temporaries_apart)
+    is_plain = request.is_empty and not temporaries_apart
+    if len(sources) > 1:
+        if not is_plain or planner is not None:
+            raise click.UsageError("--planner, memories and buffers are for one model, not for several")
+        _codegen_shared(sources, output, target, name or "models", one_at_a_time, force)
+        return
+    if one_at_a_time:
+        raise click.UsageError("--one-at-a-time is for several models: name them all")
+    (source,), name = sources, name or "model"
     if source.is_dir():
-        if not request.is_empty or temporaries_apart:
-            raise click.UsageError("what is said of memories and buffers is for one model, not for a program")
+        if not is_plain:
+            raise click.UsageError("the options of memories and buffers are for one model, not for a program")
         _codegen_program(source, output, target, name, planner, force)
         return
     with naming(source.name):
@@ -103,4 +121,23 @@ def _codegen_program(
     program, parts = read_program(folder)
     files = generate_program(program, parts, target, name, planner, force)
     for path in write_folder(output, files, tuple(folder / part.file for part in program.parts), force):
+        click.echo(path)
+
+
+def _codegen_shared(
+    sources: tuple[Path, ...], output: Path, target: str | None, name: str, one_at_a_time: bool, force: bool
+) -> None:
+    from ..io.files import write_folder
+    from ..program.sharing import share
+
+    found = share(sources, one_at_a_time, target)
+    inputs = tuple(path if path.is_file() else path / "program.json" for path in sources)
+    paths = write_folder(output, found.files(name), inputs, force)
+    alone = ", ".join(f"{each.name} {need:,}" for each, need in zip(found.networks, found.alone, strict=True))
+    click.echo(f"RAM {found.arena:,} bytes for all in one arena on {found.target}; apart {sum(found.alone):,}: {alone}")
+    if kept := ", ".join(each.name for each in found.networks if each.kept):
+        click.echo(f"alive  {kept}: {found.tail:,} bytes of structures, created in this order")
+    if anew := ", ".join(each.name for each in found.networks if not each.kept):
+        click.echo(f"anew   {anew}: created when it runs, after another one or in each run if it is in parts")
+    for path in paths:
         click.echo(path)

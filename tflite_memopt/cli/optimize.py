@@ -214,9 +214,9 @@ _AS_IS = "as_is"
     "--feed",
     type=RowsFed(),
     metavar="rows=N|auto[,input=NAME]",
-    help="Experimental. Let the model take its image in N rows a call, as a camera gives them, so that the image is never in the "
-    "arena as a whole; auto: as many rows as turn out best. Of several inputs it is the largest, or the one that is "
-    "named. OUT is then a folder as with --parts, whose default is 2.",
+    help="Experimental. Let the model take its image in N rows a call, as a camera gives them, so that the image is "
+    "never in the arena as a whole; auto: as many rows as turn out best. Of several inputs it is the largest, or the "
+    "one that is named. OUT is then a folder as with --parts, whose default is 2.",
 )
 @click.option(
     "--replay",
