@@ -7,7 +7,6 @@ scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   
 scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewriting adds to order and plan
 scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md]   the search under its limits
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
-scripts/bench memories MODEL...                                tensors over a fast and a slow memory
 scripts/bench table MODEL...                                   the plan as a table against TFLM's planner, in QEMU
 scripts/bench devices FOLDER [-o docs/benchmarks/devices.md]      runners of CMSIS-NN, esp-nn, Cortex-M
 scripts/bench others [NAME...] [-o docs/benchmarks/others.md]   the networks of `scripts/zoo --others`
@@ -48,7 +47,6 @@ from .floor import floor
 from .growth import growth
 from .loops import loops
 from .markdown_table import row, table
-from .memories import memories
 from .modules import modules
 from .others import others
 from .parts import parts
@@ -182,7 +180,6 @@ cli.add_command(feed)
 cli.add_command(floor)
 cli.add_command(growth)
 cli.add_command(loops)
-cli.add_command(memories)
 cli.add_command(plan_table)
 cli.add_command(prices)
 cli.add_command(modules)

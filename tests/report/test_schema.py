@@ -67,8 +67,8 @@ def test_a_new_field_is_no_breaking_change(kind: str, records: dict[str, Record]
     assert from_json(json.dumps(fields)) == records[kind]
 
 
-OLD = Path(__file__).parent / "written_by_2.3"
-"""Reports of version 2.3, and its schemas without their descriptions: the promise of the number before the dot."""
+OLD = Path(__file__).parent / "written_by_3.0"
+"""Reports of version 3.0, and its schemas without their descriptions: the promise of the number before the dot."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
