@@ -18,7 +18,7 @@ LEVELS = (
     ("ir", "plan", "schedule"),
     ("analysis", "io", "kernels", "operators"),
     ("options",),
-    ("equivalence", "interruption", "memory"),
+    ("equivalence", "memory"),
     ("cascade", "firmware", "report", "rewrite"),
     ("batch", "published", "transform"),
     ("measuring", "pipeline"),

@@ -199,11 +199,6 @@ _AS_IS = "as_is"
     help="Where to keep everything that reproduces a step that failed verification, for a bug report.",
 )
 @click.option(
-    "--keep-best/--no-keep-best",
-    default=None,
-    help="After the first Ctrl-C, verify and write the best that was found so far. [default: on a terminal]",
-)
-@click.option(
     "--parts",
     type=PartCount(),
     metavar="N|auto",
@@ -362,8 +357,6 @@ def options_from_flags(
     label = None if chosen.get("replay") is None else _label_in(chosen["replay"])
     if label is not None:
         chosen["replay"] = label.decision
-    if chosen["keep_best"] is None:
-        chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
     stages["loops"] = not no_loops
     options = Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)
