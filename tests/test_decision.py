@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.cascade.test_search import wide_inside
 from tests.rewrite.test_channel_tiles import text_model
 from tests.rewrite.test_sequences_along_h import network as sequence
-from tests.test_what_is_left import joined_twice
 from tflite_memopt.errors import InfeasibleError, UsageError
 from tflite_memopt.io import plan_label
 from tflite_memopt.io.reader import read_model
@@ -49,6 +48,15 @@ def test_no_decision_prints_too() -> None:
 def test_what_is_no_decision_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no (decision|order|site|tiling)"):
         optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))
+
+
+def joined_twice() -> bytes:
+    """Build two wide concatenations in a row, each read by a depthwise convolution: in parts they need less."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 16, 16, 4))
+    for _ in range(2):
+        y = b.conv(b.depthwise(b.concat([b.conv(y, 16, seed=seed) for seed in (1, 2)])), 4, seed=3)
+    return write_model(b.finish(y))
 
 
 MODELS = {

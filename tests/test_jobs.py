@@ -12,9 +12,9 @@ import pytest
 
 import tflite_memopt
 from tests.cascade.networks import TYPES, random_network
+from tests.cells import cell_network
 from tests.equivalence.test_baseline import dilated_with_a_batch_of_one
 from tests.models import mobile_chain
-from tests.oracle.cells import cell_network
 from tests.tflm import HAS_WHEEL
 from tflite_memopt import pipeline
 from tflite_memopt.batch.child import without_times

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
         UsageError,
     )
     from .exploring import explore
-    from .keras_model import ram_of
     from .measuring import analyze, compare, verify
     from .options import Options
-    from .oracle.description import GraphSketch, OperatorSketch, TensorSketch
-    from .oracle.levels import Ram, RamOracle
     from .pipeline import Result, optimize
+    from .ram import ram_of
     from .report.model import Analysis, Comparison, Report
     from .report.schema import from_json
 
@@ -39,18 +37,13 @@ _HOMES = {
     "Basis": "equivalence.verdict",
     "Comparison": "report.model",
     "EquivalenceError": "errors",
-    "GraphSketch": "oracle.description",
     "InfeasibleError": "errors",
     "MemoptError": "errors",
     "ModelFormatError": "errors",
-    "OperatorSketch": "oracle.description",
     "Options": "options",
     "OutputError": "errors",
-    "Ram": "oracle.levels",
-    "RamOracle": "oracle.levels",
     "Report": "report.model",
     "Result": "pipeline",
-    "TensorSketch": "oracle.description",
     "UnsupportedModelError": "errors",
     "UsageError": "errors",
     "Verdict": "equivalence.verdict",
@@ -59,7 +52,7 @@ _HOMES = {
     "explore": "exploring",
     "from_json": "report.schema",
     "optimize": "pipeline",
-    "ram_of": "keras_model",
+    "ram_of": "ram",
     "verify": "measuring",
 }
 __all__ = [
@@ -67,18 +60,13 @@ __all__ = [
     "Basis",
     "Comparison",
     "EquivalenceError",
-    "GraphSketch",
     "InfeasibleError",
     "MemoptError",
     "ModelFormatError",
-    "OperatorSketch",
     "Options",
     "OutputError",
-    "Ram",
-    "RamOracle",
     "Report",
     "Result",
-    "TensorSketch",
     "UnsupportedModelError",
     "UsageError",
     "Verdict",

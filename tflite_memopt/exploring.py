@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from .errors import InfeasibleError, UsageError
+from .errors import UsageError
 from .io.files import Source, load
 from .ir.change import OUT_OF_TIME
 from .memory.figures import MemoryUse
 from .memory.reading import read_planned
-from .memory.spread import prices_for, spread_use
 from .memory.work import slowest
 from .options import Options
 from .pipeline import optimize
 from .program.run import optimize_in_parts
 from .report.exploration import chosen_of, flags_of, front_of, within
-from .report.model import Exploration, FrontPoint, Goal
+from .report.model import Exploration, FrontPoint
 from .transform import Cache
 
 LIMITS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -38,16 +37,12 @@ def explore(
     source: Source,
     options: Options = Options(),
     progress: Progress = lambda _: None,
-    memories: Mapping[str, int] | None = None,
-    prices: Mapping[str, int] | None = None,
     most_parts: int | None = 1,
 ) -> Explored:
     """The Pareto front of RAM against run time of a .tflite given as bytes or as a path.
 
-    ``memories``: bytes by name, the fastest first. The front is then that of bytes through all but the first, by the
-    points that fit; UsageError with a budget, InfeasibleError when none fits. ``prices``: as for ``analyze``.
-    ``most_parts``: the largest number of parts to try as well; 1: none, None: as many as pay. UsageError with memories,
-    or with the head as the objective.
+    ``most_parts``: the largest number of parts to try as well; 1: none, None: as many as pay. UsageError with the head
+    as the objective.
 
     Every point is what :func:`tflite_memopt.pipeline.optimize` makes under a limit, and none is proved.
     ``options.budget`` and ``options.objective`` choose one of them. Raises a MemoptError for a bad model.
@@ -55,26 +50,16 @@ def explore(
     data, name = load(source)
     read_planned(data, name)  # what is wrong with the file is said with its name
     options = options.started()
-    if memories and options.budget is not None:
-        raise UsageError("--memory and --budget exclude each other: the sizes of the memories are the budget")
-    if most_parts != 1 and (memories or options.objective != "total"):
-        raise UsageError("--parts makes the whole arena small: leave --memory and --objective head out")
-    if memories:
-        prices_for(memories, prices or {})  # a wrong price is refused before any search
-    run = _Exploring(data, progress, memories or {}, prices or {})
+    if most_parts != 1 and options.objective != "total":
+        raise UsageError("--parts makes the whole arena small: leave --objective head out")
+    run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():
         run.cut(within(replace(options, budget=None, verify=False), limit), most_parts)
     warnings = (f"the search: {OUT_OF_TIME}",) if run.has_struck else ()
     assert run.before is not None
     before = _point_of(run.before, run.before, len(data), "")
-    goal: Goal = "slow" if memories else options.objective
-    if memories:
-        before = replace(before, slow_bytes=run.slow_bytes(data, options))
-    fitting = [point for point in run.found if point.slow_bytes is not None or not memories]
-    if not fitting:
-        raise InfeasibleError(f"no way to run the model fits {', '.join(memories or ())}")
-    points = front_of(fitting, before, goal)
+    points = front_of(list(run.found), before, options.objective)
     exploration = Exploration(
         model=name,
         target=options.profile.target,
@@ -83,7 +68,7 @@ def explore(
         before=before,
         points=points,
         searches=run.searches,
-        choice=chosen_of(points, goal, options.budget),
+        choice=chosen_of(points, options.objective, options.budget),
         warnings=warnings,
     )
     return Explored(exploration, tuple(run.found[point] for point in points))
@@ -95,8 +80,6 @@ class _Exploring:
 
     data: bytes
     progress: Progress
-    memories: Mapping[str, int]
-    prices: Mapping[str, int]
     cache: Cache = field(default_factory=dict)
     found: dict[FrontPoint, Options] = field(default_factory=dict)
     before: MemoryUse | None = None
@@ -146,17 +129,8 @@ class _Exploring:
         self.has_struck |= any(refusal.cause == "out_of_time" for refusal in report.refused)
         point = _point_of(report.after, report.before, len(result.model), limits)
         point = replace(point, stripes=tuple(use.stripes for use in report.rewrites if use.stripes is not None))
-        if self.memories:
-            point = replace(point, slow_bytes=self.slow_bytes(result.model, options))
         self.found.setdefault(point, options)
         return point
-
-    def slow_bytes(self, data: bytes, options: Options) -> int | None:
-        """Bytes through all memories but the first; None for a model that does not fit."""
-        try:
-            return spread_use(read_planned(data), options.profile, self.memories, prices=self.prices).slow_bytes
-        except (InfeasibleError, UsageError):  # tensors do not fit, or TFLM's own structures
-            return None
 
 
 def _point_of(memory: MemoryUse, before: MemoryUse, file_bytes: int, limits: str) -> FrontPoint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .equivalence.verdict import Verdict
@@ -13,7 +13,6 @@ from .kernels.targets import profile_for
 from .memory.layout import memory_layout
 from .memory.reading import read_planned
 from .memory.schedule_problem import schedule_problem
-from .memory.spread import spread_use
 from .memory.ties import ties_named
 from .options import Options
 from .report.build import build_analysis
@@ -27,15 +26,11 @@ def analyze(
     kernels: str | None = None,
     target: str | None = None,
     sram: int | None = None,
-    memories: Mapping[str, int] | None = None,
-    prices: Mapping[str, int] | None = None,
 ) -> Analysis:
     """The memory of a model as it stands, its plan in force if it has one.
 
     ``kernels``, ``target``: None for both counts for those that the file's plan was made for, as its label says.
     ``sram``: bytes of a fast memory on the chip, to study the traffic to a large one outside; None for no such study.
-    ``memories``: bytes by name, the fastest first, over which the tensors are spread; InfeasibleError when they do not
-    fit. ``prices``: of a byte that moves through a memory but the first, by name; 1 where none is said.
     Raises as :func:`tflite_memopt.optimize`.
     """
     data, name = load(source)
@@ -45,8 +40,6 @@ def analyze(
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels)
     analysis = build_analysis(model, name, data, profile)
-    if memories:
-        analysis = replace(analysis, spread=spread_use(model, profile, memories, analysis.arena, prices))
     if sram is None:
         return analysis
     from .published.sram_study import sram_study

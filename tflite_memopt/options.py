@@ -73,8 +73,7 @@ class Options:
     any number). ``max_extra_work``: how much longer the model may run than before, estimated in instructions
     (``memory/work.py``), as a fraction as well, with each measured library that the firmware may link; None: 0.1, or
     ``max_extra_macs`` if that is more.
-    ``keep_failures``: a folder for everything that reproduces a step that failed verification. ``keep_best``: the first
-    interruption ends the search and not the run.
+    ``keep_failures``: a folder for everything that reproduces a step that failed verification.
     ``all_kernels``: also report the head that each other kernel profile would allow.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     ``loops``: also write stripes as one loop, whose operators exist once. ``replay``: a decision of another run
@@ -100,7 +99,6 @@ class Options:
     interpreter_seconds: float = 900.0
     interpreter_memory: int | None = 16 << 30
     keep_failures: str | os.PathLike[str] | None = None
-    keep_best: bool = False
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()
@@ -203,15 +201,6 @@ class Options:
             yield "ties", "states keep their types: leave io as it is"
         if self.runner is not None and not self.verify:
             yield "runner", "it takes part in the verification, which is switched off"
-
-
-_HURRY_SECONDS = 1.0
-"""For each search that is left after an interruption."""
-
-
-def as_it_stands(options: Options) -> Options:
-    """The options of what remains to be done after an interruption: no search that is not needed, and a short one."""
-    return replace(options, rewrite=False, cascade=False, time_limit=min(options.time_limit, _HURRY_SECONDS))
 
 
 def fallbacks(options: Options) -> list[tuple[Step, Options]]:

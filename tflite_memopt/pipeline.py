@@ -6,14 +6,12 @@ import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from .cascade.wider import wider_limits
 from .equivalence.failure import FailedVerificationError, save_failure
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
 from .graph.clock import StageClock
-from .interruption import Interruption
 from .io.files import Source, check_target, load, write_files
 from .io.writer import write_model
 from .ir.copying import copy_model
@@ -65,7 +63,7 @@ def optimize(
     wider ones bring. Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
-    clock, options, interruption = StageClock(), options.started(), Interruption(options.keep_best, progress)
+    clock, options = StageClock(), options.started()
     if options.ties:  # the result of a loop is there from its first iteration on, when inputs are still read
         options = replace(options, loops=False)
     with clock.stage("read"):
@@ -88,7 +86,7 @@ def optimize(
 
         before = facts.libraries if is_right else None
         known = {} if cache is None else cache
-        run = RunContext(shapes.data, model, options.profile, before, clock, progress, interruption, known)
+        run = RunContext(shapes.data, model, options.profile, before, clock, progress, known)
         failed: list[FailedStep] = []
         for step, attempt in fallbacks(options):
             candidate = best_candidate(run, attempt)
@@ -118,7 +116,7 @@ def optimize(
                 failed.append(FailedStep(step, str(failure)))
                 progress(of_failure(failed[-1]))
 
-    is_alone = cache is None and options.decision is None and not interruption.search
+    is_alone = cache is None and options.decision is None
     wider = _wider(run, options, candidate, facts.memory.instructions) if is_alone else None
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
@@ -132,7 +130,6 @@ def optimize(
         decision=str(candidate.decision),
         least_in_stripes=candidate.cascaded.least,
         wider=wider,
-        interrupted=interruption.search,
         failed=tuple(failed),
         metadata_left_out=metadata_left_out,
     )
@@ -144,6 +141,5 @@ def _wider(run: RunContext, options: Options, candidate: Candidate, before: Mapp
     if candidate.cascaded.least is None or options.seconds_left <= 0:
         return None
     known, model = cost_in(candidate.placement.memory, options), copy_model(candidate.rewritten.model)
-    search = partial(wider_limits, model, run.profile, options, known, before, run.measured)
     with run.clock.stage("cascade"):
-        return run.interruption.beside("the search for what wider limits bring", search)
+        return wider_limits(model, run.profile, options, known, before, run.measured)

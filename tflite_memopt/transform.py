@@ -15,7 +15,6 @@ from .cascade.measure import Measured
 from .cascade.search import cascade
 from .equivalence.failure import NO_PROMISE, Promise, Subject
 from .graph.clock import StageClock
-from .interruption import Interruption
 from .io import offline_plan, plan_label
 from .io.writer import write_model
 from .ir.change import Changed, Refusal, loosest, out_of_time
@@ -107,7 +106,6 @@ class RunContext:
     before: Mapping[str, LibraryNeed] | None
     clock: StageClock
     progress: Progress
-    interruption: Interruption
     cache: Cache
     measured: Measured = field(default_factory=Measured)
 
@@ -159,17 +157,15 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
     for number, each in enumerate(every, 1):
         here = run if len(every) == 1 else run.saying(f"limits {number} of {len(every)}")
         found.append(known_or_made(here, each))
-        if run.interruption.search or found[-1].meets_budget(options):
+        if found[-1].meets_budget(options):
             break
-    is_whole = len(found) == len(every) and not run.interruption.search
+    is_whole = len(found) == len(every)
     is_open = is_whole and options.decision is None and not found[-1].meets_budget(options)
     # What is tied may need what this library's kernels permit.
     asks_any_library = is_open and not run.profile.libraries and not options.ties
     is_late = asks_any_library and options.seconds_left <= 0
     if asks_any_library and not is_late:
-        make = partial(_for_any_library, run, options)
-        anywhere = run.interruption.beside("the search for any kernel library", make)
-        found += [] if anywhere is None else [anywhere]
+        found.append(_for_any_library(run, options))
     best = min(found, key=lambda candidate: candidate.price(options))
     refused = list(best.cascaded.refused)
     if is_whole and best is not found[len(every) - 1]:
@@ -182,11 +178,7 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
 
 
 def _for_any_library(run: RunContext, options: Options) -> Candidate:
-    """The answer for any library, its tensors placed for this one.
-
-    Ctrl-C ends it with nothing: there is an answer without it.
-    """
-    run = replace(run, interruption=Interruption(False, run.progress))
+    """The answer for any library, its tensors placed for this one."""
     planned = offline_plan.decode(run.original) or {}
     theirs = None if run.before is None else needs_by_library(run.original, planned, PORTABLE)
     anywhere = replace(run, profile=PORTABLE, before=theirs).saying("for any kernel library")
@@ -200,22 +192,20 @@ def known_or_made(run: RunContext, options: Options) -> Candidate:
     known = run.cache.get((run.data, options))
     if known is not None:
         return known
-    made = _made(run, options)
-    if not run.interruption.search:
-        run.cache[run.data, options] = made
+    run.cache[run.data, options] = made = _made(run, options)
     return made
 
 
 def _made(run: RunContext, options: Options) -> Candidate:
     """Under one limit: rewritten, in stripes, in tiles, ordered and placed."""
-    clock, profile, during = run.clock, run.profile, run.interruption.during
+    clock = run.clock
     with clock.stage("rewrite"):
-        rewritten = during("rewriting", options, lambda each: rewrite(_given(run, each), profile, each, run.progress))
+        rewritten = rewrite(_given(run, options), run.profile, options, run.progress)
         offline_plan.detach(rewritten.model)
         plan_label.detach(rewritten.model)
     with clock.stage("cascade"):
-        cascaded = during("the search for stripes", options, lambda each: _in_stripes(run, each, rewritten.model))
-        found = during("the search for tiles", options, lambda each: _in_tiles(run, each, rewritten, cascaded))
+        cascaded = _in_stripes(run, options, rewritten.model)
+        found = _in_tiles(run, options, rewritten, cascaded)
         check_model(found.cascaded.model)
         unplanned = write_model(found.rewritten.model)
     return _placed(run, options, found, unplanned)
@@ -246,20 +236,13 @@ def _in_tiles(run: RunContext, options: Options, rewritten: Changed, cascaded: C
 
 def _placed(run: RunContext, options: Options, found: Striped, unplanned: bytes) -> Candidate:
     """The model, ordered, with a place for every tensor."""
-    profile, model, during = run.profile, found.cascaded.model, run.interruption.during
-
-    def arranged(options: Options) -> tuple[Arrangement, bool]:
-        """The arrangement, and whether no library needs more with it."""
-        arrangement = found.arrangement or arrange(model, profile, options)
-        if run.before is None:
-            return arrangement, True
-        fitting = fitted(model, arrangement, run.before, profile, options)
-        return fitting or arrangement, fitting is not None
-
+    profile, model = run.profile, found.cascaded.model
     with run.clock.stage("arrange"):
         run.progress(f"ordering {len(model.main.operators)} operators, placing {len(model.main.tensors)} tensors")
-        arrangement, fits = during("ordering and planning", options, arranged)
-        others = during("the other kernels", options, partial(arena_by_kernels, model)) if options.all_kernels else {}
+        made = found.arrangement or arrange(model, profile, options)
+        fitting = made if run.before is None else fitted(model, made, run.before, profile, options)
+        arrangement, fits = fitting or made, fitting is not None
+        others = arena_by_kernels(model, options) if options.all_kernels else {}
         arenas = others | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)

@@ -7,12 +7,10 @@ scripts/bench plan FOLDER... --minimalloc FOLDER [-o docs/benchmarks/plan.md]   
 scripts/bench rewrite FOLDER... [-o docs/benchmarks/rewrite.md]      what rewriting adds to order and plan
 scripts/bench cascade MODEL... --results FOLDER [-o docs/benchmarks/cascade.md]   the search under its limits
 scripts/bench loops SOURCE... [-o docs/benchmarks/loops.md]   stripes as one loop
-scripts/bench memories MODEL...                                tensors over a fast and a slow memory
 scripts/bench others [NAME...] [-o docs/benchmarks/others.md]   the networks of `scripts/zoo --others`
 scripts/bench people SOURCE... [-o docs/benchmarks/people.md]   the networks of `scripts/zoo --people`
 scripts/bench floor FILE...                                    lower bounds for these networks
 scripts/bench tiles [MODEL...] [-o tiles.md]   channels in tiles
-scripts/bench batch PIECE FOLDER                               engines, oracle; `page` writes docs/benchmarks/batch.md
 scripts/bench random [--large] [-o FILE.json] [--against FILE.json]   needs and time of random networks
 scripts/bench startup MODEL                                    wall time of `analyze`, start-up included
 """
@@ -36,12 +34,10 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
 
 from .arena import arena
-from .batch import batch
 from .cascade import cascade
 from .floor import floor
 from .loops import loops
 from .markdown_table import row, table
-from .memories import memories
 from .others import others
 from .people import people
 from .plan import plan
@@ -163,12 +159,10 @@ def _document(rows: dict[str, list[str]], command: str) -> Iterator[str]:
 
 
 cli.add_command(arena)
-cli.add_command(batch)
 cli.add_command(cascade)
 cli.add_command(schedule)
 cli.add_command(floor)
 cli.add_command(loops)
-cli.add_command(memories)
 cli.add_command(others)
 cli.add_command(people)
 cli.add_command(plan)

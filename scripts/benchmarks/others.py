@@ -31,10 +31,8 @@ WAYS: Mapping[str, str] = {
     "parts": "`--target cortex-m7 --parts auto --effort quick`",
     "feed": "`--target cortex-m7 --feed rows=auto --parts auto --effort quick --max-extra-work 0.2`",
     "head": "`--kernels reference --objective head --max-extra-work 100%`, with as many more MACs as msf-CNN takes",
-    "fed head": "the same and `--feed rows=auto --parts auto --effort quick`",
 }
-"""What optimize is told, by the name of the way. The last two are for the networks of msf-CNN alone."""
-FED = ("feed", "fed head")
+"""What optimize is told, by the name of the way. The last one is for the networks of msf-CNN alone."""
 _COLUMNS = ("any kernels", "cortex-m7", "parts", "feed")
 _MARKS = {"all": "", "tensors": "t", "between": "b"}
 _INTRODUCTION = """\
@@ -119,7 +117,7 @@ def _measured(name: str, way: str) -> Row:
         raise click.UsageError(f"{_file(name)} is not there: run `scripts/zoo --others`")
     started = time.perf_counter()
     try:
-        made = _as_program(name, way) if way in ("parts", *FED) else _as_one(name, way)
+        made = _as_program(name, way) if way in ("parts", "feed") else _as_one(name, way)
     except MemoptError as error:
         made = Row(name, way, error=str(error))
     return replace(made, seconds=time.perf_counter() - started)
@@ -145,10 +143,8 @@ def _for_head(macs: float) -> Options:
 
 
 def _as_program(name: str, way: str) -> Row:
-    fed, file = way in FED, _file(name)
+    fed, file = way == "feed", _file(name)
     options = Options(target=TARGET, effort="quick", max_extra_work=0.2 if fed else None)
-    if way == "fed head":
-        options = replace(_for_head(CHAINS[name].mac_factor), effort="quick")
     result = optimize_in_parts(file, options, feed=AUTO if fed else None)
     program, calls = result.program, 1 if result.program.feed is None else result.program.feed.calls
     models = [model_macs(read_model(data)) for data in result.models]
@@ -183,8 +179,7 @@ def _document(rows: list[Row], figures: list[Published]) -> Iterator[str]:
             yield f"- {each.network}, {each.way}: {each.error or _cell(each)}"
     apart = [f"{each.network} {each.way}" for each in rows if each.error is None and not _is_verified(each)]
     yield f"\nVerified bit-exact on LiteRT and TFLM: all{' but ' if apart else ''}{', '.join(apart)}."
-    minutes = sum(each.seconds for each in rows) / 60
-    yield f"In sum the rows took {minutes:.0f} minutes of a core.\n"
+    yield ""
     for tool, source in SOURCES.items():
         yield f"- **{tool}**: {source}."
 
@@ -195,9 +190,9 @@ def _is_verified(ours: Row) -> bool:
 
 def _said(figure: Published, ours: Mapping[str, Row | None]) -> str:
     """A figure of another tool, and how much the least of ours is of it, counted the same way: whole/fed."""
-    whole, fed = [each for way, each in ours.items() if way not in FED], [ours["feed"]]
+    whole, fed = [each for way, each in ours.items() if way != "feed"], [ours["feed"]]
     if figure.counts == "between":
-        whole, fed = [], [ours[way] for way in FED]
+        whole = []
     macs = "" if figure.macs is None else f" x{figure.macs}"
     shares = f"{_share(figure, whole)}/{_share(figure, fed)}"
     return f"{figure.tool} {figure.bytes:,}{_MARKS[figure.counts]}{macs} {shares}"

@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 
 from tests.cascade.networks import random_network
+from tests.cells import cell_network
 from tests.large_networks import LARGE, in_floats
-from tests.oracle.cells import cell_network
 from tests.test_random_models import random_model, random_rows
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType

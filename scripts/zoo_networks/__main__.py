@@ -18,10 +18,10 @@ from typing import Any
 
 import click
 
+from scripts.zoo_networks.from_keras import Precision, to_tflite
 from scripts.zoo_networks.quiet import NoConversionError, prepare_environment, quiet
 from tflite_memopt.io.files import write_files
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.keras_model import Precision
 
 SEED = 0
 
@@ -134,7 +134,6 @@ def _converted(make: Callable[[], Any], precision: Precision) -> bytes:
     import keras
 
     from scripts.zoo_networks.weights import randomize
-    from tflite_memopt.keras_model import to_tflite
 
     keras.utils.clear_session()  # Layer names count up, and reach the file.
     keras.utils.set_random_seed(SEED)

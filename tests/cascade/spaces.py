@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from tflite_memopt.cascade.measure import Measured
 from tflite_memopt.cascade.select import Figures, Limits
 from tflite_memopt.cascade.space import UNROLLED, Modes, Space
@@ -25,13 +23,12 @@ def space_of(
     limits: Limits | None = Limits(ANY, ANY, ANY),
     options: Options | None = None,
     measured: Measured | None = None,
-    exits: Collection[int] | None = None,
 ) -> Space:
     """All tilings of these modes, each with its bound; with ``limits`` None those of the options."""
     asked = Options(jobs=1) if options is None else options
     pinned = [name for name, _ in asked.pins]
     known = Measured() if measured is None else measured
-    space = Space(model, profile, asked, known, modes, pinned, exits)
+    space = Space(model, profile, asked, known, modes, pinned)
     if limits is not None:
         space.limits = limits
     space.fill(ANY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 
@@ -14,16 +13,12 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.networks import TYPES, random_network
 from tests.dump import dump_model
 from tests.models import if_model, mobile_chain, streaming_model, while_model
-from tflite_memopt.cascade import in_order
 from tflite_memopt.cascade.search import cascade
-from tflite_memopt.cascade.space import Modes
-from tflite_memopt.cascade.tiling import ClampedLoop, MaskedLoop
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.clock import EmergencyStop
-from tflite_memopt.graph.interrupted_search import InterruptedSearch
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.change import OUT_OF_TIME, Changed
+from tflite_memopt.ir.change import OUT_OF_TIME
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
@@ -260,40 +255,6 @@ def test_images_of_many_rows(rows: int) -> None:
     found = cascade(model, profile, HEAD, lambda _: None)
     assert found.uses
     assert cost_of(found.model, profile, HEAD).head < cost_of(long_sequence(rows), profile, HEAD).head // 2
-
-
-def interrupted_when(chosen: Callable[[str], bool], options: Options) -> Changed:
-    """What a search hands over that is interrupted when something is said."""
-
-    def progress(message: str) -> None:
-        if chosen(message):
-            raise KeyboardInterrupt
-
-    profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
-    with pytest.raises(InterruptedSearch) as caught:
-        cascade(wide_inside(24), profile, options, progress)
-    found = caught.value.finish()
-    assert isinstance(found, Changed)
-    assert "interrupted" in {each.reason for each in found.refused}
-    return found
-
-
-@pytest.mark.parametrize("loops", [True, False])
-def test_what_was_found_before_an_interruption_is_kept(loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = replace(SLOW, kernels="reference", loops=loops)
-    if loops:
-        monkeypatch.setattr(in_order, "modes_of", lambda _: Modes((), (ClampedLoop, MaskedLoop), phases=False))
-    found = interrupted_when(lambda said: "done" in said and " 0 less" not in said, options)
-    assert any("loop" in use.rule for use in found.uses) == loops
-    assert found.uses
-    profile = replace(options.profile, prices=REFERENCE_PRICES, libraries=())
-    assert cost_of(found.model, profile, options) < cost_of(wide_inside(24), profile, options)
-
-
-def test_an_interruption_before_anything_is_found_leaves_the_model() -> None:
-    found = interrupted_when(lambda said: said.endswith("looking for regions"), SLOW)
-    assert not found.uses
-    assert dump_model(found.model) == dump_model(wide_inside(24))
 
 
 @pytest.mark.parametrize("kernels", ["reference", "portable"])

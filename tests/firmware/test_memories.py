@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,9 @@ from tests.firmware.test_codegen import expected, optimized, write
 from tests.firmware.test_plan_table import MAIN, changed, outputs
 from tests.models import ALL
 from tflite_memopt import InfeasibleError, Options, UsageError
-from tflite_memopt.exploring import explore
 from tflite_memopt.firmware.generate import PLANNER_FILE, generate
 from tflite_memopt.firmware.plan_table import MemoryRequest
-from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.kernels.arena import arena_beside_head
 
 NAMES = ("mobile_chain", "concat_model", "split_model", "streaming_model", "if_model")
 TWO = {"dtcm": 2048, "sram": 1 << 20}
@@ -95,27 +91,6 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert "write a name and a size, for example dtcm=64K" in wrong.stderr
 
 
-def test_analyze_says_what_the_table_does(tmp_path: Path) -> None:
-    data = optimized("mobile_chain", "host")
-    found = tflite_memopt.analyze(data, memories=TWO).spread
-    assert found is not None
-    structures = found.memories[1].used - found.maps["sram"].head
-    write(tmp_path, data, "host", request=MemoryRequest(TWO))
-    assert [each.head for each in found.maps.values()] == sizes_in(tmp_path)
-    assert sum(len(each.tensors) for each in found.maps.values()) == len(tflite_memopt.analyze(data).arena.tensors)
-    assert 0 < structures < 8192
-    assert found.bound <= found.slow_bytes <= found.largest_first <= found.moved
-    page = tmp_path / "page.html"
-    source = tmp_path / "m.tflite"
-    source.write_bytes(data)
-    command = [sys.executable, "-m", "tflite_memopt", "analyze", str(source), "--report", str(page)]
-    done = subprocess.run(
-        [*command, "--memory", "dtcm=2K", "--memory", "sram=1M"], capture_output=True, text=True, check=True
-    )
-    assert f"{found.slow_bytes:,} of {found.moved:,} bytes move through the slower memories" in done.stdout
-    assert "Memories of the chip" in page.read_text()
-
-
 def test_a_chip_stands_for_its_memories(tmp_path: Path) -> None:
     source = tmp_path / "m.tflite"
     source.write_bytes(optimized("mobile_chain", "host"))
@@ -126,40 +101,3 @@ def test_a_chip_stands_for_its_memories(tmp_path: Path) -> None:
     wrong = subprocess.run([*command, "--memory", "z80"], capture_output=True, text=True)
     assert wrong.returncode == 2
     assert "one of i.MX RT1170, STM32H7," in wrong.stderr
-
-
-def test_explore_picks_what_moves_fewest_bytes() -> None:
-    data = write_model(ALL["mobile_chain"]())
-    options = Options(verify=False, target="host", effort="quick")
-    need = tflite_memopt.optimize(data, options).report.after.required_bytes["table"]
-    explored = explore(data, options, memories={"dtcm": 2048, "sram": need + 4096})
-    points = explored.exploration.points
-    assert explored.exploration.choice.objective == "slow"
-    least = points[explored.exploration.choice.point].slow_bytes
-    assert least is not None
-    assert least == min(each.slow_bytes for each in points if each.slow_bytes is not None)
-    best = tflite_memopt.optimize(data, explored.options[explored.exploration.choice.point]).model
-    spread = tflite_memopt.analyze(best, memories={"dtcm": 2048, "sram": need + 4096}).spread
-    assert spread is not None
-    assert spread.slow_bytes == least
-    with pytest.raises(InfeasibleError, match="no way to run the model fits dtcm, sram"):
-        explore(data, options, memories={"dtcm": 64, "sram": 4096})
-    with pytest.raises(UsageError, match="--memory and --budget exclude each other"):
-        explore(data, Options(verify=False, budget=1 << 16), memories=TWO)
-
-
-def test_explore_goes_on_where_the_structures_of_stripes_do_not_fit() -> None:
-    data = write_model(ALL["mobile_chain"]())
-    options = Options(verify=False, target="host", effort="quick", loops=False, objective="head", max_extra_macs=1.0)
-
-    def structures(cascade: bool) -> int:
-        model = read_model(tflite_memopt.optimize(data, replace(options, cascade=cascade, max_extra_work=1.0)).model)
-        beside = arena_beside_head(model, options.profile.requests, options.profile.abi, planner="table")
-        return beside.with_head(0).required
-
-    few, many = structures(False), structures(True)
-    assert few + 64 < many
-    found = explore(data, options, memories={"dtcm": 1 << 20, "sram": few + 64}).exploration
-    assert found.points
-    with pytest.raises(UsageError, match="--memory dtcm: the first memory is the fastest one"):
-        explore(data, options, memories=TWO, prices={"dtcm": 2})

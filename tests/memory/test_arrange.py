@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cells import cell_network
 from tests.models import mobile_chain
-from tests.oracle.cells import cell_network
 from tflite_memopt.ir.model import Model
 from tflite_memopt.memory import arrange as arranging
 from tflite_memopt.memory.arrange import Arrangement, arrange

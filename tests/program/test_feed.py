@@ -27,12 +27,11 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.kernels.relations.shapes import RESHAPES
 from tflite_memopt.memory.work import instructions
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program
-from tflite_memopt.program.fronts import AUTO, COLUMNS, PIECES, FeedCosts, FrontFile, fed_input, in_rows, others_late
+from tflite_memopt.program.fronts import AUTO, PIECES, FeedCosts, FrontFile, fed_input, in_rows, others_late
 from tflite_memopt.program.page import program_page
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.stretch import SHARE
@@ -63,28 +62,6 @@ def deep() -> Model:
         y = b.add(b.conv(b.depthwise(b.conv(y, 24, seed=seed), kernel=5), 8, seed=seed), y)
         y = b.depthwise(y, stride=2, seed=seed)
     return b.finish(y)
-
-
-def blocks() -> Model:
-    """Expansions read by windows of 7x7 and 3x3, with a stride and with padding of its own, zero points in between.
-
-    What the first is made of is read by another window as well, to which rows outside the image matter.
-    """
-    b = ModelBuilder()
-    y = b.conv(b.input("x", (1, 24, 21, 3), zero_point=-7), 4, kernel=3)
-    y = b.add(b.conv(b.depthwise(wide(b, y), kernel=7), 4, seed=1), b.depthwise(y, seed=8))
-    padded = b.tensor("padded", (1, 26, 23, 16), zero_point=-9)
-    b.operator(
-        "PAD", (wide(b, y, 2), b.constant("amounts", np.asarray([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))), (padded,)
-    )
-    y = b.conv(b.depthwise(padded, stride=2, padding=VALID, seed=3), 5, seed=4)
-    return b.finish(b.conv(b.depthwise(wide(b, y, 5), kernel=5, seed=6), 5, seed=7))
-
-
-def wide(b: ModelBuilder, x: Tensor, seed: int = 0) -> Tensor:
-    y = b.conv(x, 16, seed=seed)
-    y.quantization = per_tensor(0.05, -9)
-    return y
 
 
 def branches() -> Model:
@@ -171,7 +148,6 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "chain": chain,
     "residual": residual,
     "deep": deep,
-    "blocks": blocks,
     "branches": branches,
     "causal": causal,
     "sequence": sequence,
@@ -189,19 +165,15 @@ CASES += [("mean_of_image", 1), ("mean_of_image", 2), ("mean_of_sequence", 8), (
 CASES += [("beside", 2), ("beside", 4)]
 IN_PIECES = [("chain", 4, 2), ("residual", 2, 2), ("causal", 4, 4), ("deep", 8, 2), ("deep", 8, 4)]
 IN_PIECES += [("sequence", 16, 4), ("lying", 2, 2), ("mean_of_image", 2, 2), ("pooled_late", 2, 2), ("beside", 4, 4)]
-IN_COLUMNS = [("residual", 2, 1), ("deep", 8, 4), ("blocks", 2, 1), ("blocks", 2, 2), ("blocks", 4, 4)]
 
 
 @cache
-def front_of(name: str, rows: int, pieces: int = 1, columns: int = 1) -> tuple[Model, FrontFile]:
-    """The network, and the longest front that can take its rows in this number of pieces, and its columns."""
-    options = replace(PLAIN, objective="head" if columns > 1 else "total")
-    model = in_rows(NETWORKS[name](), options)
-    costs = FeedCosts(model, options, lambda _: None, rows=rows, image=fed_input(model))
+def front_of(name: str, rows: int, pieces: int = 1) -> tuple[Model, FrontFile]:
+    """The network, and the longest front that can take its rows in this number of pieces."""
+    model = in_rows(NETWORKS[name](), PLAIN)
+    costs = FeedCosts(model, PLAIN, lambda _: None, rows=rows, image=fed_input(model))
     fronts = ((0, end) for end in reversed(costs.positions[1:]))
     limit = PIECES.index(pieces)
-    if columns > 1:
-        limit = limit * len(COLUMNS) + COLUMNS.index(columns)
     longest = next((front for front in fronts if costs.limits_of(front) > limit), None)
     assert longest is not None, costs.reasons
     left = costs.model.main.operators[longest[1] :]
@@ -217,16 +189,10 @@ def interpreters() -> Iterator[Interpreters]:
 
 
 def differs(
-    name: str,
-    rows: int,
-    runtime: str,
-    interpreters: Interpreters,
-    feed: Feed | None = None,
-    pieces: int = 1,
-    columns: int = 1,
+    name: str, rows: int, runtime: str, interpreters: Interpreters, feed: Feed | None = None, pieces: int = 1
 ) -> bool:
     """Whether a front makes something else of images than the model makes of them."""
-    model, file = front_of(name, rows, pieces, columns)
+    model, file = front_of(name, rows, pieces)
     samples = seeded_inputs(model, 3, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
     found = fed_outputs(runtime, file.data, feed or file.feed, samples, interpreters)
@@ -250,21 +216,6 @@ def test_pieces_give_what_the_image_gives(
 
 def test_in_pieces_it_needs_less() -> None:
     assert front_of("deep", 8, 4)[1].placement.memory.arena_bytes < front_of("deep", 8)[1].placement.memory.arena_bytes
-
-
-@pytest.mark.parametrize("runtime", ["litert", "tflm"])
-@pytest.mark.parametrize(("name", "rows", "pieces"), IN_COLUMNS)
-def test_columns_give_what_the_image_gives(
-    name: str, rows: int, pieces: int, runtime: str, interpreters: Interpreters
-) -> None:
-    _, file = front_of(name, rows, pieces, 8)
-    assert any("columns2of" in tensor.name for tensor in read_model(file.data).main.tensors)
-    assert not differs(name, rows, runtime, interpreters, pieces=pieces, columns=8)
-
-
-def test_in_columns_the_head_is_smaller() -> None:
-    whole, cut = front_of("blocks", 2, 2)[1], front_of("blocks", 2, 2, 8)[1]
-    assert cut.placement.memory.arena_bytes < whole.placement.memory.arena_bytes
 
 
 @pytest.mark.parametrize(("name", "rows"), [("sequence", 16), ("lying", 2), ("mean_of_sequence", 8)])
@@ -311,9 +262,8 @@ def without_masks(model: Model) -> Model:
     return model
 
 
-@pytest.mark.parametrize(("name", "rows", "columns"), [("chain", 4, 1), ("blocks", 2, 8)])
-def test_without_masks_it_is_wrong(name: str, rows: int, columns: int, interpreters: Interpreters) -> None:
-    model, file = front_of(name, rows, 1, columns)
+def test_without_masks_it_is_wrong(interpreters: Interpreters) -> None:
+    model, file = front_of("chain", 4)
     bare = write_model(without_masks(read_model(file.data)))
     samples = seeded_inputs(model, 2, 0)
     run = interpreters["litert"].run(RunJob(write_model(model), samples, 0))
@@ -351,9 +301,9 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert b"Rows over time" in program_page(program)
     code, said = run("verify", path, folder, "--samples", 2)
     assert code == 0, said
-    code, said = run("share", path, folder, "-o", tmp_path / "both", "--target", "cortex-m7")
+    code, said = run("codegen", path, folder, "-o", tmp_path / "both", "--target", "cortex-m7")
     assert code != 0
-    assert "takes its image in rows: share is for networks that take their inputs whole" in said
+    assert "takes its image in rows: several networks in one arena take their inputs whole" in said
     other = json.loads((folder / MANIFEST).read_text())
     other["feed"]["padding"] ^= 0x40
     (folder / MANIFEST).write_text(json.dumps(other))

@@ -12,7 +12,6 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.firmware.compiled import run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
-from tests.program.test_dense import layer
 from tests.program.test_program_firmware import RUNS, written
 from tflite_memopt import Options, UsageError
 from tflite_memopt.io.reader import read_model
@@ -66,20 +65,13 @@ def beside() -> Model:
     return b.finish(b.concat([old, seen, told], axis=1), y)
 
 
-def dense() -> Model:
-    """Its front ends with a dense layer."""
-    return layer(scale=2.0, size=(40, 64), kernel=7)
-
-
-MODELS = {"chain": chain, "residual": residual, "pooled": pooled, "beside": beside, "dense": dense}
+MODELS = {"chain": chain, "residual": residual, "pooled": pooled, "beside": beside}
 
 
 @cache
 def in_rows(name: str, rows: int, target: str = "host") -> tuple[bytes, ProgramResult]:
     data = write_model(MODELS[name]())
-    options = Options(
-        target=target, verify=False, max_extra_work=1.0, effort="quick", allow_approximate=name == "dense"
-    )
+    options = Options(target=target, verify=False, max_extra_work=1.0, effort="quick")
     return data, optimize_in_parts(data, options, 2, feed=rows)
 
 

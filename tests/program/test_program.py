@@ -163,7 +163,7 @@ def test_a_folder_that_is_not_whole_is_refused(
     else:
         (folder / file).write_bytes(changed)
     out = ("-o", str(tmp_path / "fw"))
-    for words in (("codegen", folder, *out), ("verify", model, folder), ("share", other, folder, *out)):
+    for words in (("codegen", folder, *out), ("verify", model, folder), ("codegen", other, folder, *out)):
         command = [sys.executable, "-m", "tflite_memopt", *map(str, words)]
         assert_refused(subprocess.run(command, capture_output=True, text=True, check=False), said)
         assert not (tmp_path / "fw").exists()

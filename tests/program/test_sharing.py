@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import shutil
-from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.program.sharing import Sharing, share
-from tflite_memopt.program.stacking import Maker, Stack, least_stack
 
 from .test_program_firmware import MODELS, in_parts
 
@@ -76,10 +73,8 @@ def check_outputs(said: str, names: tuple[str, ...]) -> None:
 def test_networks_in_any_order_compute_what_they_do_alone(one_at_a_time: bool, tmp_path: Path) -> None:
     names = ("wake", "separable", "chain", "residual")
     sharing = share(sources(tmp_path, "host", *names), one_at_a_time, "host")
-    assert [sharing.networks[at].name for at in sorted(sharing.order)] == [
-        "wake",
-        *([] if one_at_a_time else ["chain"]),
-    ]
+    kept = [network.name for network in sharing.networks if network.kept]
+    assert kept == ["wake", *([] if one_at_a_time else ["chain"])]
     assert sharing.arena < sum(sharing.alone)
     code, said = run_on_tflm(written(tmp_path / "firmware", sharing), MAIN.name)
     assert code == 0, said
@@ -100,7 +95,7 @@ def test_the_arena_of_those_that_stay_alive_is_the_smallest(tmp_path: Path) -> N
 
 def test_one_at_a_time_the_arena_is_that_of_the_largest(tmp_path: Path) -> None:
     sharing = share(sources(tmp_path, "host", "chain", "dense", "separable"), one_at_a_time=True)
-    assert not sharing.order
+    assert not any(network.kept for network in sharing.networks)
     assert sharing.arena == max(sharing.alone)
 
 
@@ -122,51 +117,43 @@ def test_structures_that_others_would_overwrite_do_not_compile(tmp_path: Path) -
         run_on_tflm(folder, MAIN.name)
 
 
-def test_the_order_needs_least() -> None:
-    """Every order is the oracle, of structures with padding and temporaries."""
-    draw = random.Random(5)
-    saved = 0
-    for _ in range(200):
-        makers = [_maker(draw) for _ in range(draw.randint(1, 5))]
-        head = draw.choice((0, 64, 400))
-        found = least_stack(makers, 72, head)
-        arenas = []
-        for order in permutations(range(len(makers))):
-            stack = Stack((), 72, 0)
-            for at in order:
-                stack = stack.with_one_more(at, makers[at])
-            arenas.append(stack.arena(head))
-            if order == found.order:
-                assert stack == found
-        assert found.arena(head) == min(arenas)
-        saved += min(arenas) < max(arenas)
-    assert saved > 50
-
-
-def _maker(draw: random.Random) -> Maker:
-    structures = [(draw.randint(1, 60), draw.choice((4, 16))) for _ in range(draw.randint(1, 6))]
-    temporaries = draw.randint(0, 600)
-
-    def make(tail: int) -> tuple[int, int]:
-        for size, alignment in structures:
-            tail = -(-(tail + size) // alignment) * alignment
-        return tail, tail + temporaries
-
-    return make
+def test_models_are_made_in_the_order_given(tmp_path: Path) -> None:
+    paths = sources(tmp_path, "host", "dense", "wake", "separable", "chain")
+    for order in ((0, 1, 2, 3), (3, 2, 1, 0)):
+        text = share([paths[at] for at in order]).files("models")["models.h"].decode()
+        kept = ", ".join(f"kParts_{paths[at].stem}" for at in order if paths[at].is_file())
+        assert f"kKept[] = {{{kept}}};" in text
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
     paths = list(map(str, sources(tmp_path, "cortex-m7", "chain", "separable")))
-    done = CliRunner().invoke(cli, ["share", *paths, "-o", str(tmp_path / "firmware")])
+    done = CliRunner().invoke(cli, ["codegen", *paths, "-o", str(tmp_path / "firmware")])
     assert done.exit_code == 0, done.output
     assert "for all in one arena on cortex-m7" in done.output
     assert (tmp_path / "firmware" / "models.h").is_file()
 
 
 @pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--planner", "table"), "for one model, not for several"),
+        (("--memory", "sram=64K"), "for one model, not for several"),
+        (("--temporaries-apart",), "for one model, not for several"),
+    ],
+)
+def test_options_of_one_model_are_refused_for_several(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    paths = list(map(str, sources(tmp_path, "host", "chain", "separable")))
+    done = CliRunner().invoke(cli, ["codegen", *paths, "-o", str(tmp_path / "firmware"), *more])
+    assert done.exit_code == 2
+    assert said in done.output
+    alone = CliRunner().invoke(cli, ["codegen", paths[0], "-o", str(tmp_path / "firmware"), "--one-at-a-time"])
+    assert alone.exit_code == 2
+    assert "--one-at-a-time is for several models" in alone.output
+
+
+@pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda paths: paths[:1], "name 2 to 12 networks, not 1"),
         (lambda paths: [paths[0], paths[0]], "two networks are called chain: rename a file"),
         (lambda paths: [paths[0], paths[1].parent], "holds no program.json"),
         (lambda paths: [paths[0], paths[1] / "program.json"], "program.json"),
@@ -175,7 +162,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 def test_what_cannot_be_shared_is_told(change: object, said: str, tmp_path: Path) -> None:
     assert callable(change)
     paths = sources(tmp_path, "host", "chain", "separable")
-    done = CliRunner().invoke(cli, ["share", *map(str, change(paths)), "-o", str(tmp_path / "firmware")])
+    done = CliRunner().invoke(cli, ["codegen", *map(str, change(paths)), "-o", str(tmp_path / "firmware")])
     assert done.exception is not None
     assert said in str(done.exception)
     assert not (tmp_path / "firmware").exists()

@@ -164,7 +164,6 @@ def pages(report: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "comparison": comparison_page(tflite_memopt.compare(data, ("rpo", "best_first"), ("naive",))),
         "study": analysis_page(tflite_memopt.analyze(write_model(irregular_model()), sram=64 * 1024)),
         "exploration": exploration_page(EXPLORED, True),
-        "memories": analysis_page(tflite_memopt.analyze(data, memories={"dtcm": 2048, "sram": 1 << 20})),
         "600": analysis_page(tflite_memopt.analyze(write_model(long_chain(600)))),
     }
     for name, text in made.items():

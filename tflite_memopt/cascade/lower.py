@@ -33,7 +33,6 @@ Held = tuple[Tensor, Rows]
 """A tensor, and which rows of the whole it has."""
 _NOTHING_HELD: Mapping[Tensor, Held] = {}
 _NOTHING_KEPT: Mapping[Tensor, Rows] = {}
-_NO_BLOCKS: Mapping[Operator, Callable[[Tensor, Job], Tensor]] = {}
 _ALL = (-1,) * 4
 """Sizes of a slice that takes all that is left: one constant for all that a loop keeps, whatever its shape."""
 
@@ -160,7 +159,7 @@ class StripeWriter:
     the stripe before has, and where. ``join`` puts the parts of a tensor's rows together; None: CONCATENATION does.
     ``turn``: in the body of a loop, the tensors of the body that are read whole in place of the region's. There what is
     kept is cut out after the last operator that reads it, so that it may be written over it. A PAD that pads nothing is
-    left out. ``blocks``: what writes an operator that stands for several, given the rows that it reads.
+    left out.
     """
 
     def __init__(
@@ -171,9 +170,7 @@ class StripeWriter:
         held: Mapping[Tensor, Held] = _NOTHING_HELD,
         join: Callable[[Tensor, Rows, Sequence[Tensor], str], Held] | None = None,
         turn: Mapping[Tensor, Tensor] | None = None,
-        blocks: Mapping[Operator, Callable[[Tensor, Job], Tensor]] = _NO_BLOCKS,
     ) -> None:
-        self._blocks = blocks
         self._edit, self._region, self._input_rows = edit, region, input_rows
         self._join = join or self._window
         self._is_turn, self._whole = turn is not None, turn or {}
@@ -238,11 +235,6 @@ class StripeWriter:
         if is_left_out:
             assert inputs[0] is not None
             return inputs[0]
-        if operator in self._blocks:
-            assert inputs[0] is not None
-            computed = self._blocks[operator](inputs[0], job)
-            self._cut_kept(unread)
-            return computed
         computed = _activation(self._edit, name, operator.outputs[0], job.computed)
         if way.is_window and job.padding is not None:
             assert inputs[0] is not None

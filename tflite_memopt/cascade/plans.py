@@ -75,11 +75,6 @@ class Plans:
         """The sets that are planned in full, with their costs."""
         return [(cost, chosen) for chosen, cost in self._full.items() if cost is not None]
 
-    def best_so_far(self) -> tuple[Cost, Tilings] | None:
-        """What costs least of all that has been planned."""
-        every = (*self.drafts.items(), *self._full.items())
-        return min(((cost, chosen) for chosen, cost in every if cost is not None), default=None)
-
     def price(self, cost: Cost) -> tuple[int, ...]:
         """What is compared. Under a budget all that meet it need as much, and the one with fewest MACs is best."""
         need = cost.need if self._options.budget is None else max(cost.need, self._options.budget)

@@ -16,7 +16,6 @@ from functools import partial
 from ..analysis.working_set import io_lower_bound
 from ..errors import InfeasibleError
 from ..graph.clock import EmergencyStop
-from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import Changed, Refusal, RewriteUse, out_of_time
 from ..ir.copying import copy_model
 from ..ir.decision import Decision
@@ -59,8 +58,7 @@ def cascade(
 
     ``below``: bytes of the objective; what needs as much or more is not looked for. ``measured``: what searches before
     this one have measured. ``other_form``: another variant to look at. ``model`` stays as it is, and is returned itself
-    where nothing is gained. Raises InterruptedSearch at Ctrl-C, and InfeasibleError where a decision of the options
-    does not fit the model.
+    where nothing is gained. Raises InfeasibleError where a decision of the options does not fit the model.
     """
     if not options.cascade or not model.main.operators:
         return Changed(model, (), ())
@@ -71,10 +69,7 @@ def cascade(
     if options.decision is not None:
         return _replayed(along_h() if options.decision.is_along_h else own, profile, options.decision)
     search = _Cascade(own, profile, progress, below, Measured() if measured is None else measured)
-    try:
-        return search.run(along_h())
-    except KeyboardInterrupt as stopped:
-        raise InterruptedSearch(search.best_so_far) from stopped
+    return search.run(along_h())
 
 
 @dataclass(frozen=True)
@@ -214,16 +209,6 @@ class _Cascade:
         """The incumbent's cost, with the need that is to be beaten where that is less."""
         known = self._incumbent()
         return known if self._below is None or known.need <= self._below else replace(known, need=self._below)
-
-    def best_so_far(self) -> Changed:
-        """The best that has been planned, if only as a draft: its full plan is no worse."""
-        if self._best is None:
-            return Changed(self._given, (), ())
-        drafts = [(*found, search) for search in self._searches if (found := search.plans.best_so_far()) is not None]
-        best = min(drafts, key=lambda each: each[:2], default=None)
-        if best is not None and best[0] < self._incumbent():
-            self._best = best[0], best[2], best[1]
-        return self._changed(Refusal(_RULE, "the search", "interrupted"))
 
     def _changed(self, *refused: Refusal) -> Changed:
         """The incumbent. The model itself is returned where another form of it costs no less."""

@@ -100,8 +100,7 @@ class Space:
 
     The model stays as it is.
 
-    A tensor with a ``pinned`` name stays whole. ``exits`` and ``starts``: steps at which regions may end and start;
-    None: any. ``measured``: what is known, from whichever model.
+    A tensor with a ``pinned`` name stays whole. ``measured``: what is known, from whichever model.
     """
 
     def __init__(
@@ -112,12 +111,9 @@ class Space:
         measured: Measured,
         modes: Modes,
         pinned: Collection[str] = (),
-        exits: Collection[int] | None = None,
-        starts: Collection[int] | None = None,
     ) -> None:
         self.model, self.looked_at, self.work = model, 0, 0
         self._profile, self._modes, self._pinned, self._jobs = profile, modes, pinned, options.jobs
-        self._exits, self._starts = exits, starts
         self._measure = Measure(model, profile, measured)
         self._terms, self._costs = arena_terms(model, profile), Costs(profile)
         self._alive = Alive(model, profile)
@@ -145,7 +141,7 @@ class Space:
 
     def fill(self, below: int, has_ended: Callable[[], bool] = lambda: False) -> None:
         """Find the tilings with which the objective may be less than ``below`` bytes."""
-        for exit_ in range(len(self.needs)) if self._exits is None else sorted(self._exits):
+        for exit_ in range(len(self.needs)):
             if has_ended():
                 return
             self._fill_above(exit_, below)
@@ -315,7 +311,7 @@ class Space:
             bounder.add(demand.add(operators[step], way))
             if not demand.possible.any():
                 return
-            if way.passes_on or (self._starts is not None and step not in self._starts):
+            if way.passes_on:
                 continue
             whole, across = max(self.needs[step : exit_ + 1]), self._alive.across(step, exit_ + 1)
             if whole <= self._floor:

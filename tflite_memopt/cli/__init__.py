@@ -29,7 +29,6 @@ COMMANDS = (
     "verify",
     "compare",
     "codegen",
-    "share",
     "check",
     "batch",
     "report",

@@ -14,14 +14,12 @@ from .shared import (
     FORCE,
     JSON,
     KERNELS,
-    MEMORY,
     QUIET,
     TARGET,
     check_files,
-    memories_of,
     show,
 )
-from .types import ByteSize, GivenMemories, ModelPath
+from .types import ByteSize, ModelPath
 
 
 @click.command(short_help="Show what a model needs now, and what sets that.")
@@ -35,7 +33,6 @@ from .types import ByteSize, GivenMemories, ModelPath
     help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
     "cross between them, and how many orders of the operators would fit.",
 )
-@MEMORY
 @report_option(".json", ".csv", ".html", ".svg", ".png")
 @JSON
 @click.option(
@@ -59,7 +56,6 @@ def analyze(
     target: str | None,
     kernels: str | None,
     sram: int | None,
-    memories: tuple[GivenMemories, ...],
     reports: tuple[Path, ...],
     as_json: bool,
     node_folder: Path | None,
@@ -88,7 +84,7 @@ def analyze(
     check_files(reports, (source,), force)
     before = None if baseline is None else read_file(baseline)
     named = click.get_current_context().get_parameter_source("kernels")
-    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram, *memories_of(memories))
+    analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
     model = read_planned(read_file(source))
     analysis = with_parts(analysis, model)
     makers: Makers = {

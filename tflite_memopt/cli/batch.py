@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..batch.run import BatchState, Watch
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *("source", "output", "pins", "ties", "inputs", "runner", "keep_failures", "keep_best", "all_kernels", "explain"),
+    *("source", "output", "pins", "ties", "inputs", "runner", "keep_failures", "all_kernels", "explain"),
     *("force", "replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
@@ -119,7 +119,7 @@ def batch(
     if retry_failed and not resume:
         raise click.UsageError("--retry-failed needs --resume")
     limits = WorkerLimits(model_seconds, worker_memory, workers if cluster is None else 0)
-    setting = BatchSetting(optimize, options_from_flags(keep_best=False, **chosen), limits)
+    setting = BatchSetting(optimize, options_from_flags(**chosen), limits)
     models = find_models(patterns)
     if not no_models and any(Path(os.path.abspath(folder), MODELS) in model.path.parents for model in models):
         raise click.UsageError(f"'{folder / MODELS}' is where results go, and it holds the models: give another OUT")

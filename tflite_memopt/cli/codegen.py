@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,19 +11,27 @@ from ..firmware import PLANNERS, Planner
 from .shared import FORCE, MEMORY, TARGET, memories_of
 from .types import GivenMemories, ModelPath
 
+if TYPE_CHECKING:
+    from ..firmware.plan_table import MemoryRequest
+
 
 @click.command(short_help="Write C++ files for a firmware that runs a model.")
-@click.argument("source", metavar="OUT.tflite", type=ModelPath, required=False)
+@click.argument("sources", nargs=-1, metavar="OUT.tflite...", type=ModelPath)
 @click.option(
     "-o", "--output", required=True, type=ModelPath, metavar="DIR", help="Folder for the files; it is made if needed."
 )
 @TARGET
 @click.option(
     "--name",
-    default="model",
-    show_default=True,
     metavar="NAME",
-    help="C++ namespace of everything in the files, so that several models go into one firmware.",
+    help="C++ namespace of everything in the files, or of everything that several models share. [default: model; of "
+    "several models: models]",
+)
+@click.option(
+    "--one-at-a-time",
+    is_flag=True,
+    help="Of several models only one that keeps state stays alive. The others are re-created whenever another one has "
+    "run: the arena is that of the largest, and a change of models takes as long as AllocateTensors.",
 )
 @click.option(
     "--planner",
@@ -65,14 +74,15 @@ from .types import GivenMemories, ModelPath
 @click.option(
     "--runner",
     is_flag=True,
-    help="Write runner.cc alone, which makes a --runner of your own build of TFLM; no OUT.tflite.",
+    help="Write runner.cc alone: the source of a --runner with your own build of TFLM.",
 )
 @FORCE
 def codegen(
-    source: Path | None,
+    sources: tuple[Path, ...],
     output: Path,
     target: str | None,
-    name: str,
+    name: str | None,
+    one_at_a_time: bool,
     planner: Planner | None,
     memories: tuple[GivenMemories, ...],
     tail: str | None,
@@ -90,36 +100,75 @@ def codegen(
 
     The arena's size is for the target that the model was optimized for, or for --target. A model that TFLM cannot run
     is refused without --force. OUT.tflite may be a folder that optimize --parts wrote: then the class Program runs it.
-    """
-    from ..firmware.generate import generate, runner_source, tie_positions
-    from ..firmware.plan_table import MemoryRequest
-    from ..firmware.self_test import expected_outputs
-    from ..io.files import read_file, write_folder
-    from ..memory.reading import naming, read_planned
 
-    if runner == (source is not None):
+    Several models go into one arena, in the order given, and run in any order, one at a time. Each stays alive and
+    keeps its state: tensors share bytes, TFLM's structures do not. The parts of a folder are re-created in each run.
+    """
+    from ..firmware.generate import runner_source
+    from ..io.files import write_folder
+    from ..memory.reading import naming
+
+    if runner == bool(sources):
         raise click.UsageError("name OUT.tflite, or write --runner without it")
-    if source is None:
+    if runner:
         for path in write_folder(output, {"runner.cc": runner_source()}, (), force):
             click.echo(path)
         return
-    sizes, prices = memories_of(memories)
-    request = MemoryRequest(sizes, tail, external, ties, prices, temporaries_apart)
+    request = _request(memories, tail, external, ties, temporaries_apart)
+    is_plain = request.is_empty and not temporaries_apart
+    if len(sources) > 1:
+        if not is_plain or planner is not None or original is not None:
+            raise click.UsageError("--planner, --original, memories and buffers are for one model, not for several")
+        _codegen_shared(sources, output, target, name or "models", one_at_a_time, force)
+        return
+    if one_at_a_time:
+        raise click.UsageError("--one-at-a-time is for several models: name them all")
+    (source,), name = sources, name or "model"
     if source.is_dir():
-        if not request.is_empty or temporaries_apart:
-            raise click.UsageError("options about memories and buffers are for one model, not for a program")
+        if not is_plain:
+            raise click.UsageError("the options of memories and buffers are for one model, not for a program")
         if original is not None:
             raise click.UsageError("--original is for one model, not for a program")
         _codegen_program(source, output, target, name, planner, force)
         return
     with naming(source.name):
-        data = read_file(source)
-        generate(data, target, name, source.name, force, planner, request)  # refuse a wrong request before TFLM runs
-        known = None if original is None else (original.name, read_file(original))
-        expected = expected_outputs(data, tie_positions(read_planned(data), ties), known)
-        files = generate(data, target, name, source.name, force, planner, request, expected)
+        files = _files_of_one(source, target, name, planner, request, original, force)
     for path in write_folder(output, files, (source,), force):
         click.echo(path)
+
+
+def _request(
+    memories: tuple[GivenMemories, ...],
+    tail: str | None,
+    external: tuple[str, ...],
+    ties: tuple[str, ...],
+    temporaries_apart: bool,
+) -> MemoryRequest:
+    from ..firmware.plan_table import MemoryRequest
+
+    sizes, prices = memories_of(memories)
+    return MemoryRequest(sizes, tail, external, ties, prices, temporaries_apart)
+
+
+def _files_of_one(
+    source: Path,
+    target: str | None,
+    name: str,
+    planner: Planner | None,
+    request: MemoryRequest,
+    original: Path | None,
+    force: bool,
+) -> dict[str, bytes]:
+    from ..firmware.generate import generate, tie_positions
+    from ..firmware.self_test import expected_outputs
+    from ..io.files import read_file
+    from ..memory.reading import read_planned
+
+    data = read_file(source)
+    generate(data, target, name, source.name, force, planner, request)  # refuse a wrong request before TFLM runs
+    known = None if original is None else (original.name, read_file(original))
+    expected = expected_outputs(data, tie_positions(read_planned(data), request.ties), known)
+    return generate(data, target, name, source.name, force, planner, request, expected)
 
 
 def _codegen_program(
@@ -132,6 +181,27 @@ def _codegen_program(
 
     program, parts = read_program(folder)
     generate_program(program, parts, target, name, planner, force)  # refuse a wrong request before TFLM runs
-    files = generate_program(program, parts, target, name, planner, force, expected_of(program, parts))
+    files = generate_program(program, parts, target, name, planner, force, expected_of(parts, program.feed))
     for path in write_folder(output, files, tuple(folder / part.file for part in program.parts), force):
+        click.echo(path)
+
+
+def _codegen_shared(
+    sources: tuple[Path, ...], output: Path, target: str | None, name: str, one_at_a_time: bool, force: bool
+) -> None:
+    from ..io.files import write_folder
+    from ..program.sharing import share
+    from ..program.verifying import expected_of
+
+    found = share(sources, one_at_a_time, target)
+    expected = [expected_of(network.parts) for network in found.networks]
+    inputs = tuple(path if path.is_file() else path / "program.json" for path in sources)
+    paths = write_folder(output, found.files(name, expected), inputs, force)
+    alone = ", ".join(f"{each.name} {need:,}" for each, need in zip(found.networks, found.alone, strict=True))
+    click.echo(f"RAM {found.arena:,} bytes for all in one arena on {found.target}; apart {sum(found.alone):,}: {alone}")
+    if kept := ", ".join(each.name for each in found.networks if each.kept):
+        click.echo(f"alive  {kept}: {found.tail:,} bytes of structures, created in this order")
+    if anew := ", ".join(each.name for each in found.networks if not each.kept):
+        click.echo(f"anew   {anew}: created when it runs, after another one or in each run if it is in parts")
+    for path in paths:
         click.echo(path)

@@ -23,7 +23,6 @@ from .shared import (
     JOBS,
     JSON,
     KERNELS,
-    MEMORY,
     OBJECTIVE,
     QUIET,
     SAMPLES,
@@ -32,11 +31,10 @@ from .shared import (
     TFLM_SINCE,
     TIME_LIMIT,
     check_files,
-    memories_of,
     progress_line,
     show,
 )
-from .types import ByteSize, GivenMemories, ModelPath, PartCount
+from .types import ByteSize, ModelPath, PartCount
 
 if TYPE_CHECKING:
     from ..exploring import Explored
@@ -50,8 +48,7 @@ if TYPE_CHECKING:
     "--output",
     type=ModelPath,
     metavar="OUT.tflite",
-    help="Write the point that --budget picks, verified; without a budget the one that needs least, or, with "
-    "--memory, that moves fewest bytes through slow memory.",
+    help="Write the point that --budget picks, verified; without a budget the one that needs least.",
 )
 @click.option(
     "--budget",
@@ -67,7 +64,6 @@ if TYPE_CHECKING:
     help="Also show the model as up to N models that run one after another in one arena; auto: as many as pay. Only "
     "optimize --parts writes them.",
 )
-@MEMORY
 @OBJECTIVE
 @TARGET
 @KERNELS
@@ -91,7 +87,6 @@ def explore(
     force: bool,
     quiet: bool | None,
     as_json: bool,
-    memories: tuple[GivenMemories, ...],
     parts: int | None,
     **chosen: Any,
 ) -> None:
@@ -111,10 +106,10 @@ def explore(
     if parts is not None and output is not None:
         raise click.UsageError("--parts shows what parts bring: to write them run optimize with the flags of the point")
     options = Options(**chosen)
-    is_chosen = output is not None or options.budget is not None or bool(memories)
+    is_chosen = output is not None or options.budget is not None
     # It takes long enough that a pipe is told how far it is, too.
     with progress_line(bool(quiet)) as say:
-        explored = run(source, options, say, *memories_of(memories), 1 if parts is None else parts or None)
+        explored = run(source, options, say, 1 if parts is None else parts or None)
         # What does not fit is made as well: its report says what limits it.
         choice = explored.exploration.choice
         is_missed = choice.fits is False and explored.exploration.points[choice.point].parts == 1

@@ -199,11 +199,6 @@ _AS_IS = "as_is"
     help="Where to keep everything that reproduces a step that failed verification, for a bug report.",
 )
 @click.option(
-    "--keep-best/--no-keep-best",
-    default=None,
-    help="After the first Ctrl-C, verify and write the best that was found so far. [default: on a terminal]",
-)
-@click.option(
     "--parts",
     type=PartCount(),
     metavar="N|auto",
@@ -214,9 +209,9 @@ _AS_IS = "as_is"
     "--feed",
     type=RowsFed(),
     metavar="rows=N|auto[,input=NAME]",
-    help="Let the model take its image in N rows a call, as a camera gives them, so that the image is never in the "
-    "arena as a whole; auto: as many rows as turn out best. Of several inputs it is the largest, or the one that is "
-    "named. OUT is then a folder as with --parts, whose default is 2.",
+    help="Experimental. Let the model take its image in N rows a call, as a camera gives them, so that the image is "
+    "never in the arena as a whole; auto: as many rows as turn out best. Of several inputs it is the largest, or the "
+    "one that is named. OUT is then a folder as with --parts, whose default is 2.",
 )
 @click.option(
     "--replay",
@@ -362,8 +357,6 @@ def options_from_flags(
     label = None if chosen.get("replay") is None else _label_in(chosen["replay"])
     if label is not None:
         chosen["replay"] = label.decision
-    if chosen["keep_best"] is None:
-        chosen["keep_best"] = sys.stderr.isatty()
     stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
     stages["loops"] = not no_loops
     options = Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)

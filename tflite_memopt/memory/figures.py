@@ -201,37 +201,3 @@ class LibraryNeed:
     head: int
     required: int
     measured: bool
-
-
-@dataclass(frozen=True)
-class MemoryShare:
-    """One memory of a chip: its bytes, and those in use; TFLM's own structures are in use where they lie.
-
-    ``moved``: bytes of tensors and scratch that operators read and write there in one run. ``price``: of one of them.
-    """
-
-    name: str
-    bytes: int
-    used: int
-    moved: int
-    price: int
-
-
-@dataclass(frozen=True)
-class SpreadUse:
-    """Tensors over several memories, the fastest first. Bytes that move in one run.
-
-    ``moved``: through all memories, ``scratch`` bytes of it an estimate for the kernels' scratch; ``weights``: read
-    from flash, not in ``moved``. ``slow_bytes``: through all but the first, each as often as its memory's price says;
-    ``largest_first``: the same where each memory gets the largest tensors that fit; no choice of tensors has fewer
-    than ``bound``. ``maps``: what lies where in each memory, where that was asked for.
-    """
-
-    memories: tuple[MemoryShare, ...]
-    moved: int
-    scratch: int
-    weights: int
-    slow_bytes: int
-    largest_first: int
-    bound: int
-    maps: dict[str, ArenaMap]

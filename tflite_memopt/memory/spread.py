@@ -15,9 +15,8 @@ from ..ir.model import Model, Operator, Tensor
 from ..kernels.arena import MemoryPlanner, arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..plan.check import check_plan
-from ..plan.memories import MemoriesPlan, MemoriesProblem, largest_first, part_of, spread
-from .figures import ArenaMap, MemoryShare, SpreadUse
-from .layout import MemoryLayout, memory_layout
+from ..plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
+from .layout import MemoryLayout
 from .run_through import run_through
 from .ties import groups_with
 from .together import Groups, join
@@ -91,47 +90,6 @@ def spread_model(
     return replace(found, memories=memories, offsets=offsets, used=used)
 
 
-def spread_use(
-    model: Model,
-    profile: KernelProfile,
-    sizes: Mapping[str, int],
-    arena: ArenaMap | None = None,
-    prices: Mapping[str, int] | None = None,
-) -> SpreadUse:
-    """What a model makes of memories of such ``sizes``, the fastest first, TFLM's structures in the last one.
-
-    ``arena``: the map of the model in one memory, for maps of each. ``prices``: as :func:`prices_for`. Raises
-    UsageError when the structures do not fit, InfeasibleError when the tensors do not.
-    """
-    capacities, last = capacities_for(model, profile, sizes)
-    costs = prices_for(sizes, prices or {})
-    layout = memory_layout(model, profile)
-    found = spread_model(model, layout, capacities, SearchLimit(), prices=costs)
-    problem = memories_problem(model, layout, capacities, prices=costs)
-    moved = traffic_of(model)
-    by_item = (*(moved[each] for each in layout.tensors), *_scratch_traffic(layout))
-    passed: Counter[int] = Counter()
-    for memory, nbytes in zip(found.memories, by_item, strict=True):
-        passed[memory] += nbytes
-    beside = arena_beside_head(model, profile.requests, profile.abi, planner="table")
-    used = [beside.with_head(each).required if number == last else each for number, each in enumerate(found.used)]
-    shares = tuple(
-        MemoryShare(name, size, used[number], passed[number], costs[number])
-        for number, (name, size) in enumerate(sizes.items())
-    )
-    maps = {} if arena is None else {name: _map_of(arena, found, number) for number, name in enumerate(sizes)}
-    return SpreadUse(
-        shares,
-        moved=sum(problem.traffic),
-        scratch=sum(_scratch_traffic(layout)),
-        weights=weights_read(model),
-        slow_bytes=found.slow_bytes,
-        largest_first=largest_first(problem),
-        bound=found.bound,
-        maps=maps,
-    )
-
-
 def prices_for(sizes: Mapping[str, int], prices: Mapping[str, int]) -> tuple[int, ...]:
     """The price of a byte that moves through each memory: 0 in the first, and in another 1 where none is said.
 
@@ -147,14 +105,6 @@ def prices_for(sizes: Mapping[str, int], prices: Mapping[str, int]) -> tuple[int
                 f"--memory {name}: a price of {price} after one of {before}; write the fastest memory first"
             )
     return found
-
-
-def _map_of(arena: ArenaMap, found: MemoriesPlan, memory: int) -> ArenaMap:
-    """What of the arena lies in this memory. Its tensors are in the order of the layout's items."""
-    placed = zip(arena.tensors, found.memories, found.offsets, strict=True)
-    tensors = tuple(replace(each, offset=at, sharing="none") for each, where, at in placed if where == memory)
-    used = found.used[memory]
-    return replace(arena, required=used, tail=(), head=used, tensors=tensors)
 
 
 def capacities_for(
@@ -191,14 +141,6 @@ def traffic_of(model: Model) -> Counter[Tensor]:
         for tensor, nbytes in _moved_by(operator):
             moved[tensor] += turns * nbytes
     return moved
-
-
-def weights_read(model: Model) -> int:
-    """Bytes of constants that operators read in one invocation, each operand once: they come from flash."""
-    return sum(
-        turns * sum(each.nbytes for each in operator.present_inputs() if each.is_constant)
-        for operator, turns in _runs(model)
-    )
 
 
 def _runs(model: Model) -> Iterator[tuple[Operator, int]]:

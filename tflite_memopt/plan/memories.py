@@ -113,18 +113,6 @@ def check_memories(problem: MemoriesProblem, found: MemoriesPlan) -> None:
         raise InfeasibleError(f"{slow} slow bytes where {found.slow_bytes} are said, and {found.bound} the bound")
 
 
-def largest_first(problem: MemoriesProblem) -> int:
-    """The price when each memory gets the largest items that fit: what to compare with."""
-    items, left, price = problem.plan.items, list(range(len(problem.traffic))), 0
-    for number, capacity in enumerate(problem.capacities):
-        is_last = number == len(problem.capacities) - 1
-        order = sorted(left, key=lambda each: items[each].size, reverse=True)
-        chosen = left if is_last else _Selection(problem.plan, problem.traffic, capacity, left).inserted(order)
-        price += problem.prices[number] * sum(problem.traffic[each] for each in chosen)
-        left = [each for each in left if each not in chosen]
-    return price
-
-
 def _bound(problem: MemoriesProblem, most_in_first: int) -> int:
     """No plan costs less; ``most_in_first``: what the first memory can be worth at most.
 

@@ -19,7 +19,6 @@ Other inputs of the network are the same in each call. They are outputs as well,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..cascade.loop.bodies import RollingBody, zero_rows
@@ -27,17 +26,14 @@ from ..cascade.loop.lower import reason_against_loops
 from ..cascade.loop.masked import Masked, masked, padded_in, strides_of
 from ..cascade.loop.turn_graph import NHWC, TurnGraph
 from ..cascade.region import Region, region_of
-from ..ir.change import Exactness
 from ..ir.check import check_model
 from ..ir.copying import copy_model
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.model import Graph, Model, Operator, Tensor
+from ..ir.model import Graph, Model, Tensor
 from ..ir.quantization import quantized_alike
 from ..kernels.relations.shapes import RESHAPES
-from .columns import Block, read_inside_alone, with_blocks
-from .dense import Dense, dense_of
 from .in_one_row import lay_in_one_row
 from .total import Total, total_of
 
@@ -60,50 +56,39 @@ class Fed:
     padding: int
     fills: tuple[int | None, ...]
     inputs: tuple[int, ...]
-    exactness: Exactness = "exact"
     step: int = NHWC
 
 
-def fed(
-    front: Model, rows: int, image: int = 0, may_approximate: bool = False, pieces: int = 1, columns: int = 1
-) -> Fed | str:
+def fed(front: Model, rows: int, image: int = 0, pieces: int = 1) -> Fed | str:
     """``front`` on ``rows`` new rows of its input ``image`` a call, or the reason why it cannot be.
 
     ``front`` stays as it is. It keeps as few rows as possible; where some would have to be overwritten in part, those
-    few more that need not be. ``may_approximate``: a dense layer at its end may round otherwise. ``pieces``: into
-    how many a call cuts its rows, so that fewer rows of the first tensors are there at once. ``columns``: into how many
-    pieces the columns of blocks are cut (columns.py), with 1 into none.
+    few more that need not be. ``pieces``: into how many a call cuts its rows, so that fewer rows of the first tensors
+    are there at once.
     """
-    found = _region_on_rows(front, image, may_approximate)
+    found = _region_on_rows(front, image)
     if isinstance(found, str):
         return found
     model, region, stride, total = found
     shown = region.operators[0].outputs[0]
     if rows % stride:
         return f"{rows} rows of the image make no whole rows of '{region.exit.name}': give a multiple of {stride}"
-    in_blocks = with_blocks(region, columns)
-    if isinstance(in_blocks, str):
-        return in_blocks
-    region, blocks = in_blocks
-    is_padded = {shown, *read_inside_alone(region, blocks)}
-    turns = masked(region, rows // stride, is_padded, pieces=pieces)
+    turns = masked(region, rows // stride, (shown,), pieces=pieces)
     if isinstance(turns, str):
-        turns = masked(region, rows // stride, is_padded, padded_in(region) - is_padded, pieces)
-    return turns if isinstance(turns, str) else _written(model, region, turns, total, blocks)
+        turns = masked(region, rows // stride, (shown,), padded_in(region) - {shown}, pieces)
+    return turns if isinstance(turns, str) else _written(model, region, turns, total)
 
 
-def least_rows(front: Model, image: int = 0, may_approximate: bool = False) -> int | str:
+def least_rows(front: Model, image: int = 0) -> int | str:
     """The rows of input ``image`` of which a front makes one row of its result, or the reason why it cannot be fed."""
-    found = _region_on_rows(front, image, may_approximate)
+    found = _region_on_rows(front, image)
     return found if isinstance(found, str) else found[2]
 
 
-def _region_on_rows(
-    front: Model, at: int, may_approximate: bool
-) -> tuple[Model, Region, int, Total | Dense | None] | str:
+def _region_on_rows(front: Model, at: int) -> tuple[Model, Region, int, Total | None] | str:
     """A copy with a PAD of nothing in front of its image, what is in it as a region, and rows of the image for one row.
 
-    With a mean or a dense layer at its end, that apart.
+    With a mean at its end, that apart.
     """
     model = copy_model(front)
     graph = model.main
@@ -122,7 +107,7 @@ def _region_on_rows(
     camera = edit.activation(f"{image.name}/rows", image.shape, image)
     edit.pad(camera, ((0, 0),) * 4, image)
     graph.inputs = tuple(camera if tensor is image else tensor for tensor in graph.inputs)
-    total = total_of(graph) or dense_of(graph, may_approximate)
+    total = total_of(graph)
     if isinstance(total, str):
         return total
     apart = () if total is None else total.operators
@@ -158,9 +143,7 @@ def _image_of(graph: Graph, at: int) -> Tensor:
     return made[0]
 
 
-def _written(
-    model: Model, region: Region, turns: Masked, total: Total | Dense | None, blocks: Mapping[Operator, Block]
-) -> Fed | str:
+def _written(model: Model, region: Region, turns: Masked, total: Total | None) -> Fed | str:
     (camera,), image = region.inputs, region.operators[0].outputs[0]
     window, step, count = turns.turn.windows[image].made, turns.steps[image], len(turns.writes)
     padding = [_byte_of_padding(tensor) for tensor in (image, *turns.turn.kept())]
@@ -171,8 +154,7 @@ def _written(
     rows = turn.rows_like(camera, window.count, "new")
     others = [tensor for tensor in model.main.inputs if tensor is not camera]
     turn.twins |= {tensor: turn.graph.add_tensor(replace(tensor)) for tensor in others}
-    writers = {operator: block.write for operator, block in blocks.items()}
-    made, kept = RollingBody(turn, region, turns, {camera: rows}, writers).write()
+    made, kept = RollingBody(turn, region, turns, {camera: rows}).write()
     if total is None:
         result, name = turn.grow(made, turns.writes), region.exit.name
         so_far = result, turn.result
@@ -196,8 +178,7 @@ def _written(
     lay_in_one_row(model)
     check_model(model)
     lead = -(window.start + turns.first_turn * step)
-    exactness = total.exactness if isinstance(total, Dense) else "exact"
-    return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs, exactness)
+    return Fed(model, step, lead, count, fills[0], (None, *fills[1:]), inputs)
 
 
 def _byte_of_padding(tensor: Tensor) -> int | None:

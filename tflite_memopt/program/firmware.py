@@ -133,7 +133,6 @@ def generate_program(
 def generate_shared(
     networks: Sequence[Network],
     arenas: Sequence[int],
-    order: Sequence[int],
     sizes: tuple[int, int, int],
     target: str,
     name: str,
@@ -141,21 +140,21 @@ def generate_shared(
 ) -> dict[str, bytes]:
     """Files by path of networks in one arena.
 
-    ``arenas``: of each by itself; ``order``: that in which those are made that stay alive. ``sizes``: bytes of the
-    arena, of the largest network that does not, and of the structures of those that do. Raises as ``generate``.
+    ``arenas``: of each by itself. ``sizes``: bytes of the arena, of the largest network that does not stay alive, and
+    of the structures of those that do. Raises as ``generate``.
     """
     check_namespace(name)
     profile = one_library(networks[0], target)
     data = b"".join(part for network in networks for part in network.parts)
     members = "\n".join(f"  ::{each.name}::Program {each.name}{{shared_}};" for each in networks)
-    has_new = len(order) < len(networks)
+    kept = [each.name for each in networks if each.kept]
+    has_new = len(kept) < len(networks)
     tables = [
-        _table(each, arena_of(each.models, profile)[1], order.index(at) if at in order else None)
-        for at, each in enumerate(networks)
+        _table(each, arena_of(each.models, profile)[1], kept.index(each.name) if each.kept else None)
+        for each in networks
     ]
-    kept = [networks[at].name for at in order]
     if kept:
-        tables.append("// Interpreters that stay alive, in the order in which they need least.")
+        tables.append("// Interpreters that stay alive, in the order in which they are made.")
         if sizes[1]:
             fits = (
                 f'static_assert(kArenaBytes >= {sizes[1]} + {sizes[2]}, "networks would overwrite these structures");'
@@ -174,7 +173,7 @@ def generate_shared(
         "runs": "\n".join(_run(each, f"networks.{each.name}") for each in networks),
         "buffer": "",
         "tables": "\n".join(tables),
-        "places": str(len(order) + has_new),
+        "places": str(len(kept) + has_new),
         "classes": "".join(_class(each, size, name, "") for each, size in zip(networks, arenas, strict=True))
         + f"namespace {name} {{\n\nclass Models {{\n  Shared shared_{{arena}};\n\n public:\n{members}\n}};\n\n"
         f"}}  // namespace {name}\n",

@@ -1,19 +1,18 @@
 """Fronts of a model that take rows of its image as they come: what each needs, and the file of the one that is chosen.
 
 A front is the first stretch of a program whose first part is fed. It is one graph whatever the limits are; their
-numbers stand for the rows that it makes of its result in a call, and for the pieces of a call and of its columns.
+numbers stand for the rows that it makes of its result in a call, and for the pieces of a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
 from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..io.writer import write_model
-from ..ir.change import Exactness
 from ..ir.copying import copy_model
 from ..ir.decision import NOTHING_DECIDED
 from ..ir.model import Model, Operator, Tensor
@@ -38,11 +37,6 @@ ROWS_MADE = (1, 2, 4)
 """Rows of the result that are tried; more of them make line buffers larger and calls fewer."""
 PIECES = (1, 2, 4)
 """Into how many pieces a call cuts its rows, of those that are tried."""
-COLUMNS = (1, 8)
-"""Into how many pieces the columns of blocks are cut, of those that are tried where the head alone counts.
-
-A piece has operators of its own: where their structures count as well, they are more than it saves.
-"""
 _IMPOSSIBLE = 1 << 60
 
 
@@ -112,9 +106,8 @@ class FeedCosts(StretchCosts):
         """The ways to feed a front, those that make fewer rows first."""
         if stretch not in self._ways:
             front, found = part_of(self.model, *stretch), []
-            rows_made, in_columns = (ROWS_MADE[:1], COLUMNS) if self.counts_head else (ROWS_MADE, COLUMNS[:1])
-            for rows, *pieces in product(self._row_counts(front, rows_made), PIECES, in_columns):
-                way = fed(front, rows, self.image, self.options.allow_approximate, *pieces)
+            for rows, pieces in product(self._row_counts(front), PIECES):
+                way = fed(front, rows, self.image, pieces)
                 if isinstance(way, Fed):
                     way = self._known_to_firmware(way)
                 if isinstance(way, Fed):
@@ -131,10 +124,10 @@ class FeedCosts(StretchCosts):
             return way
         return f"it takes TFLM of {needed_since(names)} or later, and --tflm-since says {self.options.tflm_since}"
 
-    def _row_counts(self, front: Model, rows_made: Sequence[int]) -> Iterator[int]:
+    def _row_counts(self, front: Model) -> Iterator[int]:
         """Rows of the image a call; where there is nothing to feed any number, which says why."""
-        one = least_rows(front, self.image, self.options.allow_approximate)
-        yield from (one * made for made in rows_made) if self.rows == AUTO and isinstance(one, int) else [self.rows]
+        one = least_rows(front, self.image)
+        yield from (one * made for made in ROWS_MADE) if self.rows == AUTO and isinstance(one, int) else [self.rows]
 
     def _at_least(self, front: Fed) -> int:
         taken = sum(aligned(tensor.nbytes) for tensor in front.model.main.inputs)
@@ -148,21 +141,17 @@ class FeedCosts(StretchCosts):
         front, placement = self.placed[stretch, limit]
         attach_plan(front.model, self._profile, placement, front.model, NOTHING_DECIDED, {})
         feed = _feed_of(front, self.model.main.inputs[self.image], placement)
-        return FrontFile(write_model(front.model), stretch[1], placement, feed, front.exactness)
+        return FrontFile(write_model(front.model), stretch[1], placement, feed)
 
 
 @dataclass(frozen=True)
 class FrontFile:
-    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed.
-
-    ``exactness``: how far feeding changes its result.
-    """
+    """A front that was chosen: its file, how many operators of the original it computes, and how it is fed."""
 
     data: bytes
     operators: int
     placement: ModelPlacement
     feed: Feed
-    exactness: Exactness = "exact"
 
 
 def _feed_of(front: Fed, image: Tensor, placement: ModelPlacement) -> Feed:

@@ -164,8 +164,7 @@ def _verified(data: bytes, result: ProgramResult, options: Options, progress: Pr
     if not options.verify:
         return result
     feed = result.program.feed
-    exactness = loosest([_exactness(result.parts), *(() if result.front is None else (result.front.exactness,))])
-    said = verify_program(data, result.models, options, progress, exactness, feed)
+    said = verify_program(data, result.models, options, progress, _exactness(result.parts), feed)
     return replace(result, program=replace(result.program, verified=said))
 
 

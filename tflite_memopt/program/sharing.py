@@ -1,4 +1,4 @@
-"""Several networks in one arena: those that stay alive stack their structures at its end, the others come and go.
+"""Several networks in one arena, in the order given: those that stay alive stack their structures at its end.
 
 | tensors of the network that runs        | structures of c | of b | of a |    a, b and c stay alive
 | a network in parts: tensors, structures |
@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from ..analysis.side_effects import keeps_state
 from ..errors import UsageError
 from ..firmware.cpp_text import check_namespace
 from ..firmware.generate import profile_of
+from ..firmware.self_test import Expected
+from ..graph.alignment import aligned
 from ..io import offline_plan
 from ..io.files import read_file
 from ..ir.model import Model
@@ -27,45 +28,38 @@ from ..memory.reading import naming, read_planned
 from .files import read_program
 from .firmware import Network, generate_shared, one_library
 from .space import arena_of
-from .stacking import Maker, least_stack
-
-MOST_NETWORKS = 12
-"""The search for an order takes two to the power of that many steps."""
 
 
 @dataclass(frozen=True)
 class Sharing:
     """Networks in one arena of ``arena`` bytes, for ``target``.
 
-    ``alone``: the arena of each by itself. ``order``: those that stay alive, as they are made. ``tail``: bytes of their
-    structures; ``anew``: the largest arena of the others, by themselves.
+    ``alone``: the arena of each by itself. ``tail``: bytes of the structures of those that stay alive; ``anew``: the
+    largest arena of the others, by themselves.
     """
 
     networks: tuple[Network, ...]
     alone: tuple[int, ...]
-    order: tuple[int, ...]
     tail: int
     anew: int
     arena: int
     target: str
 
-    def files(self, name: str) -> dict[str, bytes]:
-        """C++ files by path, in a namespace; raises as ``generate_shared``."""
+    def files(self, name: str, expected: Sequence[Expected] = ()) -> dict[str, bytes]:
+        """C++ files by path, in a namespace; ``expected`` and what is raised as for ``generate_shared``."""
         if name in [network.name for network in self.networks]:
             raise UsageError(f"--name {name}: a network has this name; choose another one")
         sizes = (self.arena, self.anew, self.tail)
-        return generate_shared(self.networks, self.alone, self.order, sizes, self.target, name)
+        return generate_shared(self.networks, self.alone, sizes, self.target, name, expected)
 
 
 def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | None = None) -> Sharing:
     """Model files, and folders that ``optimize --parts`` wrote, in one arena, counted to the byte.
 
-    What is whole stays alive, with its state; what is in parts is made anew in each run. ``one_at_a_time``: what keeps
-    no state is made anew as well, whenever another network has run. Raises UsageError for what is no such file, for two
-    of one name, and without a target; UnsupportedModelError for a model that TFLM cannot run.
+    A whole model stays alive, with its state; a model in parts is re-created in each run. ``one_at_a_time``: a model
+    without state is re-created as well, whenever another network has run. Raises UsageError for what is no such file,
+    for two of one name, and without a target; UnsupportedModelError for a model that TFLM cannot run.
     """
-    if not 2 <= len(sources) <= MOST_NETWORKS:
-        raise UsageError(f"name 2 to {MOST_NETWORKS} networks, not {len(sources)}")
     networks = tuple(_network(path, one_at_a_time) for path in sources)
     names = [network.name for network in networks]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -74,17 +68,13 @@ def share(sources: Sequence[Path], one_at_a_time: bool = False, target: str | No
     planned = (each for each in networks if profile_of(each.parts[0], target).target is not None)
     profile = one_library(next(planned, networks[0]), target)
     alone = tuple(arena_of(network.models, profile)[0] for network in networks)
-    kept = [at for at, network in enumerate(networks) if network.kept]
     anew = max((need for need, network in zip(alone, networks, strict=True) if not network.kept), default=0)
+    kept = [network.models[0] for network in networks if network.kept]
     if not kept:
-        return Sharing(networks, alone, (), 0, anew, anew, str(profile.target))
-    models = [networks[at].models[0] for at in kept]
-    makers = [_maker(model, profile) for model in models]
-    heads = [head_in_force(memory_layout(each, profile), offline_plan.decode(each) or {}) for each in models]
-    head = max(anew, *heads)
-    stack = least_stack(makers, allocator_tail(profile.abi), head)
-    order = tuple(kept[at] for at in stack.order)
-    return Sharing(networks, alone, order, stack.tail, anew, stack.arena(head), str(profile.target))
+        return Sharing(networks, alone, 0, anew, anew, str(profile.target))
+    head = max(anew, *(head_in_force(memory_layout(each, profile), offline_plan.decode(each) or {}) for each in kept))
+    tail, peak = _stacked(kept, profile)
+    return Sharing(networks, alone, tail, anew, aligned(max(peak, head + tail)), str(profile.target))
 
 
 def _network(path: Path, one_at_a_time: bool) -> Network:
@@ -93,7 +83,7 @@ def _network(path: Path, one_at_a_time: bool) -> Network:
     if path.is_dir():
         program, parts = read_program(path)
         if program.feed is not None:
-            raise UsageError(f"'{path}' takes its image in rows: share is for networks that take their inputs whole")
+            raise UsageError(f"'{path}' takes its image in rows: several networks in one arena take their inputs whole")
         files = tuple(part.file for part in program.parts)
     else:
         parts, files = (read_file(path),), (path.name,)
@@ -106,15 +96,15 @@ def _keeps_state(model: Model) -> bool:
     return any(keeps_state(operator) for graph in model.graphs for operator in graph.operators)
 
 
-def _maker(model: Model, profile: KernelProfile) -> Maker:
-    @cache
-    def from_residue(residue: int) -> tuple[int, int]:
-        made = arena_beside_head(model, profile.requests, profile.abi, planner="table", beside=residue)
-        return made.tail, made.before_plan
+def _stacked(models: Sequence[Model], profile: KernelProfile) -> tuple[int, int]:
+    """Bytes of the structures of models that one allocator makes in this order, and of the arena that this needs.
 
-    def make(tail: int) -> tuple[int, int]:
+    | tensors of whichever runs |  ....  | third | second | first | allocator |
+    | temporaries of the one that is made |
+    """
+    tail, peak = allocator_tail(profile.abi), 0
+    for model in models:
         residue = tail % 16  # structures are aligned to 16 bytes at most
-        after, peak = from_residue(residue)
-        return tail - residue + after, tail - residue + peak
-
-    return make
+        made = arena_beside_head(model, profile.requests, profile.abi, planner="table", beside=residue)
+        tail, peak = tail - residue + made.tail, max(peak, tail - residue + made.before_plan)
+    return tail, peak

@@ -9,7 +9,6 @@ from functools import cached_property
 from ..analysis.macs import model_macs
 from ..cascade.measure import Measured
 from ..graph.clock import StageClock
-from ..interruption import Interruption
 from ..io.writer import write_model
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_beside_head
@@ -105,10 +104,9 @@ class StretchCosts:
             return None  # the inputs of the model come later
         part, options = part_of(self.model, *stretch), self.options_for(stretch, limit)
         self.progress(f"measuring operators {stretch[0]} to {stretch[1] - 1} as a part")
-        interruption = Interruption(False, self.progress)
         before, clock = needs_by_library(part, {}, self._profile), StageClock()
         data, quiet = write_model(part), lambda _: None
-        run = RunContext(data, part, self._profile, before, clock, quiet, interruption, self.cache, self.measured)
+        run = RunContext(data, part, self._profile, before, clock, quiet, self.cache, self.measured)
         self.found[stretch, limit] = found = known_or_made(run, options)
         own = instructions(part, self._profile)
         after, made = instructions(found.model, self._profile), self._construction(stretch, found.model)

@@ -27,7 +27,7 @@ from ..memory.reading import naming, read_planned
 from ..options import Options
 from ..transform import Progress
 from .feeding import fed_outputs
-from .files import Feed, Program, read_program
+from .files import Feed, read_program
 
 _NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
 _WORDS: Mapping[Exactness, str] = {
@@ -118,9 +118,9 @@ def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact"
     return f"{how} on {inputs} inputs ({where})"
 
 
-def expected_of(program: Program, parts: Sequence[bytes]) -> Expected:
-    """Run a program on TFLM over the inputs that its firmware draws; the inputs beside a fed image are drawn first."""
-    feed, models = program.feed, [read_model(part) for part in parts]
+def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
+    """Run the parts of a program one after another on TFLM over the inputs that its firmware draws; the inputs beside a fed image are drawn first."""
+    models = [read_model(part) for part in parts]
     inputs = models[0].main.inputs
     if feed is None:
         samples = drawn_inputs(inputs)

@@ -35,7 +35,6 @@ from .warnings import (
     FailedStep,
     of_cleared,
     of_failure,
-    of_interruption,
     of_metadata,
     of_miscomputed,
     of_npu,
@@ -78,8 +77,8 @@ class RunOutcome:
 
     ``written`` is the new file, ``inferred`` the names of tensors whose shape in the file was wrong, ``arenas`` the
     head in bytes by kernel profile, ``seconds`` by stage. ``decision``: what ``--replay`` takes. ``least_in_stripes``:
-    bytes of the objective that nothing goes below that the search for stripes looks at. ``interrupted``: the search
-    that Ctrl-C ended. ``metadata_left_out``: by name, since it counts operators by their old positions.
+    bytes of the objective that nothing goes below that the search for stripes looks at. ``metadata_left_out``: by
+    name, since it counts operators by their old positions.
     """
 
     arrangement: Arrangement
@@ -93,7 +92,6 @@ class RunOutcome:
     decision: str
     least_in_stripes: int | None
     wider: WiderLimits | None
-    interrupted: str | None
     failed: tuple[FailedStep, ...]
     metadata_left_out: tuple[str, ...]
 
@@ -151,7 +149,6 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     advice = advice_for(report, model, profile, options)
     cleared = cleared_inputs(model, placement.offsets)
     warnings = (
-        *of_interruption(outcome.interrupted),
         *(of_failure(each) for each in outcome.failed),
         *of_metadata(outcome.metadata_left_out),
         *original.warnings,

@@ -10,13 +10,13 @@ from rich.text import Text
 
 from ..equivalence.verdict import Verdict
 from ..io.plan_label import PlanLabel
-from ..memory.figures import LibraryNeed, MemoryUse, SpreadUse, StepUse
+from ..memory.figures import LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
 from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy
 from .options_used import options_text
 from .summary import done_of, price_of, registered_by
-from .words import FUSION_COLUMNS, counted, fusion_rows, in_words, percent, said_of_spread, short_name
+from .words import FUSION_COLUMNS, counted, fusion_rows, in_words, percent, short_name
 
 _MAX_LIVE = 12
 _MOST_ADVICE = 2
@@ -132,18 +132,7 @@ def render_analysis(analysis: Analysis) -> RenderableType:
         parts.append(_peak(analysis.memory.peak, "at the peak"))
     if analysis.study is not None:
         parts += _study(analysis.study)
-    if analysis.spread is not None:
-        parts += _spread(analysis.spread)
     return Group(*parts)
-
-
-def _spread(found: SpreadUse) -> list[RenderableType]:
-    """Each memory, and the bytes that move through the slower ones."""
-    title = "tensors over memories, the fastest first (codegen --memory)"
-    table = table_with(title, "memory", ">bytes", ">in use", ">bytes moved in one run", ">price of each")
-    for each in found.memories:
-        table.add_row(each.name, _n(each.bytes), _n(each.used), _n(each.moved), str(each.price))
-    return [table, Text(said_of_spread(found))]
 
 
 def _study(study: SramStudy) -> list[RenderableType]:

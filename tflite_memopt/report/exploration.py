@@ -8,9 +8,9 @@ from dataclasses import replace
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ..options import Options
+from ..options import Objective, Options
 from .console import table_with
-from .model import Choice, Exploration, FrontPoint, Goal, Report
+from .model import Choice, Exploration, FrontPoint, Report
 from .summary import limits_of
 from .words import counted, in_words, percent
 
@@ -30,7 +30,7 @@ def flags_of(options: Options) -> str:
     return f"--max-extra-macs {100 * options.max_extra_macs:g}%"
 
 
-def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Goal) -> tuple[FrontPoint, ...]:
+def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:
     """Those that need less than the model as it came, and of which no other one needs as little in as little time.
 
     The smallest need first. If none needs less, the smallest one.
@@ -41,16 +41,10 @@ def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Goal) 
 
     kept: list[FrontPoint] = []
     for point in sorted(points, key=order):
-        if not kept or (
-            (_fits_not(before, objective) or need_of(point, objective) < need_of(before, objective))
-            and _run_time(point) < _run_time(kept[-1])
-        ):
+        is_less = need_of(point, objective) < need_of(before, objective)
+        if not kept or (is_less and _run_time(point) < _run_time(kept[-1])):
             kept.append(point)
     return tuple(kept)
-
-
-def _fits_not(before: FrontPoint, objective: Goal) -> bool:
-    return objective == "slow" and before.slow_bytes is None
 
 
 def _run_time(point: FrontPoint) -> float:
@@ -58,15 +52,12 @@ def _run_time(point: FrontPoint) -> float:
     return round(point.slowdown, 3)
 
 
-def need_of(point: FrontPoint, objective: Goal) -> int:
+def need_of(point: FrontPoint, objective: Objective) -> int:
     """The bytes that the objective counts."""
-    if objective == "slow":
-        assert point.slow_bytes is not None
-        return point.slow_bytes
     return point.total if objective == "total" else point.head
 
 
-def chosen_of(points: Sequence[FrontPoint], objective: Goal, budget: int | None) -> Choice:
+def chosen_of(points: Sequence[FrontPoint], objective: Objective, budget: int | None) -> Choice:
     """The cheapest point within the budget; the smallest where none is, or where there is no budget."""
     needs = [need_of(point, objective) for point in points]
     within = [at for at, need in enumerate(needs) if budget is not None and need <= budget]
@@ -88,8 +79,7 @@ def with_reasons(exploration: Exploration, report: Report) -> Exploration:
 
 def render_exploration(exploration: Exploration, is_chosen: bool) -> RenderableType:
     """What ``explore`` shows: a row a point; ``is_chosen``: whether one of them was asked for."""
-    slow = (">slow bytes",) if exploration.choice.objective == "slow" else ()
-    columns = (">", ">RAM to reserve", ">head", *slow, ">run time", ">MACs", ">operators", ">file", "found with")
+    columns = (">", ">RAM to reserve", ">head", ">run time", ">MACs", ">operators", ">file", "found with")
     table = table_with(Text(exploration.model or "model"), *columns)
     table.add_row("now", *_cells(exploration.before, exploration.before))
     for number, point in enumerate(exploration.points, 1):
@@ -117,8 +107,6 @@ def headline_of(exploration: Exploration) -> str:
 def _cells(point: FrontPoint, before: FrontPoint) -> Iterator[str]:
     yield f"{point.total:,}"
     yield f"{point.head:,}"
-    if before.slow_bytes is not None or point.slow_bytes is not None:
-        yield "does not fit" if point.slow_bytes is None else f"{point.slow_bytes:,}"
     yield percent(point.slowdown)
     yield extra_macs(point, before)
     yield f"{point.operators:,}"
@@ -136,9 +124,6 @@ def choice_lines(exploration: Exploration) -> Iterable[str]:
     choice = exploration.choice
     point, number = exploration.points[choice.point], choice.point + 1
     need, what = need_of(point, choice.objective), "RAM" if choice.objective == "total" else "head"
-    if choice.objective == "slow":
-        yield f"point {number} moves fewest bytes through slow memory: {need:,}"
-        return
     if choice.budget is None:
         yield f"point {number} needs least {what}: {need:,} bytes"
         return

@@ -17,7 +17,6 @@ from ..memory.figures import (
     LibraryNeed,
     MemoryUse,
     ReuseInForce,
-    SpreadUse,
     StepUse,
     WiderLimits,
 )
@@ -159,8 +158,7 @@ class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
     ``planned_for``: the label of the plan in the file. ``libraries``: as in a report. ``study``: of a fast memory of
-    the size that was asked for, or None. ``spread``: over the memories that were asked for, or None. ``tflm``: whether
-    TFLM can run the model.
+    the size that was asked for, or None. ``tflm``: whether TFLM can run the model.
     """
 
     model: str | None
@@ -178,7 +176,6 @@ class Analysis:
     study: SramStudy | None
     loops: tuple[LoopUse, ...] = ()
     tflm: TflmSupport = RUNS
-    spread: SpreadUse | None = None
 
 
 @dataclass(frozen=True)
@@ -292,18 +289,13 @@ class Verification:
     verdicts: dict[str, Verdict]
 
 
-Goal = Objective | Literal["slow"]
-"""What ``explore`` wants little of: the arena, its head, or bytes through slow memory."""
-
-
 @dataclass(frozen=True)
 class FrontPoint:
     """One way to run a model: the arena to reserve (``total``) and its head, and what they are paid with.
 
     ``slowdown``: the run time that is added, as a fraction, with the library that gets slowest (estimated).
     ``limits``: those under which it was found, as flags of ``optimize``. ``stripes``: of each region that has some.
-    ``slow_bytes``: that move through all memories but the first, where memories were asked for. ``parts``: models that
-    run one after another in the arena; ``head`` is then that of the largest.
+    ``parts``: models that run one after another in the arena; ``head`` is then that of the largest.
     """
 
     total: int
@@ -314,7 +306,6 @@ class FrontPoint:
     file_bytes: int
     limits: str
     stripes: tuple[str, ...]
-    slow_bytes: int | None = None
     parts: int = 1
 
 
@@ -322,12 +313,11 @@ class FrontPoint:
 class Choice:
     """The point that ``budget`` picks, by its position in the front: the cheapest that ``fits``, or the nearest.
 
-    ``objective``: what the budget limits, or "slow": bytes through slow memory. Without a budget the smallest, and
-    ``fits`` is None. ``limits`` and
+    ``objective``: what the budget limits. Without a budget the smallest, and ``fits`` is None. ``limits`` and
     ``advice``: what limits that point and what would help, as in a report; empty where nobody asked.
     """
 
-    objective: Goal
+    objective: Objective
     budget: int | None
     point: int
     fits: bool | None
@@ -356,7 +346,7 @@ class Exploration:
 
 Record = Report | Analysis | Comparison | Verification | Exploration
 """What commands print as JSON."""
-SCHEMA_VERSION = "2.4"
+SCHEMA_VERSION = "3.0"
 """The number after the dot grows with every new field, the one before it when a field goes or changes its meaning."""
 _KINDS: dict[type[Any], str] = {
     Report: "report",

@@ -41,12 +41,6 @@ def of_failure(failed: FailedStep) -> str:
     return f"{failed.step} left out, since the result failed verification; please report this model: {failed.reason}"
 
 
-def of_interruption(search: str | None) -> Iterator[str]:
-    """``search``: what Ctrl-C ended."""
-    if search is not None:
-        yield f"interrupted in {search}: only what was complete by then went into the result"
-
-
 def of_metadata(names: Sequence[str]) -> Iterator[str]:
     """``names`` of metadata that the result does not have."""
     for name in names:

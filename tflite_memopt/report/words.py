@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..memory.figures import SpreadUse
 from ..memory.work import slowdowns
 from .model import Comparison, FusionUse
 
@@ -106,23 +105,6 @@ def by_library(before: Mapping[str, int], after: Mapping[str, int], kernels: str
     ((name, share),) = found.items()
     stands_for = "" if name == kernels else f" as with {name} kernels: {kernels} was not measured"
     return f"run time {percent(share)} (instructions, estimated{stands_for})"
-
-
-def said_of_spread(found: SpreadUse) -> str:
-    """What moves through the slower memories, in sentences."""
-    if any(each.price > 1 for each in found.memories):
-        said = f"One run costs {found.slow_bytes:,} at the prices of the slower memories"
-    else:
-        said = f"{found.slow_bytes:,} of {found.moved:,} bytes move through the slower memories in one run"
-    least = (
-        "no choice of tensors has less"
-        if found.bound == found.slow_bytes
-        else f"no choice has less than {found.bound:,}"
-    )
-    return (
-        f"{said}; {found.largest_first:,} with the largest tensors in the fast one; {least}. {found.scratch:,} of the "
-        f"bytes moved are scratch, an estimate. {found.weights:,} bytes of weights are read from flash."
-    )
 
 
 FUSION_COLUMNS = ("fused blocks", "counted", "bytes", "MACs", "times", "layers fused")

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 from ..errors import InfeasibleError, UsageError
 from ..graph.clock import deadline_in
-from ..graph.interrupted_search import InterruptedSearch
 from ..graph.side_by_side import side_by_side
 from ..ir.change import Exactness, Refusal, out_of_time
 from ..ir.copying import copy_model
@@ -169,13 +168,9 @@ def _take_apart(driver: Driver, rules: Sequence[AnyRule], graph: Graph, operator
 def search(start: Start, cost_of: CostOf, limit: SiteLimit) -> TakenApart:
     """The model with the best set of sites taken apart; the model of ``start`` itself when none pays.
 
-    None and all sites are compared whatever the limit is. Raises InterruptedSearch at Ctrl-C.
+    None and all sites are compared whatever the limit is.
     """
-    found = _SiteSearch(start, cost_of, limit)
-    try:
-        return found.run()
-    except KeyboardInterrupt as stopped:
-        raise InterruptedSearch(found.best_so_far) from stopped
+    return _SiteSearch(start, cost_of, limit).run()
 
 
 class _SiteSearch:
@@ -201,13 +196,6 @@ class _SiteSearch:
         if self._out_of_time:
             reasons.append(out_of_time("search", "CONCATENATION"))
         return self._made(best, saved, reasons)
-
-    def best_so_far(self) -> TakenApart:
-        """What has cost least by now; what each site saves is not measured."""
-        best: Sites = min(self._costs, key=self._costs.__getitem__, default=frozenset())
-        return self._made(
-            best, dict.fromkeys(best, 0), [Refusal("search", "CONCATENATION", "interrupted")][: len(best)]
-        )
 
     def _made(self, sites: Sites, saved: Mapping[Site, int], refused: Iterable[Refusal]) -> TakenApart:
         start = self._given

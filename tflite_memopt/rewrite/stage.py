@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from ..graph.interrupted_search import InterruptedSearch
 from ..ir.change import BOUNDARY, EXACTNESS, Changed, Refusal, RewriteUse, loosest
 from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.decision import Decision
@@ -17,7 +16,7 @@ from ..ir.share_constants import share_constants
 from ..kernels.profile import KernelProfile
 from ..memory.cost import Cost, cost_of, estimate_of
 from ..memory.work import WorkLimit, instructions
-from ..options import Options, as_it_stands
+from ..options import Options
 from .boundary import take_integers
 from .driver import Driver
 from .rule import AnyRule
@@ -32,7 +31,6 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     """Rewrite a model. The clean-up and the boundary change ``model`` itself; the search works on copies.
 
     No library gets slower than the limit on run time allows, but by what makes TFLM load the model at all.
-    Raises InterruptedSearch at Ctrl-C in the search.
     """
     if has_npu(model):
         return Changed(model, (), (Refusal("rewrites", "the graph", NPU_HAS_ADDRESSES),) if options.rewrite else ())
@@ -52,14 +50,8 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     now = instructions(model, profile)
     work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.extra_work, profile)
 
-    def with_the_rest(found: TakenApart) -> Changed:
-        return with_sites(Changed(found.model, uses, (*refused, *found.refused)), found.sites)
-
-    try:
-        return with_the_rest(_confirmed(model, _search(model, profile, options, work), profile, options))
-    except InterruptedSearch as stopped:
-        taken, hurried = stopped.finish, as_it_stands(options)
-        raise InterruptedSearch(lambda: with_the_rest(_confirmed(model, taken(), profile, hurried))) from stopped
+    found = _confirmed(model, _search(model, profile, options, work), profile, options)
+    return with_sites(Changed(found.model, uses, (*refused, *found.refused)), found.sites)
 
 
 def with_sites(changed: Changed, sites: Sequence[SiteUse]) -> Changed:

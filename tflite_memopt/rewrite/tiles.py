@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..analysis.macs import model_macs
-from ..graph.interrupted_search import InterruptedSearch
 from ..graph.side_by_side import side_by_side
 from ..ir.change import Changed, RewriteUse
 from ..ir.copying import copy_model
@@ -91,22 +90,16 @@ class TileSearch:
     )
 
     def run(self, rewritten: Changed, cascaded: Changed) -> Striped:
-        """The same two, or both with channels in tiles where that lowers the cost of the model in stripes.
-
-        Raises InterruptedSearch at Ctrl-C.
-        """
+        """The same two, or both with channels in tiles where that lowers the cost of the model in stripes."""
         best = self._arranged(rewritten, cascaded)
-        try:
-            for _ in range(_ROUNDS):
-                found = self._with_more_tiles(best)
-                if found is None:
-                    break
-                best = found
-            best = self._with_fewer_operators(best)
-            # Searches below a need that is known say nothing of a bound: that of the stripes without tiles stays.
-            return replace(best, cascaded=replace(best.cascaded, least=cascaded.least))
-        except KeyboardInterrupt as stopped:
-            raise InterruptedSearch(lambda: best) from stopped
+        for _ in range(_ROUNDS):
+            found = self._with_more_tiles(best)
+            if found is None:
+                break
+            best = found
+        best = self._with_fewer_operators(best)
+        # Searches below a need that is known say nothing of a bound: that of the stripes without tiles stays.
+        return replace(best, cascaded=replace(best.cascaded, least=cascaded.least))
 
     def _arranged(self, rewritten: Changed, cascaded: Changed) -> Striped:
         return Striped(rewritten, cascaded, arrange(cascaded.model, self.profile, self.options))
@@ -178,7 +171,7 @@ class TileSearch:
 
         ``tiles``: the numbers of tiles to compare, the smallest first. ``below``: a need in bytes that is to be beaten.
         No sites where nothing gains. Neither model is changed. The cost of the result is that around the candidates
-        alone. Raises InterruptedSearch at Ctrl-C.
+        alone.
         """
         options = self.options
         start = replace(start_of(model, SPLITS, options), tiles=tiles)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+import numpy as np
 
 from ...ir.making import Array
-from ...ir.model import Model, Operator, Tensor
+from ...ir.model import Model, Tensor
 from ...ir.names import last_part
 from ...operators.rows import Rows
 from ..lower import Held, StripeWriter, padded, rows_of, write_twin
 from ..region import Region
-from ..stripes import Job, input_reads
+from ..stripes import input_reads
 from .clamped import Clamped
 from .masked import Masked, Sides, Starts
 from .peeled import Peeled
-from .turn_graph import LoopSubgraphs, TurnGraph, zeros_like
+from .turn_graph import LoopSubgraphs, TurnGraph
 
 NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
-WriteBlock = Callable[[TurnGraph, Tensor, Job, Starts, Starts], Tensor]
-"""Writes what an operator stands for: of the rows that it reads, its job, and where both begin in each iteration."""
-NO_BLOCKS: Mapping[Operator, WriteBlock] = {}
 
 
 def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
@@ -53,21 +52,15 @@ class RollingBody:
     """Writes the operators of an interior stripe into a graph.
 
     ``given``: rows of inputs that come anew in each iteration, in place of those that it cuts out of the input.
-    ``blocks``: what writes operators of the region that stand for several.
     """
 
     def __init__(
-        self,
-        turn: TurnGraph,
-        region: Region,
-        turns: Peeled | Masked,
-        given: Mapping[Tensor, Tensor] = NOTHING_GIVEN,
-        blocks: Mapping[Operator, WriteBlock] = NO_BLOCKS,
+        self, turn: TurnGraph, region: Region, turns: Peeled | Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
     ) -> None:
         self._region, self._turns = region, turns
         self._stripe = self._piece = turns.turn
         self._masks: Mapping[Tensor, Starts] = {}
-        self._turn, self._given, self._blocks = turn, given, blocks
+        self._turn, self._given = turn, given
         self._wide = turns.wide if isinstance(turns, Masked) else {}
         self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
@@ -79,8 +72,7 @@ class RollingBody:
             tensor: (self._rows_like(tensor, rows.count, "kept"), rows) for tensor, rows in self._stripe.kept().items()
         }
         # What the next iteration keeps may be written over the rows that it is cut from, once nobody reads these.
-        blocks = {operator: partial(self._write_block, operator) for operator in self._blocks}
-        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins, blocks)
+        writer = StripeWriter(turn.edit, self._region, self._input_rows, given, self._join, turn.twins)
         kept = ((tensor, window) for tensor, window in self._stripe.windows.items() if tensor in given)
         last = {tensor: Rows(each.needed.end - each.kept.count, each.needed.end) for tensor, each in kept}
         made = self._joined(self._region.exit, list(self._write_pieces(writer, last)), "turn")
@@ -101,17 +93,6 @@ class RollingBody:
             made = writer.write_some(self._piece, suffix, keep)
             if made is not None:
                 yield made
-
-    def _write_block(self, operator: Operator, rows: Tensor, job: Job) -> Tensor:
-        source = operator.inputs[0]
-        assert source is not None
-        reads, makes = self._in_turns(source, job.read.start), self._in_turns(operator.outputs[0], job.computed.start)
-        return self._blocks[operator](self._turn, rows, job, reads, makes)
-
-    def _in_turns(self, like: Tensor, row: int) -> Starts:
-        """What is ``row`` of a tensor in the iteration that writes the exit's first rows, in each of them."""
-        first, step = self._turns.first_turn, self._turns.steps[like]
-        return tuple(row + (turn + first) * step for turn in range(len(self._turns.writes)))
 
     def _input_rows(self, tensor: Tensor, rows: Rows) -> Tensor:
         """Rows of an input that every iteration reads elsewhere, cut out where they are needed first."""
@@ -189,9 +170,11 @@ class RollingBody:
         return joined
 
     def _note_new(self, like: Tensor, made: Tensor) -> None:
-        new = self._piece.windows[like].made
+        new, step = self._piece.windows[like].made, self._turns.steps[like]
         if new.count:
-            self._turn.note(made, like, self._in_turns(like, new.start))
+            first = self._turns.first_turn
+            starts = tuple(new.start + (turn + first) * step for turn in range(len(self._turns.writes)))
+            self._turn.note(made, like, starts)
 
     def _padded(self, rows: Tensor, padding: tuple[int, int, int, int]) -> Tensor:
         return padded(self._turn.edit, rows, padding, f"{last_part(rows)}/padded")
@@ -209,4 +192,6 @@ def wide_shape(like: Tensor, sides: Sides) -> tuple[int, int]:
 
 def zero_rows(like: Tensor, count: int, sides: Sides = (0, 0)) -> Array:
     """``count`` rows of the zero point of a tensor, which is what padding looks like."""
-    return zeros_like(like, (1, count, *wide_shape(like, sides)))
+    quantization = like.quantization
+    zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
+    return np.full((1, count, *wide_shape(like, sides)), zero, like.dtype.label)

@@ -70,10 +70,9 @@ def masked(
 ) -> Masked | str:
     """The loop with ``rows`` rows per iteration, or the reason why there is none.
 
-    ``is_padded``: inner tensors whose new rows outside the image need no mask: they are the zero point as they come, or
-    may be anything. ``in_step``: those of which the new rows of an iteration begin with a multiple of their number, so
-    that none is half above the image; more of their rows are kept. ``pieces``: how many an iteration has, where its
-    inputs are new rows.
+    ``is_padded``: inner tensors whose new rows outside the image are the zero point as they come. ``in_step``: those of
+    which the new rows of an iteration begin with a multiple of their number, so that none is half above the image;
+    more of their rows are kept. ``pieces``: how many an iteration has, where its inputs are new rows.
     """
     height = region.exit.shape[1]
     if height % rows or rows >= height:

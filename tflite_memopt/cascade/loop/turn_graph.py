@@ -18,7 +18,6 @@ import numpy as np
 
 from ...ir.dtype import DType
 from ...ir.editor import Editor
-from ...ir.making import Array
 from ...ir.model import Graph, Model, Tensor
 from ...ir.names import last_part, stem
 from ...ir.origin import origin_of, rows_in_turns
@@ -138,13 +137,6 @@ class TurnGraph:
         edit.operator("SLICE", (table, twins[0], one), (more,), "SliceOptions")
         graph.inputs, graph.outputs = tuple(twins), (more,)
         return graph
-
-
-def zeros_like(like: Tensor, shape: Sequence[int]) -> Array:
-    """The zero point of a tensor, which is what padding looks like, in another shape."""
-    quantization = like.quantization
-    zero = 0 if quantization is None or not quantization.zero_point.size else int(quantization.zero_point[0])
-    return np.full(shape, zero, like.dtype.label)
 
 
 def _read_from_outside(region: Region) -> tuple[Tensor, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...equivalence.verdict import Verdict
-from ...memory.figures import ArenaMap, MemoryUse, SpreadUse, TailPart
+from ...memory.figures import ArenaMap, MemoryUse, TailPart
 from ..many_models import by_saving, headline_of, result_cells, without_result
 from ..model import Analysis, Comparison, Report, SramStudy, Summary
 from ..model_rows import ModelRow, Regression
@@ -16,7 +16,6 @@ from ..words import (
     fusion_rows,
     in_words,
     run_time_in_short,
-    said_of_spread,
     short_name,
     smallest_fitting,
 )
@@ -61,7 +60,7 @@ def analysis_page(analysis: Analysis) -> bytes:
     arena, sizes = analysis.arena, {"now": analysis.file_bytes}
     title = f"{analysis.model or 'model'}: memory"
     tables = (_figures({"now": analysis.memory}, sizes), *_tail({"now": arena}), _operators(arena))
-    pictures = [*_pairs({"now": arena}), *_maps(analysis.spread), *_study(analysis.study)]
+    pictures = [*_pairs({"now": arena}), *_study(analysis.study)]
     facts = (*made_for_firmware(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256))
     need = (("bytes of RAM to reserve", f"{arena.required:,}"),)
     bars = (_bar("now", arena), *_chip(arena.required))
@@ -192,22 +191,6 @@ def _stripes(before: ArenaMap, after: ArenaMap) -> Iterator[Picture]:
             "to its last; the boxes in it are what is made in each step now, in a loop in each iteration."
         )
         yield Picture("Stripes and tiles", text, (Side("stripes", "", chart),))
-
-
-def _maps(spread: SpreadUse | None) -> Iterator[Picture]:
-    """One map for each memory that has tensors, each on its own scale."""
-    if spread is None:
-        return
-    text = (
-        "What codegen places in each memory, the fastest first: tensors and scratch, without TFLM's own structures. "
-        f"{said_of_spread(spread)}"
-    )
-    sides = [
-        Side(f"memory-{number}", name, arena_charts(each, round(_ROOM * each.required), PAGE)["arena"])
-        for number, (name, each) in enumerate(spread.maps.items())
-        if each.tensors
-    ]
-    yield Picture("Memories of the chip", text, sides)
 
 
 def _study(study: SramStudy | None) -> Iterator[Picture]:

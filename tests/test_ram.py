@@ -1,0 +1,54 @@
+"""The RAM of a model as one number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cells import cell_network
+from tests.dump import dump_model
+from tests.models import ALL, mobile_chain
+from tflite_memopt import ModelFormatError, Options, UsageError, analyze, optimize, ram_of
+from tflite_memopt.io.writer import write_model
+
+TARGETS = (None, "cortex-m4", "cortex-m55", "esp32s3", "riscv32")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_is_the_arena_that_analyze_reports(name: str) -> None:
+    data = write_model(ALL[name]())
+    for target in TARGETS:
+        assert (
+            ram_of(data, target)
+            == analyze(data, "portable" if target is None else None, target).memory.required_for_target
+        )
+    assert ram_of(data, kernels="reference") == analyze(data, "reference").memory.required_for_target
+
+
+def test_bytes_a_path_and_a_model_in_memory_have_the_same_answer(tmp_path: Path) -> None:
+    model = mobile_chain()
+    data, path, before = write_model(model), tmp_path / "m.tflite", dump_model(model)
+    path.write_bytes(data)
+    for optimized in (False, True):
+        assert len({ram_of(each, "cortex-m4", optimized=optimized) for each in (data, path, str(path), model)}) == 1
+    assert dump_model(model) == before
+
+
+@given(st.integers(0, 10**6), st.sampled_from(TARGETS))
+@settings(max_examples=6, deadline=None)
+def test_optimized_is_the_arena_of_the_file_that_optimize_writes(seed: int, target: str | None) -> None:
+    data = write_model(cell_network(seed))
+    result = optimize(data, Options(target=target, verify=False))
+    found = ram_of(data, target, optimized=True)
+    assert found == result.report.after.required_for_target == ram_of(result.model, target)
+    assert found <= ram_of(data, target)
+
+
+def test_wrong_models_and_targets_are_refused() -> None:
+    with pytest.raises(UsageError, match="unknown target"):
+        ram_of(mobile_chain(), "cortex-m99")
+    with pytest.raises(ModelFormatError):
+        ram_of(b"no model")
