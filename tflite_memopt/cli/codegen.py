@@ -115,9 +115,9 @@ def codegen(
             click.echo(path)
         return
     request = _request(memories, tail, external, ties, temporaries_apart)
-    is_plain = request.is_empty and not temporaries_apart
+    is_plain = request.is_empty and not temporaries_apart and original is None
     if len(sources) > 1:
-        if not is_plain or planner is not None or original is not None:
+        if not is_plain or planner is not None:
             raise click.UsageError("--planner, --original, memories and buffers are for one model, not for several")
         _codegen_shared(sources, output, target, name or "models", one_at_a_time, force)
         return
@@ -126,9 +126,7 @@ def codegen(
     (source,), name = sources, name or "model"
     if source.is_dir():
         if not is_plain:
-            raise click.UsageError("the options of memories and buffers are for one model, not for a program")
-        if original is not None:
-            raise click.UsageError("--original is for one model, not for a program")
+            raise click.UsageError("--original, memories and buffers are for one model, not for a program")
         _codegen_program(source, output, target, name, planner, force)
         return
     with naming(source.name):

@@ -119,7 +119,10 @@ def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact"
 
 
 def expected_of(parts: Sequence[bytes], feed: Feed | None = None) -> Expected:
-    """Run the parts of a program one after another on TFLM over the inputs that its firmware draws; the inputs beside a fed image are drawn first."""
+    """Run the parts of a program one after another on TFLM, over the inputs that its firmware draws.
+
+    The inputs beside a fed image are drawn first, as the main program writes them.
+    """
     models = [read_model(part) for part in parts]
     inputs = models[0].main.inputs
     if feed is None:
