@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
-from .exit_codes import OVER_BUDGET
 from .reports import Makers, report_option, reports_of
 from .shared import (
     FORCE,
@@ -42,13 +40,6 @@ from .types import ByteSize, ModelPath
     metavar="DIR",
     help="Write files for Google's Model Explorer, which shows them on the operators: bytes, computation, time.",
 )
-@click.option(
-    "--baseline",
-    type=ModelPath,
-    metavar="B.json",
-    help="What the model needed before, from --report B.json: show what changed, and exit with 3 when it has grown.",
-)
-@click.option("--markdown", is_flag=True, help="With --baseline: print a table for a comment in a pull request.")
 @FORCE
 @QUIET
 def analyze(
@@ -59,8 +50,6 @@ def analyze(
     reports: tuple[Path, ...],
     as_json: bool,
     node_folder: Path | None,
-    baseline: Path | None,
-    markdown: bool,
     force: bool,
     quiet: bool | None,
 ) -> None:
@@ -71,7 +60,6 @@ def analyze(
     from ..options import Options
     from ..program.foresight import with_parts
     from ..program.fronts import said_of_feeding
-    from ..report.baseline import growth_markdown, growth_since, growth_text, has_grown
     from ..report.console import render_analysis
     from ..report.csv_rows import operators_csv
     from ..report.model import to_json
@@ -79,10 +67,7 @@ def analyze(
     from ..report.pictures.pages import analysis_page
     from ..report.pictures.plot import plot_of
 
-    if markdown and baseline is None:
-        raise click.UsageError("--markdown needs --baseline")
     check_files(reports, (source,), force)
-    before = None if baseline is None else read_file(baseline)
     named = click.get_current_context().get_parameter_source("kernels")
     analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
     model = read_planned(read_file(source))
@@ -97,10 +82,6 @@ def analyze(
     write_files(reports_of(reports, makers))
     if node_folder is not None:
         write_folder(node_folder, node_data(analysis.arena), (source,), force)
-    if before is not None:
-        rows = growth_since(analysis, before)
-        click.echo(growth_markdown(analysis.model, rows) if markdown else growth_text(rows), nl=False)
-        sys.exit(OVER_BUDGET if has_grown(rows) else 0)
     if as_json:
         click.echo(to_json(analysis), nl=False)
     elif quiet:
