@@ -3,6 +3,9 @@
 ``TFLITE_MEMOPT_TFLM=FOLDER`` names such a build, for this machine and with the reference kernels: TFLM's headers as
 its ``create_tflm_tree.py`` lays them out (``tensorflow/``, ``third_party/``), or its checkout with ``flatbuffers``,
 ``gemmlowp`` and ``ruy`` beside it, and one static library (``*.a``) in ``lib/`` or in the folder itself.
+
+``TFLITE_MEMOPT_HEADERS=FOLDER`` names the headers of xmos-ai-tools, a TFLM in the namespace ``tflite_micro``: with
+gemmlowp's ``fixedpoint.h`` of the system, generated C++ compiles against them. It does not link.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-VARIABLE = "TFLITE_MEMOPT_TFLM"
+VARIABLE, HEADERS = "TFLITE_MEMOPT_TFLM", "TFLITE_MEMOPT_HEADERS"
+_GEMMLOWP = Path("/usr/include/gemmlowp")
 INTERFACE = Path(__file__).parent / "interface"
 SMALL = ("-std=c++17", "-fno-rtti", "-fno-exceptions", "-fno-threadsafe-statics", "-O1")
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
@@ -83,12 +88,32 @@ def run_on_tflm(folder: Path, main: str, *flags: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def check_against_the_interface(folder: Path, *macros: str) -> str:
-    """Return the compiler's messages on all generated programs with TFLM's interface alone; empty when all is well."""
+def headers_of_a_tflm() -> Path:
+    """Return the headers that the environment names; skip the test where it names none."""
+    named = os.environ.get(HEADERS)
+    if not named or not _GEMMLOWP.is_dir():
+        pytest.skip(f"{HEADERS} names no headers of TFLM, or gemmlowp is not installed (CONTRIBUTING.md)")
+    return Path(named)
+
+
+def check_against_headers(folder: Path, *files: str) -> str:
+    """Return the compiler's messages on generated files with the headers that the environment names."""
+    includes = [f"-isystem{each}" for each in (headers_of_a_tflm(), _GEMMLOWP)]
+    return _said_of(folder, files, "-Dtflite=tflite_micro", *includes)
+
+
+OF_A_MODEL = ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino")
+
+
+def check_against_the_interface(folder: Path, *macros: str, files: Sequence[str] = OF_A_MODEL) -> str:
+    """Return the compiler's messages on generated files with TFLM's interface alone; empty when all is well."""
+    return _said_of(folder, files, *macros, f"-I{INTERFACE}", f"-I{folder}")
+
+
+def _said_of(folder: Path, files: Sequence[str], *options: str) -> str:
     said = []
-    for main in ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino"):
-        include = [f"-I{INTERFACE}", f"-I{folder}", "-fsyntax-only", "-x", "c++"]
-        command = [compiler(), *SMALL, *_WARNINGS, *macros, *include, str(folder / main)]
+    for file in files:
+        command = [compiler(), *SMALL, *_WARNINGS, *options, "-fsyntax-only", "-x", "c++", str(folder / file)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         said.append(done.stderr)
     return "".join(said)

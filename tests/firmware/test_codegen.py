@@ -14,7 +14,7 @@ import pytest
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import built_tflm, check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import built_tflm, check_against_headers, check_against_the_interface, run_on_tflm
 from tests.firmware.test_self_test import drawn_slowly
 from tests.models import ALL, dense_model, mobile_chain, streaming_model
 from tests.tflm import run_models
@@ -124,6 +124,15 @@ _CUSTOM = r'return AddCustom\(\s*"(\w+)"'
 @pytest.mark.parametrize("name", ALL)
 def test_it_compiles_against_the_interface(name: str, macros: tuple[str, ...], tmp_path: Path) -> None:
     assert check_against_the_interface(write(tmp_path, write_model(ALL[name]())), *macros) == ""
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("name", ALL)
+def test_it_compiles_with_the_headers_of_a_tflm(name: str, tmp_path: Path) -> None:
+    data = optimized(name, "host")
+    for planner in ("metadata", "table"):
+        folder = write(tmp_path / planner, data, "host", planner=planner)
+        assert check_against_headers(folder, "main.cc", "main_two_arenas.cc", "model_data.cc") == ""
 
 
 def test_exactly_the_operators_that_are_used() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import SMALL, built_tflm, compiler, run_on_tflm
+from tests.firmware.compiled import SMALL, built_tflm, check_against_headers, compiler, headers_of_a_tflm, run_on_tflm
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import needs_wheel
 from tflite_memopt import Options, UsageError
@@ -151,6 +151,19 @@ def test_the_command_writes_what_tflm_gave(tmp_path: Path) -> None:
     found = re.search(r"kDigests0\[\] = \{(.*)\};", (tmp_path / "fw" / "self_test.h").read_text())
     assert found is not None
     assert len(found[1].split(", ")) == RUNS
+
+
+@pytest.mark.device
+def test_the_runner_compiles_with_the_headers_of_a_tflm(tmp_path: Path) -> None:
+    """Without the operators that it lacks, as the runner's first lines say."""
+    header = headers_of_a_tflm() / "tensorflow" / "lite" / "micro" / "micro_mutable_op_resolver.h"
+    methods = set(re.findall(r"TfLiteStatus (Add\w+)\(", header.read_text()))
+    lines = runner_source().decode().splitlines(keepends=True)
+    calls = {line: call[1] for line in lines if (call := re.match(r"  resolver\.(\w+)\(\);", line))}
+    lacking = [line for line, method in calls.items() if method not in methods]
+    assert len(lacking) < 10 < len(calls)
+    (tmp_path / "runner.cc").write_text("".join(line for line in lines if line not in lacking))
+    assert check_against_headers(tmp_path, "runner.cc") == ""
 
 
 @pytest.mark.device

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import run_on_tflm
+from tests.firmware.compiled import check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_program_firmware import RUNS, written
@@ -132,6 +132,14 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     code, said = run_on_tflm(tmp_path, name)
     assert code == 0, said
     assert "first byte of the result" in said
+
+
+@pytest.mark.parametrize("macros", [(), ("-DTFLM_IN_MICRO",)], ids=["in tflite", "in tflite::micro"])
+@pytest.mark.parametrize("name", ["chain", "beside"])
+def test_it_compiles_against_the_interface(name: str, macros: tuple[str, ...], tmp_path: Path) -> None:
+    _, result = in_rows(name, 4)
+    folder = written(tmp_path, result)
+    assert check_against_the_interface(folder, "-DTF_LITE_STATIC_MEMORY", *macros, files=("main.cc",)) == ""
 
 
 def test_a_fed_program_needs_a_table() -> None:

@@ -251,8 +251,11 @@ def _files(
 
 def _run(network: Network, member: str) -> str:
     """The statements of the main program that run a network once."""
-    template = "program_run" if network.feed is None else "program_run_fed"
-    return filled(template, {"network": network.name, "member": member})
+    words = {"network": network.name, "member": member}
+    if network.feed is None:
+        return filled("program_run", words)
+    beside = filled("program_run_beside", words) if network.feed.others else ""
+    return filled("program_run_fed", {**words, "beside": beside})
 
 
 def _self_test(network: Network, expected: Expected, words: Mapping[str, str]) -> bytes:
