@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scripts.makers.model_builder import ModelBuilder
 from tests.cascade.test_search import wide_inside
 from tests.rewrite.test_channel_tiles import text_model
 from tests.rewrite.test_sequences_along_h import network as sequence
-from tests.test_what_is_left import joined_twice
 from tflite_memopt.errors import InfeasibleError, UsageError
 from tflite_memopt.io import plan_label
 from tflite_memopt.io.reader import read_model
@@ -26,6 +26,15 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import optimize
 
 OPTIONS = Options(kernels="reference", samples=2, objective="head", verify=False)
+
+
+def joined_twice() -> bytes:
+    """Two wide concatenations in a row, each read by a depthwise convolution: in parts they need less."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 16, 16, 4))
+    for _ in range(2):
+        y = b.conv(b.depthwise(b.concat([b.conv(y, 16, seed=seed) for seed in (1, 2)])), 4, seed=3)
+    return write_model(b.finish(y))
 
 
 @given(

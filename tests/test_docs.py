@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,27 +31,6 @@ RUN = (
 Those of docs/batch.md are run on a folder of models, those of docs/device_runner.md with a runner in place of a board.
 No other page has any.
 """
-USER = (
-    "index",
-    "does_not_fit",
-    "how_it_works",
-    "report",
-    "targets",
-    "device_firmware",
-    "parts",
-    "feed",
-    "batch",
-    "ci",
-    "tools",
-    "faq",
-    "limits",
-)
-REFERENCE = (
-    *("commands", "python", "rewriting", "cascading", "planning", "exactness", "runners"),
-    *("device_runner", "glossary", "architecture"),
-)
-FIGURES = ("comparison", "zoo", "reliability")
-"""With all of docs/benchmarks and docs/evidence."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"^ {4,}(?:run: |entry: )?(tflite-memopt .*)$", re.MULTILINE)
 
@@ -75,20 +53,12 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def words_of(pages: Iterable[Path]) -> int:
-    return sum(len(page.read_text().split()) for page in pages)
-
-
-def test_the_pages_are_short() -> None:
+def test_every_page_is_in_the_site() -> None:
     docs = ROOT / "docs"
-    user = [ROOT / "README.md", *(docs / f"{name}.md" for name in USER)]
-    reference = [docs / f"{name}.md" for name in REFERENCE]
-    figures = [*(docs / f"{name}.md" for name in FIGURES), *docs.glob("benchmarks/*.md"), *docs.glob("evidence/*.md")]
-    assert {*user, *reference, *figures} == {*PAGES} - {ROOT / "CONTRIBUTING.md"}
-    assert words_of(user) <= 10_600
-    assert words_of(reference) <= 9_100
-    assert words_of((*user, *reference, *figures)) <= 33_200
-    assert (ROOT / "CHANGELOG.md").read_text().count("\n") <= 40
+    listed = {
+        f"docs/{line}.md" for line in (docs / "index.md").read_text().splitlines() if not line.startswith("_made")
+    }
+    assert {name_of(page) for page in PAGES if docs in page.parents} <= {*listed, "docs/index.md"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -142,18 +112,16 @@ def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for those on a cluster: tests/batch runs them on clusters of its own."""
+    """But for those on a cluster: tests/batch runs them on a cluster of its own."""
     (tmp_path / "models" / "inner").mkdir(parents=True)
     (tmp_path / "models" / "inner" / "model.tflite").write_bytes(write_model(mobile_chain()))
     monkeypatch.chdir(tmp_path)
     lines = [line for line in commands_of(ROOT / "docs" / "batch.md") if "--cluster" not in line]
     for line in lines:
-        if "BEFORE" in line:
-            shutil.copytree("OUT", "BEFORE")
-        run_line(line)
+        run_line(line.replace("--jobs 8", "--jobs 1"))
     assert lines
-    assert Path("all.html").exists()
-    assert Path("all.csv").read_text().count("\n") == 2
+    assert Path("OUT", "results.jsonl").read_text().count("\n") == 1
+    assert Path("OUT", "models", "model.tflite").exists()
 
 
 @needs_wheel

@@ -117,16 +117,6 @@ def test_the_legend_has_the_colors_that_are_there_and_no_others(pages: dict[str,
 
 
 @in_chromium
-def test_the_map_of_a_memory_has_one_line_and_no_tail(pages: dict[str, Path]) -> None:
-    with opened(pages["memories"]) as found:
-        for chart in ("memory-0", "memory-1"):
-            assert len(re.findall("(head|arena): ", found.page.inner_text(f"#{chart}"))) == 1
-            assert ROLES["tail"] not in found.page.inner_text(f"#{chart}")
-            assert not any(said.startswith(ROLES["tail"]) for said in marks(found.page, chart))
-        assert ROLES["tail"] in found.page.inner_text("#arena-now")
-
-
-@in_chromium
 @pytest.mark.parametrize("name", ["report", "analysis", "exploration"])
 def test_it_prints_on_three_pages(pages: dict[str, Path], name: str) -> None:
     with opened(pages[name]) as found:
@@ -164,7 +154,6 @@ def pages(report: Report, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "comparison": comparison_page(tflite_memopt.compare(data, ("rpo", "best_first"), ("naive",))),
         "study": analysis_page(tflite_memopt.analyze(write_model(irregular_model()), sram=64 * 1024)),
         "exploration": exploration_page(EXPLORED, True),
-        "memories": analysis_page(tflite_memopt.analyze(data, memories={"dtcm": 2048, "sram": 1 << 20})),
         "600": analysis_page(tflite_memopt.analyze(write_model(long_chain(600)))),
     }
     for name, text in made.items():
@@ -182,7 +171,7 @@ def marks(page: Any, chart: str) -> list[str]:
 
 @in_chromium
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "study", "memories", "exploration", "600"])
+@pytest.mark.parametrize("name", ["report", "analysis", "comparison", "study", "exploration", "600"])
 def test_it_draws_without_a_word_and_without_a_network(pages: dict[str, Path], name: str, width: str) -> None:
     with opened(pages[name], viewport=WIDTHS[width]) as found:
         charts = found.page.query_selector_all(".chart")

@@ -9,7 +9,6 @@ from typing import Any
 from ...memory.figures import ArenaMap
 from ..extras import need
 from ..model import Comparison, MethodUse, SramStudy
-from ..model_rows import ModelRow
 from ..words import in_words
 from .appearance import ROLES, Appearance
 from .rows import Row, step_rows, tensor_rows
@@ -186,29 +185,6 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
     return (bars + bounds).properties(height=24 * len(rows) + 10)
 
 
-def savings_chart(models: Sequence[ModelRow], look: Appearance) -> Chart:
-    """One bar per model, what it needed, and a line at what it needs now."""
-    alt = need("altair")
-    rows = [
-        {
-            "model": row.name,
-            "before": row.before,
-            "after": row.after,
-            "said": f"{row.name}: {row.before:,} bytes before, {row.after:,} now",
-        }
-        for row in models
-    ]
-    order = alt.Y("model:N", sort=None, axis=alt.Axis(title=None, labelLimit=260))
-    size = alt.X("before:Q", axis=alt.Axis(title="bytes to reserve", format=",d", tickCount=5))
-    bars = (
-        inline_chart(rows)
-        .mark_bar(fill=look.bar)
-        .encode(x=size, y=order, **described(alt, ("model", "before", "after")))
-    )
-    now = inline_chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="after:Q", y=order)
-    return (bars + now).properties(height=24 * len(rows) + 10)
-
-
 def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
     """One bar per size of the fast memory and order: the bytes that cross to the outside and back."""
     alt = need("altair")
@@ -283,7 +259,7 @@ _FIT = {"type": "fit-x", "contains": "padding"}
 _STEP = ("number", "operator", "output", "bytes", "reach", "macs")
 _TENSOR = ("name", "shape", "type", "operator", "bytes", "offset", "role")
 _STRIPE = ("name", "operator", "what", "first", "last", "bytes")
-_COUNTED = ("number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share", "before", "after")
+_COUNTED = ("number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share")
 _NUMBERS = frozenset((*_COUNTED, "ram", "price"))
 
 
