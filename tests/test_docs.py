@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import click
 import pytest
@@ -79,22 +77,6 @@ def test_commands_have_options_that_exist(page: Path) -> None:
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         used = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)}
         assert used <= known | {"-h", "--help"}, f"{name_of(page)}: {line}"
-
-
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = json.loads((ROOT / "docs" / "my_model_does_not_fit.ipynb").read_text())
-    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    model = ROOT / "scripts" / "models" / "demo_int8.tflite"
-    monkeypatch.chdir(tmp_path)
-    shown: list[bytes] = []
-    for module in ("IPython", "IPython.display"):  # Jupyter has it, this environment does not
-        monkeypatch.setitem(sys.modules, module, SimpleNamespace(SVG=shown.append))
-    names: dict[str, object] = {}
-    for cell in cells:
-        exec(cell.replace("../scripts/models/demo_int8.tflite", str(model)), names)
-    assert (tmp_path / "small.tflite").exists()
-    assert shown == [(tmp_path / "memory.svg").read_bytes()]
-    assert shown[0].startswith(b"<svg")
 
 
 @pytest.mark.parametrize("name", RUN)

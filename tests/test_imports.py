@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
-    ("errors", "field_types", "graph", "version"),
+    ("errors", "graph", "version"),
     ("ir", "plan", "schedule"),
     ("analysis", "io", "kernels", "operators"),
     ("options",),

@@ -75,7 +75,7 @@ def test_two_processes_give_what_one_gives(name: str, divided: set[str]) -> None
 
 @pytest.mark.parametrize("name", ["chain", "cells"])
 def test_two_processes_give_what_one_gives_for_a_target(name: str, divided: set[str]) -> None:
-    """With the answer for any library, and what wider limits bring."""
+    """With the answer for any library."""
     model, unproved = write_model(MODELS[name]()), replace(ALONE, target="cortex-m4", verify=False)
     assert made(model, replace(unproved, jobs=2)) == made(model, unproved)
     assert divided

@@ -201,7 +201,7 @@ def test_wrong_options_are_refused_in_a_line(
 
 def test_the_page_shows_each_part(tmp_path: Path) -> None:
     _, result = in_parts("separable")
-    page, picture = program_page(result.program).decode(), parts_plot(".svg", result.program).decode()
+    page, picture = program_page(result.program).decode(), parts_plot(result.program).decode()
     assert f"RAM {result.program.arena:,} bytes in 3 parts" in page
     assert "; not verified" in page
     assert "(the tail)" not in page

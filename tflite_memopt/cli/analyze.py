@@ -31,7 +31,7 @@ from .types import ByteSize, ModelPath
     help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
     "cross between them, and how many orders of the operators would fit.",
 )
-@report_option(".json", ".csv", ".html", ".svg", ".png")
+@report_option(".json", ".html", ".svg")
 @JSON
 @click.option(
     "--node-data",
@@ -61,7 +61,6 @@ def analyze(
     from ..program.foresight import with_parts
     from ..program.fronts import said_of_feeding
     from ..report.console import render_analysis
-    from ..report.csv_rows import operators_csv
     from ..report.model import to_json
     from ..report.node_data import node_data
     from ..report.pictures.pages import analysis_page
@@ -74,10 +73,8 @@ def analyze(
     analysis = with_parts(analysis, model)
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
-        ".csv": lambda: operators_csv(analysis.arena).encode(),
         ".html": lambda: analysis_page(analysis),
-        ".svg": lambda: plot_of(".svg", {"now": analysis.arena}),
-        ".png": lambda: plot_of(".png", {"now": analysis.arena}),
+        ".svg": lambda: plot_of({"now": analysis.arena}),
     }
     write_files(reports_of(reports, makers))
     if node_folder is not None:

@@ -56,9 +56,9 @@ def _sides(part: PartFile) -> tuple[int, int]:
     return sum(each.bytes for each in part.inputs), sum(each.bytes for each in part.outputs)
 
 
-def parts_plot(ending: str, program: Program) -> bytes:
-    """The picture as a file: ``.svg`` or ``.png``."""
-    return picture_of(ending, parts_chart(program, FILE).properties(width=_STEP * len(program.parts)))
+def parts_plot(program: Program) -> bytes:
+    """The picture as an SVG file."""
+    return picture_of(parts_chart(program, FILE).properties(width=_STEP * len(program.parts)))
 
 
 def parts_chart(program: Program, look: Appearance) -> Chart:

@@ -18,7 +18,7 @@ from ..words import (
     smallest_fitting,
 )
 from .appearance import PAGE
-from .charts import arena_charts, comparison_charts, orders_chart, stripes_chart, traffic_chart
+from .charts import arena_charts, comparison_charts, orders_chart, traffic_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
 
 _ROOM = 1.08
@@ -42,7 +42,7 @@ _TEXTS = {
 def report_page(report: Report) -> bytes:
     """The page of ``optimize``."""
     before, after = report.arena["before"], report.arena["after"]
-    pictures = [*_pairs({"before": before, "after": after}), *_stripes(before, after)]
+    pictures = _pairs({"before": before, "after": after})
     tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
     lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
     title = f"{report.model or 'model'}: before and after"
@@ -178,17 +178,6 @@ def _pairs(arenas: Mapping[str, ArenaMap]) -> list[Picture]:
         )
         for kind, (title, text) in _TEXTS.items()
     ]
-
-
-def _stripes(before: ArenaMap, after: ArenaMap) -> Iterator[Picture]:
-    chart = stripes_chart(before, after, PAGE)
-    if chart is not None:
-        text = (
-            "Layers that are made in parts: a few rows at a time, a few positions of a sequence, or a few channels. "
-            "The dashed frame is what the original makes at once, from its first row, position or channel at the top "
-            "to its last; the boxes in it are what is made in each step now, in a loop in each iteration."
-        )
-        yield Picture("Stripes and tiles", text, (Side("stripes", "", chart),))
 
 
 def _study(study: SramStudy | None) -> Iterator[Picture]:
