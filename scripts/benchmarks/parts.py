@@ -31,7 +31,7 @@ from .markdown_table import row, table
 
 _COLUMNS = (
     "model | kernels | parts | as it came | as one | in parts | run time | of it making interpreters | "
-    "copied, arena + buffer | on the core | 16 bytes less | instructions as it came | in parts | of it making them | s"
+    "on the core | 16 bytes less | instructions as it came | in parts | of it making them | s"
 )
 _ARENA = re.compile(r"(kArenaBytes = \d+)")
 _ZEROS = re.compile(r"std::memset\(([^;]*), 0, ([^;]*)\);")
@@ -97,7 +97,7 @@ def parts(
             try:
                 result = optimize_in_parts(path, options, count, cache=cache)
             except UnsupportedModelError as error:  # it keeps state
-                click.echo(row(path.stem, error, *[""] * 13))
+                click.echo(row(path.stem, error, *[""] * 12))
                 break
             seconds = time.process_time() - start
             if len(result.parts) != found:
@@ -112,7 +112,6 @@ def _row(path: Path, result: ProgramResult, target: str | None, build: str | Non
     models = [read_planned(part.model) for part in result.parts] if several else []
     made = {name: sum(construction(model, profile)[name] for model in models) for name in before}
     share = max((made[name] / count for name, count in before.items() if count), default=0.0)
-    copy = program.copy_bytes
     ran, less = on_core(result, build) if build is not None and several else ("", "")
     return row(
         path.stem,
@@ -123,7 +122,6 @@ def _row(path: Path, result: ProgramResult, target: str | None, build: str | Non
         program.arena,
         percent(max(program.slowdown.values(), default=0.0)),
         percent(share),
-        f"{copy['arena']:,} + {copy['handover']:,}",
         ran,
         less,
         *counted(path, result, str(target), build),

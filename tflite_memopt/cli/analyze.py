@@ -58,7 +58,6 @@ def analyze(
     from ..measuring import analyze as run
     from ..memory.reading import read_planned
     from ..options import Options
-    from ..program.foresight import with_parts
     from ..program.fronts import said_of_feeding
     from ..report.console import render_analysis
     from ..report.model import to_json
@@ -69,8 +68,6 @@ def analyze(
     check_files(reports, (source,), force)
     named = click.get_current_context().get_parameter_source("kernels")
     analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
-    model = read_planned(read_file(source))
-    analysis = with_parts(analysis, model)
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
         ".html": lambda: analysis_page(analysis),
@@ -85,6 +82,6 @@ def analyze(
         click.echo(analysis.summary.headline)
     else:
         show(render_analysis(analysis))
-        said = said_of_feeding(model, Options(target=target, kernels=kernels))
+        said = said_of_feeding(read_planned(read_file(source)), Options(target=target, kernels=kernels))
         if said is not None:
             click.echo(said)

@@ -101,9 +101,9 @@ def codegen(
         raise click.UsageError("--one-at-a-time is for several models: name them all")
     (source,), name = sources, name or "model"
     if source.is_dir():
-        if not is_plain:
-            raise click.UsageError("the options of memories and buffers are for one model, not for a program")
-        _codegen_program(source, output, target, name, planner, force)
+        if not is_plain or planner == "metadata":
+            raise click.UsageError("a program has its plans as tables, in one memory: leave these options out")
+        _codegen_program(source, output, target, name, force)
         return
     with naming(source.name):
         files = generate(read_file(source), target, name, source.name, force, planner, request)
@@ -111,15 +111,13 @@ def codegen(
         click.echo(path)
 
 
-def _codegen_program(
-    folder: Path, output: Path, target: str | None, name: str, planner: Planner | None, force: bool
-) -> None:
+def _codegen_program(folder: Path, output: Path, target: str | None, name: str, force: bool) -> None:
     from ..io.files import write_folder
     from ..program.files import read_program
     from ..program.firmware import generate_program
 
     program, parts = read_program(folder)
-    files = generate_program(program, parts, target, name, planner, force)
+    files = generate_program(program, parts, target, name, force)
     for path in write_folder(output, files, tuple(folder / part.file for part in program.parts), force):
         click.echo(path)
 

@@ -288,7 +288,6 @@ def _in_parts(
     from ..io.files import write_files
     from ..program.console import render_program
     from ..program.files import is_program, to_json
-    from ..program.page import parts_plot, program_page
     from ..program.run import optimize_in_parts
 
     if output.is_file():
@@ -297,19 +296,15 @@ def _in_parts(
         raise UsageError(f"output '{output}' holds a program; name another folder, or --force to replace it")
     if not output.parent.is_dir():
         raise UsageError(f"output '{output}': the folder '{output.parent}' does not exist; create it first")
+    if any(path.suffix != ".json" for path in reports):
+        raise UsageError("--report: of a program there is a .json alone")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
         rows, image = feed or (None, None)
         result = optimize_in_parts(source, options, parts, say, rows, image=image)
     program = result.program
-    makers: Makers = {
-        ".json": lambda: to_json(program).encode(),
-        ".html": lambda: program_page(program),
-        ".svg": lambda: parts_plot(program),
-    }
-    files = reports_of(reports, makers)
     result.save(output, force)
-    write_files(files)
+    write_files(dict.fromkeys(reports, to_json(program).encode()))
     if as_json:
         click.echo(to_json(program), nl=False)
     else:
