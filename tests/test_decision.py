@@ -28,6 +28,15 @@ from tflite_memopt.pipeline import optimize
 OPTIONS = Options(kernels="reference", samples=2, objective="head", verify=False)
 
 
+def joined_twice() -> bytes:
+    """Two wide concatenations in a row, each read by a depthwise convolution: in parts they need less."""
+    b = ModelBuilder()
+    y = b.input("x", (1, 16, 16, 4))
+    for _ in range(2):
+        y = b.conv(b.depthwise(b.concat([b.conv(y, 16, seed=seed) for seed in (1, 2)])), 4, seed=3)
+    return write_model(b.finish(y))
+
+
 @given(
     sites=st.lists(st.sampled_from(["12", "12 15e", "30x4"])).map(tuple),
     along=st.booleans(),
@@ -49,15 +58,6 @@ def test_no_decision_prints_too() -> None:
 def test_what_is_no_decision_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no (decision|order|site|tiling)"):
         optimize(write_model(wide_inside()), replace(OPTIONS, replay=text))
-
-
-def joined_twice() -> bytes:
-    """Build two wide concatenations in a row, each read by a depthwise convolution: in parts they need less."""
-    b = ModelBuilder()
-    y = b.input("x", (1, 16, 16, 4))
-    for _ in range(2):
-        y = b.conv(b.depthwise(b.concat([b.conv(y, 16, seed=seed) for seed in (1, 2)])), 4, seed=3)
-    return write_model(b.finish(y))
 
 
 MODELS = {

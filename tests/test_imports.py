@@ -14,15 +14,15 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
-    ("errors", "field_types", "graph", "version"),
+    ("errors", "graph", "version"),
     ("ir", "plan", "schedule"),
     ("analysis", "io", "kernels", "operators"),
     ("options",),
     ("equivalence", "memory"),
     ("cascade", "firmware", "report", "rewrite"),
-    ("batch", "published", "transform"),
+    ("published", "transform"),
     ("measuring", "pipeline"),
-    ("program", "ram"),
+    ("batch", "program", "ram"),
     ("exploring",),
     ("cli",),
     ("__init__", "__main__"),

@@ -15,7 +15,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.memory.work import instructions, slowdowns
-from tflite_memopt.pipeline import Result, optimize
+from tflite_memopt.pipeline import optimize
 from tflite_memopt.rewrite.stage import rewrite
 from tflite_memopt.transform import Candidate, RunContext
 
@@ -23,11 +23,6 @@ NETWORKS = {f"cells {seed}": write_model(cell_network(seed, resolution=16 + 4 * 
 NETWORKS["chain"] = write_model(mobile_chain(48))
 TARGETS = ("cortex-m0", "cortex-m4", "cortex-m55", "esp32", "riscv32")
 PLAIN = Options(verify=False)
-
-
-def made(model: bytes, options: Options) -> Result:
-    """Without a look at what wider limits bring, which changes no result."""
-    return optimize(model, options, cache={})
 
 
 def slowest(before: bytes, after: bytes, options: Options) -> float:
@@ -38,10 +33,10 @@ def slowest(before: bytes, after: bytes, options: Options) -> float:
 @pytest.mark.parametrize(("number", "name"), list(enumerate(NETWORKS)))
 def test_a_named_target_needs_at_most_what_the_answer_for_any_needs_there(number: int, name: str) -> None:
     model, target = NETWORKS[name], TARGETS[number % len(TARGETS)]
-    anywhere = made(model, PLAIN)
+    anywhere = optimize(model, PLAIN)
     there = analyze(anywhere.model, target=target).memory.required_for_target
     options = Options(verify=False, target=target)
-    named = made(model, options)
+    named = optimize(model, options)
     assert named.report.after.required_for_target <= there
     assert slowest(model, anywhere.model, PLAIN) <= PLAIN.extra_work
     assert slowest(model, named.model, options) <= options.extra_work
@@ -51,7 +46,7 @@ def test_a_named_target_needs_at_most_what_the_answer_for_any_needs_there(number
 def test_the_limit_that_was_asked_for_is_kept(limit: float) -> None:
     options = Options(verify=False, max_extra_work=limit)
     for model in (NETWORKS["chain"], NETWORKS["cells 3"]):
-        assert slowest(model, made(model, options).model, options) <= limit
+        assert slowest(model, optimize(model, options).model, options) <= limit
 
 
 def test_stripes_that_are_too_slow_with_another_library_give_way_to_others() -> None:
@@ -60,10 +55,10 @@ def test_stripes_that_are_too_slow_with_another_library_give_way_to_others() -> 
     needs = []
     for limit in (0.08, 0.096):
         options = Options(verify=False, effort="quick", rewrite=False, max_extra_work=limit)
-        result = made(model, options)
+        result = optimize(model, options)
         assert slowest(model, result.model, options) <= limit
         needs.append(result.report.after.required_for_target)
-    assert needs[1] <= needs[0] < made(model, replace(options, cascade=False)).report.after.required_for_target
+    assert needs[1] <= needs[0] < optimize(model, replace(options, cascade=False)).report.after.required_for_target
 
 
 def joined(side: int, branches: int, channels: int) -> bytes:
@@ -89,28 +84,16 @@ def test_concatenations_are_taken_apart_within_the_limit(kernels: str, limit: fl
 def test_what_may_be_taken_apart_does_not_cost_the_stripes(kernels: str) -> None:
     options = Options(kernels=kernels, verify=False, effort="quick")
     exact, approximate = (
-        made(joined(16, 4, 16), replace(options, allow_approximate=each)).report for each in (False, True)
+        optimize(joined(16, 4, 16), replace(options, allow_approximate=each)).report for each in (False, True)
     )
     assert exact.after.required_for_target < exact.before.required_for_target // 2
     assert approximate.after.required_for_target <= exact.after.required_for_target
 
 
 def test_without_a_target_all_measured_libraries_count() -> None:
-    report = made(NETWORKS["chain"], PLAIN).report
+    report = optimize(NETWORKS["chain"], PLAIN).report
     assert set(report.after.instructions) == {"reference", "cmsis-nn", "cmsis-nn-dsp", "cmsis-nn-mve"}
     assert {each.prices.library for each in PORTABLE.libraries} == set(report.after.instructions)
-
-
-def test_where_a_wider_limit_needs_less_it_is_named_and_keeps_its_word() -> None:
-    model = NETWORKS["cells 4"]
-    report = optimize(model, PLAIN).report
-    assert report.wider is not None
-    assert report.wider.need < report.after.required_for_target
-    wider = Options(verify=False, max_extra_work=report.wider.max_extra_work)
-    if report.wider.max_extra_macs is not None:
-        wider = Options(verify=False, max_extra_macs=report.wider.max_extra_macs)
-    assert made(model, wider).report.after.required_for_target <= report.wider.need
-    assert any(f"{report.wider.need:,} bytes at +" in each.text for each in report.summary.advice)
 
 
 def test_what_no_option_can_reach_is_said_with_its_bound_and_without_advice() -> None:

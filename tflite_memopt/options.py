@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from .errors import UsageError
-from .field_types import field_types, is_of_type, plain_value, said_of_type
 from .graph.clock import NO_DEADLINE, Deadline, deadline_in
 from .graph.search_limit import SearchLimit
 from .ir.decision import Decision, decision_in
@@ -46,7 +45,7 @@ PROVING = ("litert", "tflm")
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
-    Where a tuple is wanted a list is taken for one. ``target``: core or chip that the firmware is for, None to leave it
+    ``target``: core or chip that the firmware is for, None to leave it
     open; of a chip's name it is the target that stays. ``kernels``: kernel profile that the
     firmware links, None for the target's usual one, or for ``portable`` without a target.
     ``scheduler``, ``planner``: methods by name.
@@ -118,11 +117,6 @@ class Options:
     until: Deadline = field(default=NO_DEADLINE, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, hint in field_types(Options).items():
-            value = plain_value(getattr(self, name))
-            object.__setattr__(self, name, value)
-            if not is_of_type(value, hint):
-                raise UsageError(f"option {name}={value!r}: must be {said_of_type(hint)}")
         if self.target is not None:
             try:
                 object.__setattr__(self, "target", target_named(self.target).name)

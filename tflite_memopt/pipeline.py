@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .cascade.wider import wider_limits
 from .equivalence.failure import FailedVerificationError, save_failure
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
 from .graph.clock import StageClock
 from .io.files import Source, check_target, load, write_files
 from .io.writer import write_model
 from .ir.copying import copy_model
-from .memory.cost import cost_in
-from .memory.figures import WiderLimits
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
 from .memory.reading import read_planned
@@ -26,7 +22,7 @@ from .report.build import RunOutcome, build_report, facts_of
 from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
-from .transform import Cache, Candidate, Progress, RunContext, best_candidate, subject_of
+from .transform import Cache, Progress, RunContext, best_candidate, subject_of
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,8 @@ def optimize(
     """Optimize a .tflite given as bytes or as a path.
 
     What makes a library need more, and what fails verification, is left out: stripes first, then rewrites; the
-    report's warnings say what failed. ``cache``: for runs under several limits, whose reports then do not say what
-    wider ones bring. Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
+    report's warnings say what failed. ``cache``: for runs under several limits.
+    Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
     clock, options = StageClock(), options.started()
@@ -116,8 +112,6 @@ def optimize(
                 failed.append(FailedStep(step, str(failure)))
                 progress(of_failure(failed[-1]))
 
-    is_alone = cache is None and options.decision is None
-    wider = _wider(run, options, candidate, facts.memory.instructions) if is_alone else None
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
         written=written,
@@ -129,17 +123,7 @@ def optimize(
         seconds=clock.seconds(),
         decision=str(candidate.decision),
         least_in_stripes=candidate.cascaded.least,
-        wider=wider,
         failed=tuple(failed),
         metadata_left_out=metadata_left_out,
     )
     return Result(written, build_report(facts, candidate.model, outcome, options))
-
-
-def _wider(run: RunContext, options: Options, candidate: Candidate, before: Mapping[str, int]) -> WiderLimits | None:
-    """What wider limits would bring, as far as there is time; ``before``: estimated instructions by the library."""
-    if candidate.cascaded.least is None or options.seconds_left <= 0:
-        return None
-    known, model = cost_in(candidate.placement.memory, options), copy_model(candidate.rewritten.model)
-    with run.clock.stage("cascade"):
-        return wider_limits(model, run.profile, options, known, before, run.measured)

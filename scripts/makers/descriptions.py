@@ -67,7 +67,6 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "decision": "What the searches decided, on one line; optimize --replay does the same again without a search.",
         "least_in_stripes": "Bytes of the objective that nothing goes below that the search for stripes looks at; null "
         "without such a search.",
-        "wider": "What wider limits on computation would bring; null where they bring nothing.",
         "tflm": f"{_TFLM} For the result.",
     },
     "Analysis": {
@@ -227,9 +226,6 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "kind": '"input" or "output" of the model, "inner", or "scratch".',
         "operator": "Position in steps of the operator that writes it; null for an input.",
         "sharing": 'How it shares bytes with an input of that operator: "view", "in-place", "overlap" or "none".',
-        "origin": "Name of the original's tensor that this is a piece of; null for none.",
-        "origin_start": "Where in that tensor the piece begins, an index for each axis.",
-        "origin_turns": "In a loop: the rows (axis 1) by which the piece begins further down in each turn.",
     },
     "OperatorUse": {
         "subgraph": _SUBGRAPH,
@@ -299,12 +295,6 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "on_chip": "Bytes of fast memory.",
         "own_order": "Bytes that cross in the order of the file.",
         "best_order": "Bytes that cross in the best order that was found.",
-    },
-    "WiderLimits": {
-        "max_extra_work": "The limit --max-extra-work, as a fraction.",
-        "max_extra_macs": "The limit --max-extra-macs, as a fraction; null where the one in force is enough.",
-        "need": "Bytes of the objective that would be needed under these limits, as planned.",
-        "slowdown": "Added run time under the library that gets slowest, as a fraction; an estimate.",
     },
     "BindingStep": {
         "subgraph": _SUBGRAPH,

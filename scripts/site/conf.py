@@ -14,7 +14,6 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click", "sphinx_copyb
 html_theme = "furo"
 html_title = f"tflite-memopt {__version__}"
 # Headings of three levels can be linked to.
-exclude_patterns = ["*.ipynb"]
 myst_heading_anchors = 3
 # Code blocks that name no language are commands, output or drawings.
 highlight_language = "none"

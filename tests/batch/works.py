@@ -13,36 +13,29 @@ from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
 
 
-def optimized(data: bytes, options: Options) -> Result:
-    return optimize(data, options)
-
-
 def by_fate(data: bytes, options: Options) -> Result:
-    """Does what the first word of the bytes says; optimizes models."""
+    """Do what the first word of the bytes says; optimize models."""
     word = data.split(b" ")[0]
     if word in _FATES:
         _FATES[word](data)
     return optimize(data, options)
 
 
-def _take_memory(_: bytes) -> None:
-    taken = [bytearray(b"x" * (16 << 20)) for _ in range(40)]
-    time.sleep(2)  # its worker looks ten times a second
-    raise UsageError(f"{len(taken)} blocks were there")
+def _take_memory(data: bytes) -> None:
+    taken = []
+    for _ in range(200):  # Dask looks every 100 ms
+        taken.append(bytearray(b"x" * (16 << 20)))
+        time.sleep(0.02)
+    raise UsageError(f"{data!r}: {len(taken)} blocks were there")
 
 
-def _kill_worker_once(data: bytes) -> None:
+def _die_once(data: bytes) -> None:
     """The rest of the bytes is a file that says that it has happened."""
     mark = Path(data.split(b" ")[1].decode())
     if not mark.exists():
         mark.touch()
-        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
     raise UsageError("lived on")
-
-
-def _kill_worker(_: bytes) -> None:
-    os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(30)
 
 
 def _refuse(_: bytes) -> None:
@@ -54,16 +47,11 @@ def _fault(_: bytes) -> None:
 
 
 _FATES: dict[bytes, Callable[[bytes], None]] = {
-    b"segv": lambda _: os.kill(os.getpid(), signal.SIGSEGV),
-    b"kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
-    b"exit": lambda _: os._exit(7),
-    b"sleep": lambda _: time.sleep(60),
-    b"nap": lambda _: time.sleep(0.3),
+    b"die": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     b"memory": _take_memory,
+    b"once": _die_once,
     b"refuse": _refuse,
     b"fault": _fault,
-    b"once": _kill_worker_once,
-    b"always": _kill_worker,
 }
 
 

@@ -46,10 +46,10 @@ STRIPED = {
 
 
 def verified(path: Path, options: Options) -> Result:
-    """Without a look at wider limits, which changes no model. Skips a model that nothing runs here."""
+    """Skips a model that nothing runs here."""
     if path.stem == "tflm_audio_pre_int8" and not HAS_WHEEL:
         pytest.skip("TFLM's signal operators are in the wheel alone")
-    return optimize(path, options, cache={})
+    return optimize(path, options)
 
 
 @cache

@@ -23,8 +23,6 @@ COMMANDS = (
     ("codegen", "small.tflite", "-o", "firmware"),
     ("explore", "d.tflite", *QUICK),
     ("check", "."),
-    ("batch", "d.tflite", "-o", "all", *QUICK),
-    ("report", "all"),
 )
 
 

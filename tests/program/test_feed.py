@@ -32,7 +32,6 @@ from tflite_memopt.memory.work import instructions
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program
 from tflite_memopt.program.fronts import AUTO, PIECES, FeedCosts, FrontFile, fed_input, in_rows, others_late
-from tflite_memopt.program.page import program_page
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.stretch import SHARE
 
@@ -298,7 +297,6 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert program.arena < program.whole_bytes
     assert program.tflm_since == "2025-11-10"
     assert all(part.head > 0 < part.tail and part.head + part.tail <= program.arena for part in program.parts)
-    assert b"Rows over time" in program_page(program)
     code, said = run("verify", path, folder, "--samples", 2)
     assert code == 0, said
     code, said = run("codegen", path, folder, "-o", tmp_path / "both", "--target", "cortex-m7")
@@ -436,7 +434,7 @@ def test_what_is_read_in_rows_as_well_is_no_input_beside_the_image() -> None:
         ("mobile_chain", ("rows=0",), "'rows=0' says no rows; write rows=auto, or a number from 1 such as rows=8"),
         ("mobile_chain", ("steps=4",), "'steps=4' says no rows"),
         ("mobile_chain", ("rows=5",), "--feed: 5 rows of the image make no whole rows of"),
-        ("mobile_chain", ("rows=8", "--report", "r.csv"), "with --parts there is no .csv"),
+        ("mobile_chain", ("rows=8", "--report", "r.svg"), "of a program there is a .json alone"),
         ("mobile_chain", ("rows=8", "--parts", "1"), "--feed: "),
         ("mobile_chain", ("rows=2", "--tflm-since", "2025-01-01"), "it takes TFLM of 2025-11-10 or later, and"),
         ("dense_model", ("rows=1",), "has no rows; those are of [1, rows, columns, channels]"),

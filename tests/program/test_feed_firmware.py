@@ -13,12 +13,11 @@ from tests.firmware.compiled import check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_program_firmware import RUNS, written
-from tflite_memopt import Options, UsageError
+from tflite_memopt import Options
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model
-from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
 pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
@@ -140,9 +139,3 @@ def test_it_compiles_against_the_interface(name: str, macros: tuple[str, ...], t
     _, result = in_rows(name, 4)
     folder = written(tmp_path, result)
     assert check_against_the_interface(folder, "-DTF_LITE_STATIC_MEMORY", *macros, files=("main.cc",)) == ""
-
-
-def test_a_fed_program_needs_a_table() -> None:
-    _, result = in_rows("chain", 4)
-    with pytest.raises(UsageError, match="a fed program has a table"):
-        generate_program(result.program, result.models, planner="metadata")

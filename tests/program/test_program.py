@@ -27,7 +27,6 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.memory.work import construction, instructions, moving
 from tflite_memopt.program.choice import Stretch
 from tflite_memopt.program.files import MANIFEST, read_program, schema_text, to_json
-from tflite_memopt.program.page import parts_plot, program_page
 from tflite_memopt.program.run import optimize_in_parts
 from tflite_memopt.program.space import arena_of
 from tflite_memopt.program.stretch import StretchCosts
@@ -186,7 +185,7 @@ def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None
         (("--parts", "many"), "'many' is no number of parts; write auto, or a number from 1 to 30"),
         (("--parts", "0"), "'0' is no number of parts"),
         (("--parts", "2", "--pin", "x=0"), "--pin has no meaning with --parts"),
-        (("--parts", "2", "--report", "r.csv"), "with --parts there is no .csv"),
+        (("--parts", "2", "--report", "r.html"), "of a program there is a .json alone"),
         (("--parts", "2", "--objective", "head"), "leave --objective head out"),
     ],
 )
@@ -197,18 +196,6 @@ def test_wrong_options_are_refused_in_a_line(
     assert code != 0
     assert said in output
     assert not (tmp_path / "out").exists()
-
-
-def test_the_page_shows_each_part(tmp_path: Path) -> None:
-    _, result = in_parts("separable")
-    page, picture = program_page(result.program).decode(), parts_plot(".svg", result.program).decode()
-    assert f"RAM {result.program.arena:,} bytes in 3 parts" in page
-    assert "; not verified" in page
-    assert "(the tail)" not in page
-    for number, part in enumerate(result.program.parts):
-        assert part.head + part.tail <= result.program.arena
-        assert f"part {number}: {part.head:,} bytes of tensors" in picture
-        assert f"part {number}: {part.tail:,} bytes of structures" in picture
 
 
 def test_the_schema_is_that_of_the_dataclasses() -> None:

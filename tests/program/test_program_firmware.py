@@ -15,7 +15,6 @@ from tests.firmware.compiled import run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tflite_memopt import Options, UsageError
-from tflite_memopt.firmware import Planner
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.firmware import generate_program
@@ -55,10 +54,8 @@ def in_parts(name: str, target: str = "host") -> tuple[bytes, ProgramResult]:
     return data, optimize_in_parts(data, options, 3)
 
 
-def written(
-    folder: Path, result: ProgramResult, planner: Planner = "table", left_out: int = -1, main: Path = MAIN
-) -> Path:
-    for path, text in generate_program(result.program, result.models, planner=planner).items():
+def written(folder: Path, result: ProgramResult, left_out: int = -1, main: Path = MAIN) -> Path:
+    for path, text in generate_program(result.program, result.models).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(text)
     (folder / "runs.h").write_text(f"constexpr int kRuns = {RUNS}, kLeftOut = {left_out};\n")
@@ -69,12 +66,11 @@ def written(
     return folder
 
 
-@pytest.mark.parametrize("planner", ["table", "metadata"])
 @pytest.mark.parametrize("name", MODELS)
-def test_parts_compute_what_the_model_does(name: str, planner: Planner, tmp_path: Path) -> None:
+def test_parts_compute_what_the_model_does(name: str, tmp_path: Path) -> None:
     data, result = in_parts(name)
     assert len(result.parts) > 1, result.why_whole
-    code, said = run_on_tflm(written(tmp_path, result, planner), MAIN.name)
+    code, said = run_on_tflm(written(tmp_path, result), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
 

@@ -1,1 +1,1 @@
-"""Many models, each in a process of its own: spread over a machine or a cluster, results in one file."""
+"""Many models on the workers of a Dask cluster, on this machine or on many; one file of JSON lines has the results."""

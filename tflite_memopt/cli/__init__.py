@@ -31,7 +31,6 @@ COMMANDS = (
     "codegen",
     "check",
     "batch",
-    "report",
     "targets",
 )
 """Each has a file of its name. This is the order of the help."""

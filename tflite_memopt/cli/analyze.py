@@ -31,7 +31,7 @@ from .types import ByteSize, ModelPath
     help="Also study a chip with this much fast memory, for example 256K, and a large one outside: the bytes that "
     "cross between them, and how many orders of the operators would fit.",
 )
-@report_option(".json", ".csv", ".html", ".svg", ".png")
+@report_option(".json", ".html", ".svg")
 @JSON
 @click.option(
     "--node-data",
@@ -58,10 +58,8 @@ def analyze(
     from ..measuring import analyze as run
     from ..memory.reading import read_planned
     from ..options import Options
-    from ..program.foresight import with_parts
     from ..program.fronts import said_of_feeding
     from ..report.console import render_analysis
-    from ..report.csv_rows import operators_csv
     from ..report.model import to_json
     from ..report.node_data import node_data
     from ..report.pictures.pages import analysis_page
@@ -70,14 +68,10 @@ def analyze(
     check_files(reports, (source,), force)
     named = click.get_current_context().get_parameter_source("kernels")
     analysis = run(source, None if named is ParameterSource.DEFAULT else kernels, target, sram)
-    model = read_planned(read_file(source))
-    analysis = with_parts(analysis, model)
     makers: Makers = {
         ".json": lambda: to_json(analysis).encode(),
-        ".csv": lambda: operators_csv(analysis.arena).encode(),
         ".html": lambda: analysis_page(analysis),
-        ".svg": lambda: plot_of(".svg", {"now": analysis.arena}),
-        ".png": lambda: plot_of(".png", {"now": analysis.arena}),
+        ".svg": lambda: plot_of({"now": analysis.arena}),
     }
     write_files(reports_of(reports, makers))
     if node_folder is not None:
@@ -88,6 +82,6 @@ def analyze(
         click.echo(analysis.summary.headline)
     else:
         show(render_analysis(analysis))
-        said = said_of_feeding(model, Options(target=target, kernels=kernels))
+        said = said_of_feeding(read_planned(read_file(source)), Options(target=target, kernels=kernels))
         if said is not None:
             click.echo(said)

@@ -125,9 +125,9 @@ def codegen(
         raise click.UsageError("--one-at-a-time is for several models: name them all")
     (source,), name = sources, name or "model"
     if source.is_dir():
-        if not is_plain:
-            raise click.UsageError("--original, memories and buffers are for one model, not for a program")
-        _codegen_program(source, output, target, name, planner, force)
+        if not is_plain or planner == "metadata":
+            raise click.UsageError("a program has its plans as tables, in one memory: leave these options out")
+        _codegen_program(source, output, target, name, force)
         return
     with naming(source.name):
         files = _files_of_one(source, target, name, planner, request, original, force)
@@ -169,17 +169,15 @@ def _files_of_one(
     return generate(data, target, name, source.name, force, planner, request, expected)
 
 
-def _codegen_program(
-    folder: Path, output: Path, target: str | None, name: str, planner: Planner | None, force: bool
-) -> None:
+def _codegen_program(folder: Path, output: Path, target: str | None, name: str, force: bool) -> None:
     from ..io.files import write_folder
     from ..program.files import read_program
     from ..program.firmware import generate_program
     from ..program.verifying import expected_of
 
     program, parts = read_program(folder)
-    generate_program(program, parts, target, name, planner, force)  # refuse a wrong request before TFLM runs
-    files = generate_program(program, parts, target, name, planner, force, expected_of(parts, program.feed))
+    generate_program(program, parts, target, name, force)  # refuse a wrong request before TFLM runs
+    files = generate_program(program, parts, target, name, force, expected_of(parts, program.feed))
     for path in write_folder(output, files, tuple(folder / part.file for part in program.parts), force):
         click.echo(path)
 

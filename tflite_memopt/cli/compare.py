@@ -51,7 +51,7 @@ from .types import ModelPath
 @KERNELS
 @time_limit_option(60.0, "each method may take")
 @SEED
-@report_option(".json", ".csv", ".html")
+@report_option(".json", ".html")
 @JSON
 @FORCE
 @QUIET
@@ -69,7 +69,6 @@ def compare(
     """Show the published methods side by side on IN.tflite: every scheduler, and every planner on the best order."""
     from ..io.files import write_files
     from ..measuring import compare as run
-    from ..report.csv_rows import methods_csv
     from ..report.model import to_json
     from ..report.pictures.pages import comparison_page
 
@@ -79,7 +78,6 @@ def compare(
         comparison = run(source, names[0], names[1], Options(**chosen), say, beside)
     makers: Makers = {
         ".json": lambda: to_json(comparison).encode(),
-        ".csv": lambda: methods_csv(comparison).encode(),
         ".html": lambda: comparison_page(comparison),
     }
     write_files(reports_of(reports, makers))

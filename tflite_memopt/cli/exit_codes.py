@@ -28,7 +28,7 @@ EXIT_CODES = (
     ExitCode(BAD_INPUT, "bad input: a file, a flag, a model that cannot be planned; nothing is written"),
     ExitCode(OVER_BUDGET, "over budget, and the model is written all the same; or more than the baseline"),
     ExitCode(INTERNAL_ERROR, "internal error, to be reported; nothing is written"),
-    ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which --resume continues"),
+    ExitCode(INTERRUPTED, "interrupted; nothing is written, except by batch, which the same command continues"),
 )
 
 

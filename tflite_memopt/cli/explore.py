@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 @SEED
 @SAMPLES
 @INPUTS
-@report_option(".json", ".csv", ".html", ".svg", ".png")
+@report_option(".json", ".html", ".svg")
 @JSON
 @FORCE
 @QUIET
@@ -97,7 +97,6 @@ def explore(
     """
     from ..exploring import explore as run
     from ..io.files import write_files
-    from ..report.csv_rows import points_csv
     from ..report.exploration import render_exploration, with_reasons
     from ..report.model import to_json
     from ..report.pictures.front import exploration_page, front_plot
@@ -118,10 +117,8 @@ def explore(
     found = explored.exploration if result is None else with_reasons(explored.exploration, result.report)
     makers: Makers = {
         ".json": lambda: to_json(found).encode(),
-        ".csv": lambda: points_csv(found).encode(),
         ".html": lambda: exploration_page(found, is_chosen),
-        ".svg": lambda: front_plot(".svg", found),
-        ".png": lambda: front_plot(".png", found),
+        ".svg": lambda: front_plot(found),
     }
     files = reports_of(reports, makers)
     write_files(files if output is None or result is None else {output: result.model, **files})

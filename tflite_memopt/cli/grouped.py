@@ -11,7 +11,7 @@ _GROUPS = {
     "Target": ("target", "kernels", "tflm_since", "all_kernels"),
     "Limits on what may change": ("max_extra_work", "max_extra_macs", "no_rewrite", "no_cascade"),
     "Verification": ("samples", "inputs", "runner", "no_verify", "require"),
-    "Many models": ("workers", "cluster", "resume", "retry_failed", "no_models", "model_seconds", "worker_memory"),
+    "Many models": ("workers", "worker_memory", "cluster", "no_models"),
     "Output": ("reports", "as_json", "explain", "verbose", "quiet", "force", "help_all", "help"),
 }
 """Names of parameters by title, as the help shows them. A parameter that stands nowhere here is for experts."""

@@ -224,7 +224,7 @@ _AS_IS = "as_is"
     is_flag=True,
     help="Also show every change that was made or considered, why some were left out, and the log of the search.",
 )
-@report_option(".json", ".csv", ".html", ".svg", ".png")
+@report_option(".json", ".html", ".svg")
 @FORCE
 @JSON
 @QUIET
@@ -248,7 +248,6 @@ def optimize(
     """
     from ..io.files import write_files
     from ..pipeline import optimize as run
-    from ..report.csv_rows import operators_csv
     from ..report.model import to_json
     from ..report.pictures.pages import report_page
     from ..report.pictures.plot import plot_of
@@ -266,10 +265,8 @@ def optimize(
     report = result.report
     makers: Makers = {
         ".json": lambda: to_json(report).encode(),
-        ".csv": lambda: operators_csv(report.arena["after"]).encode(),
         ".html": lambda: report_page(report),
-        ".svg": lambda: plot_of(".svg", report.arena),
-        ".png": lambda: plot_of(".png", report.arena),
+        ".svg": lambda: plot_of(report.arena),
     }
     write_files({output: result.model, **reports_of(reports, makers)})
     _print(report, output, as_json, explain, verbose, quiet is True)
@@ -291,7 +288,6 @@ def _in_parts(
     from ..io.files import write_files
     from ..program.console import render_program
     from ..program.files import is_program, to_json
-    from ..program.page import parts_plot, program_page
     from ..program.run import optimize_in_parts
 
     if output.is_file():
@@ -300,22 +296,15 @@ def _in_parts(
         raise UsageError(f"output '{output}' holds a program; name another folder, or --force to replace it")
     if not output.parent.is_dir():
         raise UsageError(f"output '{output}': the folder '{output.parent}' does not exist; create it first")
-    if any(path.suffix == ".csv" for path in reports):
-        raise UsageError("--report: with --parts there is no .csv; name a .json, .html, .svg or .png")
+    if any(path.suffix != ".json" for path in reports):
+        raise UsageError("--report: of a program there is a .json alone")
     check_files(reports, (source,), force)
     with progress_line(quiet) as say:
         rows, image = feed or (None, None)
         result = optimize_in_parts(source, options, parts, say, rows, image=image)
     program = result.program
-    makers: Makers = {
-        ".json": lambda: to_json(program).encode(),
-        ".html": lambda: program_page(program),
-        ".svg": lambda: parts_plot(".svg", program),
-        ".png": lambda: parts_plot(".png", program),
-    }
-    files = reports_of(reports, makers)
     result.save(output, force)
-    write_files(files)
+    write_files(dict.fromkeys(reports, to_json(program).encode()))
     if as_json:
         click.echo(to_json(program), nl=False)
     else:

@@ -15,12 +15,10 @@ Makers = Mapping[str, Callable[[], bytes]]
 
 _FORMATS = {
     ".json": "everything, to be read by programs",
-    ".csv": "a table for a spreadsheet",
     ".html": "a page with pictures, one file for any browser",
     ".svg": "the pictures alone",
-    ".png": "the same in pixels",
 }
-_DRAWN = (".html", ".svg", ".png")
+_DRAWN = (".html", ".svg")
 _DRAWN_BY = ("altair", "vl_convert", "jinja2")
 
 

@@ -79,7 +79,7 @@ def _tensors(
     }
     sharing = _sharing(layout, dict(zip(layout.tensors, offsets, strict=False)))
     for tensor, item, offset in zip(layout.tensors, layout.items, offsets, strict=False):
-        writer, origin = writers.get(tensor), tensor.origin
+        writer = writers.get(tensor)
         yield PlacedTensor(
             name=tensor.name,
             shape=tensor.shape,
@@ -91,9 +91,6 @@ def _tensors(
             kind="input" if tensor in model.main.inputs else "output" if tensor in model.main.outputs else "inner",
             operator=None if writer is None else positions.get(writer),
             sharing=sharing.get(tensor, "none"),
-            origin=None if origin is None else origin.name,
-            origin_start=() if origin is None else origin.start,
-            origin_turns=() if origin is None else origin.turns,
         )
 
 
@@ -115,8 +112,6 @@ def _request(item: Item, offset: int, operator: int) -> PlacedTensor:
         kind="scratch",
         operator=operator,
         sharing="none",
-        origin=None,
-        origin_start=(),
     )
 
 

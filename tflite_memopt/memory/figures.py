@@ -72,20 +72,6 @@ class MemoryUse:
 
 
 @dataclass(frozen=True)
-class WiderLimits:
-    """What stripes would need with ``--max-extra-work`` and ``--max-extra-macs`` at these fractions; bytes, as planned.
-
-    ``max_extra_macs`` is None where the limit in force is enough. ``slowdown``: of the library that gets slowest, as a
-    fraction of the instructions of the model as it came, as estimated.
-    """
-
-    max_extra_work: float
-    max_extra_macs: float | None
-    need: int
-    slowdown: float
-
-
-@dataclass(frozen=True)
 class Bounds:
     """Lower bounds on the head: by inputs and outputs, by any order, by this order."""
 
@@ -129,9 +115,7 @@ class PlacedTensor:
     """A tensor or a scratch request in the head: bytes ``[offset, offset + bytes)`` in scopes ``[start, end)``.
 
     ``kind``: "input" and "output" of the model, "inner", or "scratch". ``operator``: position in ``ArenaMap.steps`` of
-    what writes it, None for an input. ``sharing``: how it lies on an input of that operator. ``origin``: the tensor
-    of the original that this one is a piece of, and ``origin_start``, where in it the piece begins, an index per axis.
-    ``origin_turns``: in the body of a loop, how many rows (axis 1) further down it begins in each turn; else empty.
+    what writes it, None for an input. ``sharing``: how it lies on an input of that operator.
     """
 
     name: str
@@ -144,9 +128,6 @@ class PlacedTensor:
     kind: Literal["input", "output", "inner", "scratch"]
     operator: int | None
     sharing: Sharing
-    origin: str | None
-    origin_start: tuple[int, ...]
-    origin_turns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

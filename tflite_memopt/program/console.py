@@ -33,7 +33,6 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
     if result.why_whole:
         yield f"limit  one part was written: {result.why_whole}"
         return
-    copy = program.copy_bytes
     if program.feed is not None:
         feed = program.feed
         yield f"feed   {feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"
@@ -47,11 +46,6 @@ def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
             f"{need:,} with {library}" for library, need in program.arena_bytes.items() if need > program.arena
         )
         yield f"kernels it needs {needs}: name a --target"
-    if program.feed is None:
-        yield (
-            f"copies {copy['arena']:,} + {copy['handover']:,} bytes where TFLM's own planner is used (codegen "
-            "--planner metadata)"
-        )
     yield f"next   tflite-memopt codegen {folder} -o firmware: the class Program, which runs the parts in one arena"
 
 

@@ -17,7 +17,7 @@ from ..io.files import read_file
 from ..report.extras import need
 
 MANIFEST = "program.json"
-VERSION = 1
+VERSION = 2
 NOT_VERIFIED = "not verified"
 
 
@@ -94,12 +94,11 @@ class Feed:
 class Program:
     """What program.json holds.
 
-    ``arena_bytes``: of the one arena, by kernel library, where what crosses a cut stays in it: with the planner that
-    ``codegen`` writes. ``copy_bytes``: with TFLM's own planner, the arena on the target, and the ``handover`` buffer
-    beside it. ``whole_bytes``: what the model needs as one. ``slowdown``: the estimated instructions that a run takes
-    more than the model as it came, making all interpreters included, as a fraction by kernel library. ``verified``: how
-    far outputs are equal, on how many inputs, and where. ``feed``: how the first part takes its input in rows; None:
-    whole. ``tflm_since``: the date of the oldest TFLM that has all operators, YYYY-MM-DD; None where any has them.
+    ``arena_bytes``: of the one arena, by kernel library, with the planner that ``codegen`` writes. ``whole_bytes``:
+    what the model needs as one. ``slowdown``: the estimated instructions that a run takes more than the model as it
+    came, making all interpreters included, as a fraction by kernel library. ``verified``: how far outputs are equal, on
+    how many inputs, and where. ``feed``: how the first part takes its input in rows; None: whole. ``tflm_since``: the
+    date of the oldest TFLM that has all operators, YYYY-MM-DD; None where any has them.
     """
 
     version: int
@@ -110,7 +109,6 @@ class Program:
     target: str | None
     kernels: str
     arena_bytes: dict[str, int]
-    copy_bytes: dict[str, int]
     whole_bytes: int
     slowdown: dict[str, float]
     verified: str

@@ -8,7 +8,6 @@ from functools import cached_property
 from hashlib import sha256
 
 from ..errors import UsageError
-from ..firmware import Planner
 from ..firmware.cpp_text import check_namespace, literal
 from ..firmware.generate import (
     PLANNER_FILE,
@@ -21,15 +20,10 @@ from ..firmware.generate import (
 )
 from ..firmware.self_test import Expected
 from ..firmware.sizes import condition_of
-from ..graph.alignment import aligned
-from ..io import offline_plan
 from ..ir.dtype import DType
 from ..ir.model import Model
 from ..ir.quantization import affine_of
-from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
-from ..memory.in_force import head_in_force
-from ..memory.layout import memory_layout
 from ..memory.reading import read_planned
 from ..version import __version__
 from .files import Feed, Program
@@ -37,8 +31,7 @@ from .fronts import with_ties
 from .handover import Handover, Move
 from .space import arena_of
 
-_OF_A_PART = ("model_data.h", "model_data.cc")
-_WITH_TABLE = (*_OF_A_PART, "arena.h", PLANNER_FILE)
+_OF_A_PART = ("model_data.h", "model_data.cc", "arena.h", PLANNER_FILE)
 _USAGE_OF_ONE = """\
 //   $name::Program program;
 //   std::memcpy(program.input(), image, $name::Program::kInputBytes[0]);   // input() before each Invoke
@@ -86,15 +79,13 @@ def generate_program(
     parts: Sequence[bytes],
     target: str | None = None,
     name: str = "model",
-    planner: Planner | None = None,
     force: bool = False,
     expected: Expected = Expected(),
 ) -> dict[str, bytes]:
     """Files by path, for the target of the program or for ``target``.
 
-    ``planner``: "table", the default, leaves what crosses a cut in the arena; "metadata" copies it through a buffer
-    beside the arena, for TFLM's own planner. ``expected``: the outputs that the test in ``main.cc`` compares. The
-    rest, and what is raised, as for ``generate``.
+    Tensors that cross a cut stay in the arena, so that every part has its plan as a table. ``expected``: the outputs
+    that the test in ``main.cc`` compares. The rest, and what is raised, as for ``generate``.
     """
     check_namespace(name)
     names, outputs = tuple(part.file for part in program.parts), len(program.parts[-1].outputs)
@@ -102,8 +93,6 @@ def generate_program(
     usage = _USAGE_OF_ONE
     if program.feed is not None:
         usage = _USAGE_ON_ROWS.replace("$beside", _USAGE_BESIDE_ROWS if program.feed.others else "")
-    if program.feed is not None and planner == "metadata":
-        raise UsageError("--planner metadata would copy what calls leave to one another: a fed program has a table")
     target = target or program.target
     if target is None:
         raise UsageError("a program's arena is for one kernel library: name your chip or core with --target")
@@ -119,14 +108,11 @@ def generate_program(
         "object": f"{name}::Program program;",
         "runs": _run(network, "program"),
     }
-    if planner == "metadata":
-        arena, words = _stock_arena(network, profile), words | _copied(network)
-    else:
-        arena, moves = arena_of(network.models, profile)
-        words |= {"tables": _table(network, moves, None), **_in_place([])}
-    words |= {"classes": _class_of_one(network, arena), "buffer": words.get("buffer", ""), "places": "1"}
+    arena, moves = arena_of(network.models, profile)
+    words |= {"tables": _table(network, moves, None), **_in_place([])}
+    words |= {"classes": _class_of_one(network, arena), "places": "1"}
     words |= _words_for(name, target, profile, arena)
-    files = _files([network], words, target, force, planner or "table", [expected])
+    files = _files([network], words, target, force, [expected])
     return {path.removeprefix(f"{name}/"): data for path, data in files.items()}
 
 
@@ -171,7 +157,6 @@ def generate_shared(
         "header": "models.h",
         "object": f"{name}::Models networks;",
         "runs": "\n".join(_run(each, f"networks.{each.name}") for each in networks),
-        "buffer": "",
         "tables": "\n".join(tables),
         "places": str(len(kept) + has_new),
         "classes": "".join(_class(each, size, name, "") for each, size in zip(networks, arenas, strict=True))
@@ -180,7 +165,7 @@ def generate_shared(
         **_in_place(kept),
         **_words_for(name, target, profile, sizes[0]),
     }
-    files = _files(networks, words, target, False, "table", expected or [Expected()] * len(networks))
+    files = _files(networks, words, target, False, expected or [Expected()] * len(networks))
     files["models.h"] = files.pop("program.h")
     return files
 
@@ -214,17 +199,15 @@ def _files(
     words: Mapping[str, str],
     target: str | None,
     force: bool,
-    planner: Planner,
     expected: Sequence[Expected],
 ) -> dict[str, bytes]:
-    kept = _OF_A_PART if planner == "metadata" else _WITH_TABLE
     files, folders = dict[str, bytes](), []
     for network in networks:
         for number, part in enumerate(network.parts):
-            made = generate(part, target, f"{network.name}_part{number}", network.files[number], force, planner)
+            made = generate(part, target, f"{network.name}_part{number}", network.files[number], force, "table")
             folders.append(f"{network.name}/part{number}" if len(networks) > 1 else f"part{number}")
-            files |= {f"{network.name}/part{number}/{path}": made[path] for path in kept}
-    headers = [path for path in (_OF_A_PART[0], PLANNER_FILE) if path in kept]
+            files |= {f"{network.name}/part{number}/{path}": made[path] for path in _OF_A_PART}
+    headers = ("model_data.h", PLANNER_FILE)
     includes = "\n".join(f'#include "{folder}/{path}"' for folder in folders for path in headers)
     models = [model for network in networks for model in network.models]
     whole = replace(models[0], graphs=[graph for model in models for graph in model.graphs])
@@ -381,8 +364,6 @@ struct Part {
         "opened": "    Carry(part.moves + part.before, part.after);\n",
         "arena_argument": ", arena_bytes_(arena_bytes)",
         "members": _CARRY,
-        "save": "",
-        "restore": "",
     }
 
 
@@ -430,53 +411,3 @@ def _kept_members(plan: str) -> str:
   }}
   bool is_made = false;
 """
-
-
-def _copied(network: Network) -> dict[str, str]:
-    """The words of a class that copies what crosses a cut through a buffer."""
-    crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in network.models[1:]]
-    save = (
-        "      size_t at = 0;\n"
-        "      for (size_t i = 0; i < interpreter_->outputs_size(); ++i) {\n"
-        "        const TfLiteTensor* const from = interpreter_->output(i);\n"
-        "        std::memcpy(crossing + at, from->data.data, from->bytes);\n"
-        "        at += (from->bytes + 15) / 16 * 16;\n"
-        "      }\n"
-    )
-    restore = (
-        "      at = 0;\n"
-        "      for (size_t i = 0; i < interpreter_->inputs_size(); ++i) {\n"
-        "        TfLiteTensor* const to = interpreter_->input(i);\n"
-        "        std::memcpy(to->data.data, crossing + at, to->bytes);\n"
-        "        at += (to->bytes + 15) / 16 * 16;\n"
-        "      }\n"
-    )
-    rows = (
-        f"{{{network.name}_part{at}::kModelData, -1, {resource_variables(model)}}}"
-        for at, model in enumerate(network.models)
-    )
-    return {
-        "buffer": "// What crosses a cut, while TFLM's planner overwrites the arena.\n"
-        f"alignas(16) inline uint8_t crossing[{max((16, *crossing))}];\n",
-        "part": "struct Part {\n  const unsigned char* model;\n  int kept;  // none\n  int variables;\n};\n",
-        "tables": f"constexpr Part kParts_{network.name}[] = {{{', '.join(rows)}}};",
-        "shared": "",
-        "begin": "kTfLiteOk",
-        "create": "    auto* const allocator = tflm::MicroAllocator::Create(shared_.arena, kArenaBytes);\n"
-        "    interpreter_ = shared_.Make(0, part, allocator);\n",
-        "opened": "",
-        "arena_argument": "",
-        "members": "",
-        "save": save,
-        "restore": restore,
-    }
-
-
-def _stock_arena(network: Network, profile: KernelProfile) -> int:
-    """The arena of the largest part with TFLM's own planner."""
-
-    def of(model: Model) -> int:
-        head = head_in_force(memory_layout(model, profile), offline_plan.decode(model) or {})
-        return arena_use(model, head, profile.requests, profile.abi).required
-
-    return max(map(of, network.models))

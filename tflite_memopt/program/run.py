@@ -13,7 +13,6 @@ import numpy as np
 
 from ..equivalence.verification import infer_shapes
 from ..errors import InfeasibleError, UnsupportedModelError, UsageError
-from ..graph.alignment import aligned
 from ..io import offline_plan, plan_label
 from ..io.files import Source, load, write_folder
 from ..ir.change import Exactness, loosest
@@ -282,8 +281,6 @@ def _program(
         for number, (part, model) in enumerate(zip(parts, behind, strict=True), len(files))
     ]
     since = needed_since(operator.name for model in models for graph in model.graphs for operator in graph.operators)
-    needs = [each.required_bytes.get("target", each.required_bytes["32"]) for each in files]
-    crossing = [sum(aligned(tensor.nbytes) for tensor in model.main.inputs) for model in models[1:]]
     return Program(
         version=VERSION,
         made_by=f"tflite_memopt {__version__}",
@@ -293,7 +290,6 @@ def _program(
         target=options.target,
         kernels=profile.name,
         arena_bytes={library: arena for library, (arena, _) in spaces.items()},
-        copy_bytes={"arena": max(needs), "handover": max(crossing, default=0)},
         whole_bytes=_whole_bytes(whole),
         slowdown=slowdowns(before, after),
         verified=NOT_VERIFIED,

@@ -13,7 +13,6 @@ from ..memory.figures import MemoryUse
 from ..options import Options
 from .model import Advice, Report
 from .summary import least_of_any_option
-from .words import percent
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """What the converter makes int8 of."""
@@ -124,11 +123,6 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
     if any(refusal.cause == "out_of_time" for refusal in report.refused):
         yield Advice("--time-limit", f"a search ended after {options.time_limit:g} seconds; a longer one may find more")
-    if report.wider is not None:
-        flags = f"--max-extra-work {100 * report.wider.max_extra_work:g}%"
-        if report.wider.max_extra_macs is not None:
-            flags += f" --max-extra-macs {100 * report.wider.max_extra_macs:g}%"
-        yield Advice(flags, f"{report.wider.need:,} bytes at {percent(report.wider.slowdown)} run time (estimated)")
     if options.cascade and options.effort != "thorough" and _may_be_improved(report):
         higher = "normal or thorough" if options.effort == "quick" else "thorough"
         yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")

@@ -16,7 +16,7 @@ from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
 from ..memory.cost import needed_bytes
-from ..memory.figures import ArenaMap, InterfaceTensor, LibraryNeed, MemoryUse, WiderLimits
+from ..memory.figures import ArenaMap, InterfaceTensor, LibraryNeed, MemoryUse
 from ..memory.layout import memory_layout
 from ..memory.libraries import miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
@@ -91,7 +91,6 @@ class RunOutcome:
     seconds: dict[str, float]
     decision: str
     least_in_stripes: int | None
-    wider: WiderLimits | None
     failed: tuple[FailedStep, ...]
     metadata_left_out: tuple[str, ...]
 
@@ -143,7 +142,6 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         arena={"before": original.arena, "after": arena},
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
-        wider=outcome.wider,
         tflm=_support(model, verification),
     )
     advice = advice_for(report, model, profile, options)

@@ -18,7 +18,6 @@ from ..memory.figures import (
     MemoryUse,
     ReuseInForce,
     StepUse,
-    WiderLimits,
 )
 from ..options import Objective
 
@@ -189,7 +188,7 @@ class Report:
     and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
     measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
-    without such a search. ``wider``: what wider limits on computation would bring, if they bring anything.
+    without such a search.
     ``tflm``: whether TFLM can run the result. ``options``: those that decide the result, by name. ``sha256``: of the
     files "before" and "after". ``timing``: seconds by stage, the only part in which two runs of the same differ.
     """
@@ -227,7 +226,6 @@ class Report:
     arena: dict[str, ArenaMap]
     loops: tuple[LoopUse, ...] = ()
     least_in_stripes: int | None = None
-    wider: WiderLimits | None = None
     tflm: TflmSupport = RUNS
 
 

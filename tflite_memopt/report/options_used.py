@@ -55,7 +55,10 @@ def as_labeled(options: Options, label: PlanLabel) -> Options:
         strange = ", ".join(sorted(set(recorded) - known))
         raise UsageError(f"the file was made by version {label.version} with what this one does not know: {strange}")
     default = Options()
-    own = {name: value for name, value in recorded.items() if getattr(options, name) == getattr(default, name)}
+    own = {name: _tupled(value) for name, value in recorded.items() if getattr(options, name) == getattr(default, name)}
+    wrong = [name for name, value in own.items() if not _is_like(value, getattr(default, name))]
+    if wrong:
+        raise UsageError(f"the file's label has no valid {', '.join(wrong)}: optimize the model again")
     if "tflm_since" in own:
         own["tflm_since"] = _date(own["tflm_since"])
     if options.target is None and options.kernels is None:
@@ -78,6 +81,15 @@ def _date(value: Any) -> date:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
         raise UsageError(f"the file's label has no date but {value!r}: optimize the model again") from None
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+
+
+def _is_like(value: Any, default: Any) -> bool:
+    """Whether a value is of the type of an option's default, if that says one."""
+    return default is None or isinstance(value, (int, float) if isinstance(default, float) else type(default))
 
 
 def _plain(value: Any, is_file: bool) -> Any:

@@ -209,9 +209,6 @@ def _limits_of_search(report: Report) -> Iterator[str]:
             f"no option reaches {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) and "
             f"TFLM's structures ({least - report.bounds.io:,}) need {least:,}"
         )
-    elif report.wider is not None:
-        kinds = "run time" if report.wider.max_extra_macs is None else "run time and multiply-accumulates"
-        yield f"the limit on added {kinds}: with a wider one the model needs less"
     elif report.least_in_stripes is not None and need == report.least_in_stripes:
         yield f"the search for stripes finds no candidate below {need:,} bytes within the limits on computation"
 

@@ -1,19 +1,16 @@
-"""Charts as Vega-Lite specifications, drawn with altair: memory over time, the arena, operators, stripes, methods."""
+"""Charts as Vega-Lite specifications, drawn with altair: memory over time, the arena, operators, methods."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from ...memory.figures import ArenaMap
 from ..extras import need
 from ..model import Comparison, MethodUse, SramStudy
-from ..model_rows import ModelRow
 from ..words import in_words
 from .appearance import ROLES, Appearance
 from .rows import Row, step_rows, tensor_rows
-from .stripes import layer_rows, stripe_rows
 
 Chart = Any
 """An altair chart; the package is loaded on first use."""
@@ -57,12 +54,9 @@ def memory_over_time(arena: ArenaMap, top: int, look: Appearance) -> Chart:
 
 
 def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
-    """One rectangle per tensor: the steps in which it is alive, and its bytes of the arena; above them the tail.
-
-    A memory without a tail has no rectangle, no word in the legend and no line for one.
-    """
+    """One rectangle per tensor: the steps in which it is alive, and its bytes of the arena; above them the tail."""
     alt, rows = need("altair"), tensor_rows(arena)
-    present = {*(row["role"] for row in rows), *(("tail",) if arena.tail else ())}
+    present = {"tail", *(row["role"] for row in rows)}
     colors = {words: look.roles[role] for role, words in ROLES.items() if role in present}
     fill = _legend(alt, "role", colors)
     boxes = (
@@ -77,8 +71,9 @@ def arena_map_chart(arena: ArenaMap, top: int, look: Appearance) -> Chart:
             **described(alt, _TENSOR),
         )
     )
-    tail = (_tail_box(alt, arena, fill, "role"),) if arena.tail else ()
-    return alt.layer(boxes, *tail, _ends(alt, arena, look)).properties(height=_HEIGHTS["arena"])
+    return alt.layer(boxes, _tail_box(alt, arena, fill, "role"), _ends(alt, arena, look)).properties(
+        height=_HEIGHTS["arena"]
+    )
 
 
 def _legend(alt: Any, field: str, colors: dict[str, str]) -> Any:
@@ -125,41 +120,6 @@ def macs_chart(arena: ArenaMap, look: Appearance) -> Chart:
     )
 
 
-def stripes_chart(before: ArenaMap, after: ArenaMap, look: Appearance) -> Chart | None:
-    """What the original makes whole, as a frame; over it the parts, at their places and steps. None without parts."""
-    alt, stripes = need("altair"), stripe_rows(before, after)
-    if not stripes:
-        return None
-    layers = layer_rows(stripes)
-    names = json.dumps([layer["name"] for layer in layers])
-    axis = alt.Axis(
-        title=None,
-        values=[number + 0.5 for number in range(len(layers))],
-        labelExpr=f"{names}[floor(datum.value)]",
-        labelLimit=160,
-        grid=False,
-        ticks=False,
-    )
-    side = alt.Y("low:Q", scale=alt.Scale(domain=[len(layers), 0]), axis=axis)
-    frames = (
-        inline_chart(layers)
-        .mark_rect(fill=None, stroke=look.ink, strokeDash=[3, 2])
-        .encode(
-            x=alt.X("start:Q", axis=alt.Axis(title="step", format="d"), scale=alt.Scale(zero=False)),
-            x2="end:Q",
-            y=side,
-            y2="high:Q",
-            **described(alt, ("name",)),
-        )
-    )
-    boxes = (
-        inline_chart(stripes)
-        .mark_rect(fill=look.bar, fillOpacity=0.75, stroke=look.ink, strokeWidth=0.5)
-        .encode(x="start:Q", x2="end:Q", y=side, y2="high:Q", **described(alt, _STRIPE))
-    )
-    return (frames + boxes).properties(height=max(60, 44 * len(layers)))
-
-
 def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Chart:
     """One bar per method, and a line at the lower bound."""
     alt = need("altair")
@@ -184,29 +144,6 @@ def methods_chart(uses: Sequence[MethodUse], title: str, look: Appearance) -> Ch
     )
     bounds = inline_chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="bound:Q", y=order)
     return (bars + bounds).properties(height=24 * len(rows) + 10)
-
-
-def savings_chart(models: Sequence[ModelRow], look: Appearance) -> Chart:
-    """One bar per model, what it needed, and a line at what it needs now."""
-    alt = need("altair")
-    rows = [
-        {
-            "model": row.name,
-            "before": row.before,
-            "after": row.after,
-            "said": f"{row.name}: {row.before:,} bytes before, {row.after:,} now",
-        }
-        for row in models
-    ]
-    order = alt.Y("model:N", sort=None, axis=alt.Axis(title=None, labelLimit=260))
-    size = alt.X("before:Q", axis=alt.Axis(title="bytes to reserve", format=",d", tickCount=5))
-    bars = (
-        inline_chart(rows)
-        .mark_bar(fill=look.bar)
-        .encode(x=size, y=order, **described(alt, ("model", "before", "after")))
-    )
-    now = inline_chart(rows).mark_tick(color=look.ink, thickness=2, aria=False).encode(x="after:Q", y=order)
-    return (bars + now).properties(height=24 * len(rows) + 10)
 
 
 def traffic_chart(study: SramStudy, look: Appearance) -> Chart:
@@ -282,8 +219,7 @@ def specification(chart: Chart, look: Appearance, width: int | str) -> dict[str,
 _FIT = {"type": "fit-x", "contains": "padding"}
 _STEP = ("number", "operator", "output", "bytes", "reach", "macs")
 _TENSOR = ("name", "shape", "type", "operator", "bytes", "offset", "role")
-_STRIPE = ("name", "operator", "what", "first", "last", "bytes")
-_COUNTED = ("number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share", "before", "after")
+_COUNTED = ("number", "bytes", "reach", "macs", "offset", "first", "last", "bound", "peak", "share")
 _NUMBERS = frozenset((*_COUNTED, "ram", "price"))
 
 
@@ -304,10 +240,9 @@ def _bytes(alt: Any, field: str, top: int, title: str) -> Any:
 
 
 def _ends(alt: Any, arena: ArenaMap, look: Appearance) -> Chart:
-    """Lines at the ends of the head and of the arena, each with its bytes; one where there is no tail between them."""
-    rows = [{"at": arena.head, "said": f"head: {arena.head:,} bytes"}]
-    if arena.tail:
-        rows.append({"at": arena.required, "said": f"arena: {arena.required:,} bytes"})
+    """Lines at the ends of the head and of the arena, each with its bytes."""
+    ends = (("head", arena.head), ("arena", arena.required))
+    rows = [{"at": size, "said": f"{name}: {size:,} bytes"} for name, size in ends]
     line = inline_chart(rows).mark_rule(stroke=look.ink, strokeDash=[5, 3], aria=False).encode(y="at:Q")
     label = inline_chart(rows).mark_text(align="right", dy=-6, fill=look.ink, aria=False)
     return line + label.encode(x=alt.datum(max(1, arena.end - 1)), y="at:Q", text="said:N")

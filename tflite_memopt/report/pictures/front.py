@@ -50,14 +50,14 @@ def exploration_page(exploration: Exploration, is_chosen: bool) -> bytes:
     return html_of(Page(title, headline_of(exploration), lists, pictures, (_table(exploration),), made_for))
 
 
-def front_plot(ending: str, exploration: Exploration) -> bytes:
-    """All pictures as one file: ``.svg`` or ``.png``."""
+def front_plot(exploration: Exploration) -> bytes:
+    """All pictures as one SVG file."""
     alt = need("altair")
     columns = [
         alt.vconcat(*(front_chart(exploration, ram, price, FILE).properties(width=_WIDTH) for price in _PRICES))
         for ram in _RAM
     ]
-    return picture_of(ending, alt.hconcat(*columns))
+    return picture_of(alt.hconcat(*columns))
 
 
 def front_chart(exploration: Exploration, ram: str, price: str, look: Appearance) -> Chart:

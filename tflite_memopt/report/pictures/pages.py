@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
-from ..many_models import by_saving, headline_of, result_cells, without_result
 from ..model import Analysis, Comparison, Report, SramStudy, Summary
-from ..model_rows import ModelRow, Regression
 from ..options_used import changed_options
 from ..words import (
     FUSION_COLUMNS,
@@ -20,7 +18,7 @@ from ..words import (
     smallest_fitting,
 )
 from .appearance import PAGE
-from .charts import arena_charts, comparison_charts, orders_chart, savings_chart, stripes_chart, traffic_chart
+from .charts import arena_charts, comparison_charts, orders_chart, traffic_chart
 from .page import Column, Lines, Page, PageTable, Picture, Side, SizeBar, html_of, made_for_firmware
 
 _ROOM = 1.08
@@ -44,7 +42,7 @@ _TEXTS = {
 def report_page(report: Report) -> bytes:
     """The page of ``optimize``."""
     before, after = report.arena["before"], report.arena["after"]
-    pictures = [*_pairs({"before": before, "after": after}), *_stripes(before, after)]
+    pictures = _pairs({"before": before, "after": after})
     tables = (_figures({"before": report.before, "after": report.after}, report.file_bytes), *_verification(report))
     lists = (*_lists(report.summary), Lines("Before you flash it", report.warnings))
     title = f"{report.model or 'model'}: before and after"
@@ -182,17 +180,6 @@ def _pairs(arenas: Mapping[str, ArenaMap]) -> list[Picture]:
     ]
 
 
-def _stripes(before: ArenaMap, after: ArenaMap) -> Iterator[Picture]:
-    chart = stripes_chart(before, after, PAGE)
-    if chart is not None:
-        text = (
-            "Layers that are made in parts: a few rows at a time, a few positions of a sequence, or a few channels. "
-            "The dashed frame is what the original makes at once, from its first row, position or channel at the top "
-            "to its last; the boxes in it are what is made in each step now, in a loop in each iteration."
-        )
-        yield Picture("Stripes and tiles", text, (Side("stripes", "", chart),))
-
-
 def _study(study: SramStudy | None) -> Iterator[Picture]:
     if study is None:
         return
@@ -276,33 +263,3 @@ def _operators(arena: ArenaMap) -> PageTable:
         for number, step in enumerate(arena.steps)
     ]
     return PageTable("All operators", columns, rows, folded=True)
-
-
-_SHOWN = 60
-"""Bars that one can still tell apart."""
-
-
-def models_page(title: str, rows: Sequence[ModelRow], worse: Sequence[Regression] | None = None) -> bytes:
-    """The page as one file in UTF-8; ``worse``: what another run is compared by, None for no comparison.
-
-    Raises UsageError when the packages that draw are not installed.
-    """
-    lists = () if worse is None else (Lines("Worse than before", [f"{each.name}: {each.text}" for each in worse]),)
-    return html_of(Page(title, headline_of(rows), lists, list(_pictures(rows)), list(_tables(rows))))
-
-
-def _pictures(rows: Sequence[ModelRow]) -> Iterator[Picture]:
-    best = by_saving(rows)[:_SHOWN]
-    if best:
-        text = f"The {len(best)} models that save most. A bar is what a model needed, the line on it what it needs now."
-        yield Picture("RAM to reserve", text, (Side("models", "", savings_chart(best, PAGE)),))
-
-
-def _tables(rows: Sequence[ModelRow]) -> Iterator[PageTable]:
-    sizes = (Column("before", True), Column("after", True), Column("saved", True), Column("run time", True))
-    yield PageTable(
-        "Models", (Column("model"), *sizes, Column("what limits it")), [result_cells(row) for row in by_saving(rows)]
-    )
-    failed = [(row.name, row.status, row.error or "") for row in without_result(rows)]
-    if failed:
-        yield PageTable("Without a result", (Column("model"), Column("what happened"), Column("why")), failed)

@@ -11,11 +11,9 @@ from .charts import Chart, arena_charts
 
 _WIDTH = 420
 _ROOM = 1.08
-_SHARPNESS = 2
-"""Pixels of a .png for each point, so that words stay readable on a dense screen."""
 
 
-def plot_of(ending: str, arenas: Mapping[str, ArenaMap]) -> bytes:
+def plot_of(arenas: Mapping[str, ArenaMap]) -> bytes:
     """Memory over time and the arena, of models by title, on one scale."""
     alt = need("altair")
     top = round(_ROOM * max(arena.required for arena in arenas.values()))
@@ -25,17 +23,13 @@ def plot_of(ending: str, arenas: Mapping[str, ArenaMap]) -> bytes:
         .properties(title=f"{title}: {arena.required:,} bytes of RAM")
         for title, arena in arenas.items()
     ]
-    return picture_of(ending, alt.hconcat(*columns).resolve_scale(color="independent"))
+    return picture_of(alt.hconcat(*columns).resolve_scale(color="independent"))
 
 
-def picture_of(ending: str, chart: Chart) -> bytes:
-    """A chart as a file: ``.svg`` or ``.png``."""
-    convert, made = need("vl_convert"), chart.configure(**FILE.config()).to_dict()
-    if ending == ".svg":
-        svg: str = convert.vegalite_to_svg(made)
-        return svg.encode()
-    png: bytes = convert.vegalite_to_png(made, scale=_SHARPNESS)
-    return png
+def picture_of(chart: Chart) -> bytes:
+    """A chart as an SVG file."""
+    svg: str = need("vl_convert").vegalite_to_svg(chart.configure(**FILE.config()).to_dict())
+    return svg.encode()
 
 
 def _shown(arena: ArenaMap, top: int) -> list[Chart]:

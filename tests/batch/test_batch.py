@@ -1,0 +1,292 @@
+"""Many models on real clusters of Dask: on this machine, and with a scheduler of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from scripts.makers.model_builder import ModelBuilder
+from tests import models
+from tests.interrupts import heed_interrupts
+from tflite_memopt import Options, UsageError, optimize
+from tflite_memopt.batch.cluster import answers_of, open_cluster
+from tflite_memopt.batch.find import find_models
+from tflite_memopt.batch.results import DONE, FAILED, LOST, REFUSED, RESULTS, Results
+from tflite_memopt.batch.run import run_batch
+from tflite_memopt.cli import cli
+from tflite_memopt.io.writer import write_model
+from tflite_memopt.report.schema import from_json
+
+from .works import by_fate, worker_of
+
+pytest.importorskip("distributed", reason="the extra dask is not installed")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("batch")]
+
+ROOT = Path(__file__).parent.parent.parent
+OPTIONS = Options(verify=False, cascade=False)
+SMALL = ("mobile_chain", "branches", "dense_model", "irregular_model")
+MEMORY = 700 << 20
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with open_cluster(2, MEMORY, None) as client:
+        yield client
+
+
+def write_models(folder: Path, *names: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / f"{name}.tflite").write_bytes(write_model(models.ALL[name]()))
+
+
+def write_fates(folder: Path, *words: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for word in words:
+        (folder / f"{word.split()[0]}.tflite").write_bytes(word.encode())
+
+
+def run(client: Any, folder: Path, keeps_models: bool = True) -> tuple[Counter[str], list[str]]:
+    """Run all models of ``folder/in`` into ``folder/out``: what became of the files, and which were worked on."""
+    told: list[str] = []
+    found, results = find_models([str(folder / "in")]), Results(folder / "out", OPTIONS)
+    counts = run_batch(
+        client, by_fate, found, OPTIONS, results, keeps_models, lambda _, __, line: told.append(line["model"])
+    )
+    return counts, sorted(told)
+
+
+def lines_in(folder: Path) -> dict[str, dict[str, Any]]:
+    """The last line of each file, by its name without the ending."""
+    lines = map(json.loads, (folder / "out" / RESULTS).read_text().splitlines())
+    return {line["model"].removesuffix(".tflite"): line for line in lines}
+
+
+def test_a_line_is_what_optimize_says(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", *SMALL)
+    write_fates(tmp_path / "in", "refuse", "fault")
+    assert run(cluster, tmp_path)[0] == {DONE: 4, REFUSED: 1, FAILED: 1}
+    lines = lines_in(tmp_path)
+    for name in SMALL:
+        data, line = (tmp_path / "in" / f"{name}.tflite").read_bytes(), lines[name]
+        result = optimize(data, OPTIONS)
+        assert (tmp_path / "out" / "models" / f"{name}.tflite").read_bytes() == result.model
+        assert line["content"] == hashlib.sha256(data).hexdigest()
+        assert line["before"] == result.report.before.required_for_target
+        assert line["after"] == result.report.after.required_for_target
+        report = from_json(json.dumps(line["report"]))
+        assert report.after == result.report.after  # type: ignore[union-attr]
+    assert lines["refuse"]["error"] == "UsageError: not this one"
+    assert lines["fault"]["error"].startswith("ValueError: a fault of the tool (works.py, line ")
+
+
+def test_a_worker_that_dies_is_restarted_and_its_model_tried_again(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", *SMALL)
+    write_fates(tmp_path / "in", f"once {tmp_path / 'mark'}")
+    assert run(cluster, tmp_path)[0] == {DONE: 4, REFUSED: 1}
+    assert lines_in(tmp_path)["once"]["error"] == "UsageError: lived on"
+
+
+@pytest.mark.parametrize("fate", ["die", "memory"])
+def test_a_model_that_ends_every_worker_costs_only_itself(fate: str, tmp_path: Path) -> None:
+    import dask
+
+    write_models(tmp_path / "in", *SMALL)
+    write_fates(tmp_path / "in", fate)
+    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), open_cluster(2, MEMORY, None) as client:
+        assert run(client, tmp_path)[0] == {DONE: 4, LOST: 1}
+        assert "tries" in lines_in(tmp_path)[fate]["error"] or "died" in lines_in(tmp_path)[fate]["error"]
+        assert run(client, tmp_path) == ({DONE: 4, LOST: 1}, [f"{fate}.tflite"])  # only that one is tried again
+
+
+def test_a_second_run_works_on_what_is_new(cluster: Any, tmp_path: Path) -> None:
+    write_fates(tmp_path / "in", "refuse")
+    write_models(tmp_path / "in", "dense_model")
+    assert run(cluster, tmp_path) == ({DONE: 1, REFUSED: 1}, ["dense_model.tflite", "refuse.tflite"])
+    assert run(cluster, tmp_path) == ({DONE: 1, REFUSED: 1}, [])
+    (tmp_path / "in" / "sub").mkdir()
+    for name in ("dense_model", "refuse"):
+        data = (tmp_path / "in" / f"{name}.tflite").read_bytes()
+        (tmp_path / "in" / "sub" / f"{name}.tflite").write_bytes(data)
+    write_models(tmp_path / "in", "branches")
+    assert run(cluster, tmp_path) == ({DONE: 3, REFUSED: 2}, ["branches.tflite"])
+    made = tmp_path / "out" / "models"
+    assert (made / "sub" / "dense_model.tflite").read_bytes() == (made / "dense_model.tflite").read_bytes()
+    assert lines_in(tmp_path)["sub/refuse"]["error"] == "UsageError: not this one"
+    (tmp_path / "in" / "refuse.tflite").write_bytes(b"refuse again")  # other bytes under the same name
+    assert run(cluster, tmp_path)[1] == ["refuse.tflite"]
+
+
+def test_a_line_that_was_cut_off_is_written_again(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model", "branches")
+    run(cluster, tmp_path)
+    path = tmp_path / "out" / RESULTS
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(whole[0] + whole[1][: len(whole[1]) // 2])
+    lost = json.loads(whole[1])["model"]
+    assert run(cluster, tmp_path) == ({DONE: 2}, [lost])
+    assert run(cluster, tmp_path) == ({DONE: 2}, [])
+
+
+def test_files_of_one_content_have_the_result_under_the_path_of_each(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    write_models(tmp_path / "in" / "sub", "dense_model")
+    counts, told = run(cluster, tmp_path)
+    assert (counts, len(told)) == ({DONE: 2}, 1)
+    made = tmp_path / "out" / "models"
+    assert (made / "sub" / "dense_model.tflite").read_bytes() == (made / "dense_model.tflite").read_bytes()
+
+
+def test_without_models_there_are_lines_alone(cluster: Any, tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    run(cluster, tmp_path, keeps_models=False)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [RESULTS]
+
+
+def test_models_are_named_from_the_folder_that_holds_all(tmp_path: Path) -> None:
+    write_fates(tmp_path / "a" / "b", "x")
+    write_fates(tmp_path / "a" / "c", "y")
+    found = find_models([str(tmp_path / "a" / "*" / "*.tflite"), str(tmp_path / "a" / "b" / "x.tflite")])
+    assert [(model.name, model.nbytes) for model in found] == [("b/x.tflite", 1), ("c/y.tflite", 1)]
+    assert found[0].content == hashlib.sha256(b"x").hexdigest()
+    assert find_models([str(tmp_path)]) == tuple(found)
+    with pytest.raises(UsageError, match="quote a pattern"):
+        find_models([str(tmp_path / "nothing*")])
+
+
+@contextmanager
+def dask_process(file: Path, name: str, *words: str) -> Iterator[None]:
+    """One of Dask's commands, and all that it starts; ``file`` says where the scheduler is."""
+    command = [sys.executable, "-m", f"distributed.cli.{name}", *words, "--no-dashboard", "--scheduler-file", str(file)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    process = subprocess.Popen(
+        command, stderr=subprocess.DEVNULL, env=environment, cwd=file.parent, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def dask_workers(file: Path, count: int) -> AbstractContextManager[None]:
+    """Workers of one thread each."""
+    return dask_process(file, "dask_worker", "--nthreads", "1", "--nworkers", str(count))
+
+
+@contextmanager
+def dask_scheduler(file: Path, workers: int) -> Iterator[str]:
+    """A scheduler and workers; the scheduler's address."""
+    with dask_process(file, "dask_scheduler", "--port", "0"), dask_workers(file, workers):
+        while not file.exists() or not file.read_text():
+            time.sleep(0.02)
+        yield str(json.loads(file.read_text())["address"])
+
+
+def test_workers_of_a_cluster_that_come_later_get_work_too(tmp_path: Path) -> None:
+    file, seen = tmp_path / "scheduler.json", set[int]()
+    with ExitStack() as started:
+        address = started.enter_context(dask_scheduler(file, workers=1))
+        client = started.enter_context(open_cluster(None, None, address))
+        for _, worker in answers_of(client, worker_of, range(900)):
+            assert isinstance(worker, int)
+            if not seen:
+                started.enter_context(dask_workers(file, 1))
+            seen.add(worker)
+            if len(seen) == 2:
+                break
+    assert len(seen) == 2
+    assert os.getpid() not in seen
+
+
+def test_the_command_on_a_cluster_writes_what_it_writes_on_this_machine(tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model", "branches")
+    write_fates(tmp_path / "in", "nonsense")
+    words = ["batch", str(tmp_path / "in"), "--no-verify", "--effort", "quick", "-o"]
+    with dask_scheduler(tmp_path / "scheduler.json", workers=1) as address:
+        away = CliRunner().invoke(cli, [*words, str(tmp_path / "away"), "--cluster", address])
+    here = CliRunner().invoke(cli, [*words, str(tmp_path / "here"), "--jobs", "1"])
+    for done, out in ((away, "away"), (here, "here")):
+        assert done.exit_code == 1, done.output
+        assert f"3 models: 2 done, 1 refused. See: {tmp_path / out / RESULTS}" in done.output
+        assert "nonsense.tflite: refused: ModelFormatError" in done.output
+    for name in ("dense_model", "branches"):
+        both = [(tmp_path / out / "models" / f"{name}.tflite").read_bytes() for out in ("away", "here")]
+        assert both[0] == both[1]
+
+
+def test_an_address_that_leads_nowhere_is_said() -> None:
+    with pytest.raises(UsageError, match="no Dask scheduler"), open_cluster(None, None, "nothing://here"):
+        pass
+
+
+@pytest.mark.parametrize("module", ["distributed", "dask"])
+def test_without_dask_a_line_says_what_to_install(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    monkeypatch.setitem(sys.modules, module, None)
+    done = CliRunner().invoke(cli, ["batch", str(tmp_path / "in"), "-o", str(tmp_path / "out")])
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == "batch needs Dask: run pip install 'tflite-memopt[dask]'"
+    assert not (tmp_path / "out").exists()
+
+
+def test_models_are_not_overwritten_by_their_results(tmp_path: Path) -> None:
+    write_models(tmp_path / "models", "dense_model")
+    before = (tmp_path / "models" / "dense_model.tflite").read_bytes()
+    refused = CliRunner().invoke(cli, ["batch", str(tmp_path / "models"), "-o", str(tmp_path)])
+    assert "give another OUT" in str(refused.exception)
+    assert (tmp_path / "models" / "dense_model.tflite").read_bytes() == before
+    assert not (tmp_path / RESULTS).exists()
+
+
+def test_a_cluster_has_workers_of_its_own(tmp_path: Path) -> None:
+    write_models(tmp_path / "in", "dense_model")
+    words = ["batch", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--cluster", "tcp://x:1", "--jobs", "2"]
+    refused = CliRunner().invoke(cli, words)
+    assert refused.exit_code == 2
+    assert "--cluster has workers of its own" in refused.output
+
+
+def done_so_far(folder: Path) -> int:
+    path = folder / RESULTS
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    folder, count = tmp_path / "in", 16
+    folder.mkdir()
+    for number in range(count):  # so many that some are left when the first ones are done
+        b = ModelBuilder()
+        y = b.conv(b.input("x", (1, 8, 8, 2)), 4 + number, seed=number)
+        (folder / f"many{number:02}.tflite").write_bytes(write_model(b.finish(y)))
+    words = ["batch", str(folder), "-o", str(tmp_path / "out"), "--jobs", "2", "--samples", "1", "--no-cascade"]
+    command = [sys.executable, "-m", "tflite_memopt", *words]
+    first = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupts
+    )
+    while not done_so_far(tmp_path / "out"):
+        time.sleep(0.02)
+        assert first.poll() is None
+    os.killpg(first.pid, signal.SIGINT)  # as a terminal does: to the command and to all of its workers
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 130
+    assert said.endswith("tflite-memopt: interrupted; the same command goes on\n")
+    assert "Traceback" not in said
+    kept = done_so_far(tmp_path / "out")
+    assert 0 < kept < count
+    second = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"{count} models: {count} done" in second.stdout
+    assert done_so_far(tmp_path / "out") == count
