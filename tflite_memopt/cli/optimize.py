@@ -182,7 +182,7 @@ _AS_IS = "as_is"
     default=Options.interpreter_seconds,
     show_default=True,
     metavar="SECONDS",
-    help="How long one model may run in a process of the verification. TFLM's modules count work instead.",
+    help="How long one model may run in a process of the verification.",
 )
 @click.option(
     "--interpreter-memory",

@@ -11,7 +11,7 @@ FULLY_CONNECTED, ADD, MUL, SUB and SOFTMAX of 38 more are within 17 %, but SUB o
 Depthwise ones with a multiplier: 18 more, within 15 %, but 8x1 on an image of one column, 27 % too low without Helium,
 and 1x1 of one channel with it, 29 % too high. With a dilation and no multiplier they take 4 to 10 times what is said:
 restored from SPACE_TO_BATCH_ND, which TFLM computes wrongly, they are not to be held against a limit.
-Instructions are not cycles. ``scripts/bench prices`` compares.
+Instructions are not cycles.
 """
 
 from __future__ import annotations
