@@ -84,13 +84,5 @@ PARTS = {
         6: (3943, "5.01"),
     },
 }
-REWRITING = {
-    "factor": (1.68, 1.86),  # smaller than TensorFlow Lite: by order, by order and rewriting; geometric means
-    "arena": (551.0, 250.9, 225.8),  # KB, SwiftNet cell A with the allocator: TensorFlow Lite, order, and rewriting
-    "peak": (200.7, 188.2),  # KB, the same without the allocator: order, and rewriting
-    "seconds": (40.6, 48.8),  # average scheduling time without and with rewriting
-}
-"""SERENITY, Figures 10, 12 and 13."""
-
 HMCOS_HRNET = (6368, 230)
 """KB and seconds of wzh99/HMCOS at cf547ee on HRNet-W18-V1's graph: see the page hmcos."""
