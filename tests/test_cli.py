@@ -69,6 +69,7 @@ def test_progress_is_quiet_in_a_pipe(source: Path) -> None:
     assert "ordering" in run("compare", source, "--schedulers", "rpo", "--progress").stderr
 
 
+@pytest.mark.slow
 def test_quiet_prints_what_matters_most(source: Path, tmp_path: Path) -> None:
     done = run("optimize", source, "-o", tmp_path / "out.tflite", "--no-verify", "--target", "host", "-q")
     assert done.stderr == ""
@@ -115,6 +116,7 @@ def test_pins_from_the_command_line(source: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
     source, output, report = tmp_path / "in.tflite", tmp_path / "out.tflite", tmp_path / "report.json"
     source.write_bytes(write_model(irregular_model()))
@@ -143,6 +145,7 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
         assert_refused(run("optimize", source, *options, "--max-extra-macs", wrong), "is not a percentage")
 
 
+@pytest.mark.slow
 def test_the_halo_from_the_command_line(source: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     options = ("-o", tmp_path / "out.tflite", "--no-verify", "--objective", "head", "--report", report)
@@ -155,6 +158,7 @@ def test_the_halo_from_the_command_line(source: Path, tmp_path: Path) -> None:
     assert_refused(run("optimize", source, *options, "--halo", "kept"), "'kept' is not one of")
 
 
+@pytest.mark.slow
 def test_integers_at_the_boundary(tmp_path: Path) -> None:
     source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(write_model(quantized_at_the_boundary()))
@@ -173,6 +177,7 @@ def test_integers_at_the_boundary(tmp_path: Path) -> None:
     assert_refused(run("verify", source, output), "cannot be compared: input 0 is 'image' float32")
 
 
+@pytest.mark.slow
 def test_explain_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
     source, output = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(write_model(dead_model()))
@@ -245,6 +250,7 @@ def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
         assert f"operator {step['index']} {step['operator']} '{step['output']}' needs" in said
 
 
+@pytest.mark.slow
 def test_bad_paths_and_flags_get_one_line_and_leave_nothing(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     empty, wrong = tmp_path / "empty.tflite", tmp_path / "wrong.tflite"
@@ -378,6 +384,7 @@ def refused_as_no_model(words: tuple[str, ...], folder: Path) -> None:
     assert_refused(done, "'wrong.tflite': not a .tflite model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", tmp_path / "out.tflite"]
@@ -442,6 +449,7 @@ def test_help_has_groups_and_keeps_what_experts_want_apart() -> None:
         assert (name in flags, name in everything) == (False, True)
 
 
+@pytest.mark.slow
 def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tmp_path: Path) -> None:
     output, quick = tmp_path / "out.tflite", ("--effort", "quick", "--samples", 2)
     done = run("explore", source, "-o", output, "--budget", "1M", *quick, "--progress")

@@ -73,6 +73,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_what_was_decided_is_done_again_without_a_search(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data, options, word = MODELS[name]
@@ -131,6 +132,7 @@ def test_the_command_replays_a_file_and_logs_its_search(tmp_path: Path) -> None:
     assert "holds no decision" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) -> None:
     """Whatever options made it, with none of them on the command line."""
     source, first = tmp_path / "in.tflite", tmp_path / "a b.tflite"

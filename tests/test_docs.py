@@ -79,6 +79,7 @@ def test_commands_have_options_that_exist(page: Path) -> None:
         assert used <= known | {"-h", "--help"}, f"{name_of(page)}: {line}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write_model(mobile_chain())
@@ -106,6 +107,7 @@ def test_commands_for_many_models_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert Path("OUT", "models", "model.tflite").exists()
 
 
+@pytest.mark.slow
 @needs_wheel
 def test_commands_with_a_runner_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runner executes models with the wheel; a board's port is left to it, and it has none."""

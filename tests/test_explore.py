@@ -43,6 +43,7 @@ def test_the_limits_are_those_from_which_wider_ones_start() -> None:
     assert list(LIMITS) == sorted(set(LIMITS))
 
 
+@pytest.mark.slow
 def test_the_front_is_the_same_every_time(explored: Explored) -> None:
     again = explore(write_model(striped()), OPTIONS)
     assert to_json(again.exploration) == to_json(explored.exploration)
@@ -50,6 +51,7 @@ def test_the_front_is_the_same_every_time(explored: Explored) -> None:
     assert {bool(point.stripes) for point in explored.exploration.points} == {False, True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [striped, text_model], ids=["stripes", "tiles"])
 def test_each_point_is_what_its_flags_write(make: Callable[[], Model], tmp_path: Path, explored: Explored) -> None:
     """``text_model`` has channels in tiles."""

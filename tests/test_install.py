@@ -35,6 +35,7 @@ def built(folder: Path, more: dict[str, str]) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", NO_COMPILER)
 def test_without_a_compiler_it_builds_without_compiled_copies(case: str, tmp_path: Path) -> None:
     """With Cython, as pip brings it along: what it makes of the extensions must still be optional."""
@@ -44,6 +45,7 @@ def test_without_a_compiler_it_builds_without_compiled_copies(case: str, tmp_pat
     assert [*tmp_path.rglob("*.so")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "code", "said"),
     [("compiled", 1, "error"), ("python", 0, ""), ("both", 1, "write compiled or python")],

@@ -65,6 +65,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_two_processes_give_what_one_gives(name: str, divided: set[str]) -> None:
     # In a tiny model calls dominate: stripes are beyond a narrow limit on run time.
@@ -73,6 +74,7 @@ def test_two_processes_give_what_one_gives(name: str, divided: set[str]) -> None
     assert name != "chain" or divided >= {"Measure", "_planned", "_worked_out"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chain", "cells"])
 def test_two_processes_give_what_one_gives_for_a_target(name: str, divided: set[str]) -> None:
     """With the answer for any library."""

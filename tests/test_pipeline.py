@@ -155,6 +155,7 @@ def test_a_chain_that_no_greedy_order_solves_meets_its_bound() -> None:
     assert report.plan.optimal
 
 
+@pytest.mark.tensorflow
 def test_tensorflow_agrees_when_it_is_installed() -> None:
     options = Options(samples=2, runtimes=("tensorflow",))
     report = tflite_memopt.optimize(write_model(dense_model()), options).report
@@ -253,6 +254,7 @@ def test_weights_without_the_dimensions_of_their_operator_are_refused_by_name(na
         tflite_memopt.analyze(write_model(model))
 
 
+@pytest.mark.slow
 @examples(60)
 @given(data=st.data())
 def test_a_damaged_model_is_refused_or_optimized_but_never_ends_in_a_traceback(data: st.DataObject) -> None:

@@ -30,6 +30,7 @@ def slowest(before: bytes, after: bytes, options: Options) -> float:
     return max(slowdowns(first, second).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "name"), list(enumerate(NETWORKS)))
 def test_a_named_target_needs_at_most_what_the_answer_for_any_needs_there(number: int, name: str) -> None:
     model, target = NETWORKS[name], TARGETS[number % len(TARGETS)]
@@ -103,6 +104,7 @@ def test_what_no_option_can_reach_is_said_with_its_bound_and_without_advice() ->
     assert not report.summary.advice
 
 
+@pytest.mark.slow
 def test_the_bound_that_is_said_is_that_of_the_named_target(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the answer for any library is the better one, whose search has another bound."""
     bounds: dict[str, int | None] = {}

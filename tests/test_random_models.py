@@ -81,6 +81,7 @@ def _row_operator(b: ModelBuilder, kind: int, number: int, x: Tensor, other: Ten
     return [b.conv(x, 16, kernel=3, seed=number)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", list(PROFILES))
 @pytest.mark.parametrize("seed", range(12))
 def test_shared_bytes_compute_the_same(seed: int, kernels: str) -> None:

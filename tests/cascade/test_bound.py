@@ -58,6 +58,7 @@ def assert_is_bound(model: Model, tiling: Tiling, bound: Figures, measured: Figu
         assert bound.head <= planned_head(model, tiling, profile), (str(tiling), bound, measured)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     seed=st.integers(0, 10**6),

@@ -74,6 +74,7 @@ def long_ones(model: Model, options: Options) -> list[Tiling]:
     return [tiling for tiling in found if tiling.end - tiling.first > LONGEST]
 
 
+@pytest.mark.slow
 def test_it_computes_the_same_and_needs_less_head() -> None:
     model = network()
     assert len(model.main.operators) > LONGEST

@@ -184,6 +184,7 @@ def test_a_tiling_with_a_stripe_of_padding_says_why() -> None:
         apply_tilings(b.finish(y), [Tiling(0, 1, Unrolled((2, 4, 6, 8), "recompute", "pad"))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [*ENLARGING, "space_to_depth", "dense", "tanh", "matmul", "mirror", *KEEPING_ROWS, "found"]
 )

@@ -76,6 +76,7 @@ def assert_adds(model: Model, tiling: Tiling, said: Figures, profile: KernelProf
     assert said.temporaries <= after.tables - before.tables <= said.temporaries + temporaries
 
 
+@pytest.mark.slow
 @examples(30)
 @given(
     seed=st.integers(0, 10**6),
@@ -140,6 +141,7 @@ def figures(model: Model, profile: KernelProfile, known: Measured) -> dict[Tilin
     return {tiling: measure(tiling) for tiling in every[:: max(1, len(every) // 30)]}
 
 
+@pytest.mark.slow
 @examples(10)
 @given(st.integers(0, 10_000), st.sampled_from(TYPES), st.sampled_from(KERNELS))
 def test_what_is_known_is_what_is_measured_anew(seed: int, dtype: DType, kernels: str) -> None:

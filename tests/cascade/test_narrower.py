@@ -61,6 +61,7 @@ def without_label(data: bytes) -> bytes:
     return write_model(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [{"max_extra_macs": 0.3}, {"effort": "thorough"}])
 def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(
     asked: dict[str, object], monkeypatch: pytest.MonkeyPatch
@@ -91,6 +92,7 @@ def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:
     assert not any(each.startswith("limits 2 of 3") for each in said)
 
 
+@pytest.mark.slow
 def test_what_one_run_has_found_another_one_does_not_search_for(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[Options] = []
 
@@ -109,6 +111,7 @@ def test_what_one_run_has_found_another_one_does_not_search_for(monkeypatch: pyt
     assert again.model == first.model
 
 
+@pytest.mark.slow
 def test_what_is_known_of_one_model_is_not_the_answer_for_another() -> None:
     cache = Cache()
     for model in (write_model(mobile_chain(32)), write_model(mobile_chain(24))):

@@ -47,6 +47,7 @@ def reversed_in(options: Options, known: Cost = ANY) -> tuple[Cost, Tilings]:
     return OrderSearch(model, options.profile, options, NEVER, whole, Measured(), none).run(known)
 
 
+@pytest.mark.slow
 def test_the_drift_is_undone_and_tflm_says_so() -> None:
     model = chain()
     whole = cost_of(model, HEAD.profile, HEAD)

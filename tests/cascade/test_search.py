@@ -109,6 +109,7 @@ def test_only_stripes_that_need_less_than_what_is_known_are_looked_for() -> None
     assert not cascade(wide_inside(), profile, HEAD, lambda _: None, need).uses
 
 
+@pytest.mark.slow
 def test_without_extra_macs_no_row_is_made_twice() -> None:
     report = run(wide_inside(), replace(SLOW, max_extra_macs=0, kernels="reference"))
     assert any(use.rule.startswith("cascade") for use in report.rewrites)
@@ -174,6 +175,7 @@ def test_a_budget_that_cannot_be_met_gives_the_smallest_need_found(best: Report)
     assert report.after.arena_bytes <= best.after.arena_bytes * 1.1
 
 
+@pytest.mark.slow
 def test_refusals_have_reasons() -> None:
     report = run(wide_inside(), replace(HEAD, kernels="reference"))
     refused = [each for each in report.refused if each.rule == "cascade"]
@@ -249,6 +251,7 @@ def long_sequence(rows: int) -> Model:
     return b.finish(b.conv(y, 4, seed=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [65_535, 65_536, 70_000, 160_000])
 def test_images_of_many_rows(rows: int) -> None:
     model, profile = long_sequence(rows), replace(HEAD.profile, prices=REFERENCE_PRICES, libraries=())

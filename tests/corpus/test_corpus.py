@@ -20,6 +20,8 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.options import Options
 from tflite_memopt.pipeline import Result, optimize
 
+pytestmark = pytest.mark.corpus
+
 FOLDER = os.environ.get("TFLITE_MEMOPT_MODELS")
 MODELS = sorted(Path(FOLDER).glob("*.tflite")) if FOLDER else []
 # Heads in bytes that the plan must reach, by file name: the bound of the order that the file has.

@@ -232,6 +232,7 @@ def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
         assert 0 < verdict.differing_share < 1
 
 
+@pytest.mark.slow
 def test_real_float_sums_stay_far_within_the_tolerance() -> None:
     options = replace(BOTH, objective="head", max_extra_work=1.0)
     report = tflite_memopt.optimize(write_model(joined(DType.FLOAT32)), options).report

@@ -365,6 +365,7 @@ def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
     assert [line for line in said.splitlines() if line.startswith("output ")] == expected(model)
 
 
+@pytest.mark.slow
 def test_reset_clears_the_input_of_a_loop_and_everything_says_so() -> None:
     """On the real TFLM: after the input is written it changes the outputs, and before that it does not."""
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()

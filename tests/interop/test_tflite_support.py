@@ -22,6 +22,8 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.options import Io
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = ("tflite-support==0.4.4", "flatbuffers", "numpy<2", "pybind11", "libusb-package", "importlib-resources")
 PRELUDE = """
 import ctypes, json, sys
@@ -82,6 +84,7 @@ def run(python: Path, code: str, *arguments: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "io"), [(dense_model, "keep"), (quantized_at_the_boundary, "int8")])
 def test_tflite_support_reads_what_it_wrote_after_the_model_was_optimized(
     support: Path, tmp_path: Path, build: Callable[[], Model], io: Io

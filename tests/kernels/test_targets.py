@@ -101,6 +101,7 @@ def networks(draw: st.DrawFn) -> Model:
     return b.finish(b.dense(b.reshape(b.add(x, first), (1, 64 * channels)), 10))
 
 
+@pytest.mark.slow
 @examples(15)
 @given(networks(), st.sampled_from(OBJECTIVES))
 def test_a_portable_plan_makes_no_librarys_arena_larger(model: Model, objective: Objective) -> None:

@@ -98,6 +98,7 @@ def test_verify_runs_sequences_of_a_file_with_ties(is_lost: bool, tmp_path: Path
     assert ("of invocation 1 in a sequence, its states tied, is off by" in done.output) == is_lost
 
 
+@pytest.mark.slow
 @examples(12)
 @given(
     reads=st.lists(st.sampled_from(["x", "h", "last"]), min_size=1, max_size=6),

@@ -46,6 +46,7 @@ def test_what_asks_for_the_network_is_seen(folder: Path) -> None:
     assert "127.0.0.1" in (folder / "asked.txt").read_text()
 
 
+@pytest.mark.slow
 def test_no_command_asks_for_the_network(folder: Path) -> None:
     for command in COMMANDS:
         done = run(folder, ("-m", "tflite_memopt", *command))

@@ -59,6 +59,7 @@ def test_what_is_hidden_is_missed(code: str, said: str) -> None:
     assert bool(said) == bool(python("win32", code))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_command_runs(system: str, folder: Path) -> None:
     small, name = "kleiner ü.tflite", "mein modell ü.tflite"

@@ -213,6 +213,7 @@ def test_pieces_give_what_the_image_gives(
     assert not differs(name, rows, runtime, interpreters, pieces=pieces)
 
 
+@pytest.mark.slow
 def test_in_pieces_it_needs_less() -> None:
     assert front_of("deep", 8, 4)[1].placement.memory.arena_bytes < front_of("deep", 8)[1].placement.memory.arena_bytes
 
@@ -261,6 +262,7 @@ def without_masks(model: Model) -> Model:
     return model
 
 
+@pytest.mark.slow
 def test_without_masks_it_is_wrong(interpreters: Interpreters) -> None:
     model, file = front_of("chain", 4)
     bare = write_model(without_masks(read_model(file.data)))
@@ -282,6 +284,7 @@ def with_dense() -> Model:
     return b.finish(b.dense(b.reshape(y, (1, y.elements)), 5), y)
 
 
+@pytest.mark.slow
 def test_the_whole_way(tmp_path: Path) -> None:
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_dense()))
@@ -311,6 +314,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert len(parts) == len(program.parts)
 
 
+@pytest.mark.slow
 def test_the_least_head_has_a_budget_of_its_own(tmp_path: Path) -> None:
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_dense()))
@@ -370,6 +374,7 @@ def test_all_of_a_network_can_be_its_front() -> None:
     assert program.verified.startswith("bit-exact on ")
 
 
+@pytest.mark.slow
 def test_cuts_can_be_given() -> None:
     options = Options(target="cortex-m7", max_extra_work=1.0, effort="quick", verify=False)
     data = write_model(with_dense())
@@ -389,6 +394,7 @@ def with_others() -> Model:
     return b.finish(b.concat([old, *flat], axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "rows"), [("rows=4", 32), ("rows=2,input=second", 8)])
 def test_one_of_several_inputs_is_fed(how: str, rows: int, tmp_path: Path) -> None:
     """The largest, or the one that is named; the others stay until the parts behind the front read them."""

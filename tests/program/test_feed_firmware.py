@@ -20,7 +20,7 @@ from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
-pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
+pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_feed.cc"
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "feed"
 
@@ -83,6 +83,7 @@ def fed_by_main(folder: Path, result: ProgramResult, left_out: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "rows"), [("chain", 2), ("chain", 4), ("residual", 2), ("pooled", 2), ("beside", 4)])
 def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) -> None:
     data, result = in_rows(name, rows)
@@ -91,6 +92,7 @@ def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) 
     assert outputs(said) == wanted(data, RUNS, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "what", "to"),
     [

@@ -48,6 +48,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "program"
     how = ("--parts", 3, "--target", "cortex-m7", "--max-extra-work", "50%", "--effort", "quick", "--samples", 2)
@@ -70,6 +71,7 @@ def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "firmware" / "program.h").is_file()
 
 
+@pytest.mark.slow
 def test_each_part_was_verified_on_what_crosses_the_cut() -> None:
     result = optimize_in_parts(
         write_model(separable()), Options(samples=2, target="cortex-m7", max_extra_work=0.5, effort="quick"), 3
@@ -79,6 +81,7 @@ def test_each_part_was_verified_on_what_crosses_the_cut() -> None:
         assert all(verdict.equal and verdict.inner_tensors for verdict in part.report.equivalence.values())
 
 
+@pytest.mark.slow
 def test_parts_of_another_model_are_not_equal() -> None:
     _, result = in_parts("separable")
     other = write_model(ALL["mobile_chain"]())
@@ -86,6 +89,7 @@ def test_parts_of_another_model_are_not_equal() -> None:
         verify_program(other, [part.model for part in result.parts], Options(samples=1), lambda _: None)
 
 
+@pytest.mark.slow
 def test_run_time_stays_within_the_limit_with_the_making_of_interpreters_and_what_is_moved_between_them() -> None:
     data = write_model(separable())
     options = Options(verify=False, target="cortex-m7", max_extra_work=0.6)
@@ -168,6 +172,7 @@ def test_a_folder_that_is_not_whole_is_refused(
         assert not (tmp_path / "fw").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["../part0.tflite", "/etc/passwd"])
 def test_a_program_names_files_beside_it_only(path: str, tmp_path: Path) -> None:
     _, result = in_parts("separable")
@@ -213,6 +218,7 @@ def test_a_program_is_not_overwritten(model: Path, tmp_path: Path) -> None:
     assert "holds a program; name another folder, or --force" in said
 
 
+@pytest.mark.slow
 def test_the_same_bytes_each_time() -> None:
     data = write_model(separable())
     options = Options(verify=False, target="cortex-m7", max_extra_work=0.5, effort="quick")

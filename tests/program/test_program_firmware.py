@@ -20,7 +20,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.program.firmware import generate_program
 from tflite_memopt.program.run import ProgramResult, optimize_in_parts
 
-pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
+pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "guarded_program.cc"
 RUNS = 4
 
@@ -66,6 +66,7 @@ def written(folder: Path, result: ProgramResult, left_out: int = -1, main: Path 
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_parts_compute_what_the_model_does(name: str, tmp_path: Path) -> None:
     data, result = in_parts(name)
@@ -110,6 +111,7 @@ def test_a_part_of_another_run_does_not_start(tmp_path: Path) -> None:
     assert not outputs(said)
 
 
+@pytest.mark.slow
 def test_two_programs_share_an_arena_one_at_a_time(tmp_path: Path) -> None:
     digests = {}
     for space, name in (("one", "separable"), ("other", "residual")):

@@ -19,7 +19,7 @@ from tflite_memopt.program.sharing import Sharing, share
 
 from .test_program_firmware import MODELS, in_parts
 
-pytestmark = pytest.mark.xdist_group("programs")  # in one process, which optimizes each model once
+pytestmark = [pytest.mark.xdist_group("programs"), pytest.mark.slow]  # in one process, which optimizes each model once
 MAIN = Path(__file__).parent / "shared_networks.cc"
 RUNS = 24
 WHOLE = {"wake": streaming_model, "chain": mobile_chain, "dense": dense_model}
@@ -69,6 +69,7 @@ def check_outputs(said: str, names: tuple[str, ...]) -> None:
     assert runs == RUNS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_at_a_time", [False, True])
 def test_networks_in_any_order_compute_what_they_do_alone(one_at_a_time: bool, tmp_path: Path) -> None:
     names = ("wake", "separable", "chain", "residual")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def test_by_hand() -> None:
     assert off_chip_traffic(problem, range(4), 1, block_bytes=2).total == 8
 
 
+@pytest.mark.slow
 @given(problems(), st.integers(1, 64))
 @examples(60)
 def test_what_fits_moves_nothing_and_more_memory_never_fetches_more(problem: ScheduleProblem, block: int) -> None:

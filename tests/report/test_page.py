@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,12 @@ EXPLORED = Exploration(
     choice=Choice("total", 32 * 1024, 0, False, ("the head is set by </script>",), (Advice("--io int8", "helps"),)),
     warnings=("the clock",),
 )
-in_chromium = pytest.mark.skipif(installed_chromium() is None, reason="no Chromium is installed")
+
+
+def in_chromium(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test that opens a page; skip it where there is no Chromium."""
+    needs = pytest.mark.skipif(installed_chromium() is None, reason="no Chromium is installed")
+    return needs(pytest.mark.browser(test))
 
 
 def test_a_page_says_what_it_is_for() -> None:
@@ -260,6 +266,7 @@ def test_dark_mode_and_paper_have_ink_that_can_be_read(pages: dict[str, Path]) -
             assert (ink, paper) == (0, 255)
 
 
+@pytest.mark.slow
 def test_a_page_of_600_operators_is_below_5_mb(pages: dict[str, Path]) -> None:
     assert pages["600"].stat().st_size < 5_000_000
 

@@ -119,6 +119,7 @@ def test_the_limit_on_run_time_counts_from_the_model_as_it_was_given(extra: floa
     assert limit.is_kept_by(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [I8, F32])
 def test_stripes_along_a_sequence_are_found_and_proved(dtype: DType) -> None:
     data = write_model(network(dtype))

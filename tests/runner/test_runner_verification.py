@@ -75,6 +75,7 @@ def test_a_runner_is_enough_where_the_wheel_has_no_word() -> None:
     assert report.basis.executed_by == ("runner",)
 
 
+@pytest.mark.slow
 def test_what_differs_on_the_runner_alone_is_not_written(tmp_path: Path) -> None:
     """The wheel finds it equal; the runner does not, with the last step either, so there is no result."""
     options = replace(ON_WHEEL, runner=wheel_that(tmp_path, WRONG_WHEN_PLANNED))
@@ -128,6 +129,7 @@ def changed(job):
 """
 
 
+@pytest.mark.slow
 def test_a_runner_runs_a_model_with_ties_in_sequence(tmp_path: Path) -> None:
     """Given all inputs in each run, it could lose a state unseen."""
     data = write_model(cell())
@@ -149,6 +151,7 @@ def cli(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_exit_codes_of_the_command(tmp_path: Path) -> None:
     source, planned = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(MODEL)

@@ -70,6 +70,7 @@ def test_a_limit_changes_nothing_that_comes_below_it_and_proves_what_does_not(
         assert found.lower_bound >= least + 16 * more
 
 
+@pytest.mark.slow
 @given(problems(9))
 @examples(500)
 def test_it_proves_the_optimum_as_the_dynamic_programming_does(problem: ScheduleProblem) -> None:

@@ -20,9 +20,12 @@ from tflite_memopt.cli import cli
 from tflite_memopt.published.msf_cnn.fusion import fusion_graph, least_ram
 from tflite_memopt.published.msf_cnn.layers import chain_of
 
+pytestmark = pytest.mark.slow
+
 needs_tensorflow = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow")
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_model_that_was_built_gives_the_published_figures(tmp_path: Path) -> None:
     """Its integers come of the file here; tests/published/test_msf_cnn.py makes them of the shapes."""

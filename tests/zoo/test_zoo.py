@@ -17,7 +17,10 @@ from tflite_memopt.ir.model import Graph
 ROOT = Path(__file__).parents[2]
 OPERATORS = {"swiftnet": 62, "darts_cell": 38, "blazeface": 73}
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow"),
+    pytest.mark.slow,
+]
 
 
 def run_zoo(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -31,6 +34,7 @@ def graph_of(path: Path) -> Graph:
     return model.main
 
 
+@pytest.mark.slow
 def test_tiny_networks_are_valid_small_and_the_same_every_time(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     done = run_zoo(*OPERATORS, "--size", "tiny", "-o", first)
@@ -52,6 +56,7 @@ def test_tiny_networks_are_valid_small_and_the_same_every_time(tmp_path: Path) -
     assert (second / "blazeface_tiny.tflite").read_bytes() == (first / "blazeface_tiny.tflite").read_bytes()
 
 
+@pytest.mark.slow
 def test_int8_from_end_to_end_with_batch_norm_folded(tmp_path: Path) -> None:
     assert run_zoo("swiftnet", "--size", "tiny", "--int8", "-o", tmp_path).returncode == 0
     graph = graph_of(tmp_path / "swiftnet_tiny_int8.tflite")
