@@ -15,7 +15,7 @@ from .memory.reading import read_planned
 from .memory.schedule_problem import schedule_problem
 from .memory.ties import ties_named
 from .options import Options
-from .report.build import build_analysis
+from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
 
 Progress = Callable[[str], None]
@@ -39,7 +39,7 @@ def analyze(
     if label is not None:
         target, kernels = label.target, label.kernels
     profile = profile_for(target, kernels)
-    analysis = build_analysis(model, name, data, profile)
+    analysis = build_analysis(model, name, data, profile, device_use(target))
     if sram is None:
         return analysis
     from .published.sram_study import sram_study

@@ -14,6 +14,7 @@ from .errors import UsageError
 from .graph.clock import NO_DEADLINE, Deadline, deadline_in
 from .graph.search_limit import SearchLimit
 from .ir.decision import Decision, decision_in
+from .kernels.boards import device_named
 from .kernels.profile import KernelProfile
 from .kernels.profiles import PROFILES
 from .kernels.targets import profile_for, target_named
@@ -45,9 +46,9 @@ PROVING = ("litert", "tflm")
 class Options:
     """Options of :func:`tflite_memopt.optimize`. Raises UsageError, naming the field, for a value that is none.
 
-    ``target``: core or chip that the firmware is for, None to leave it
-    open; of a chip's name it is the target that stays. ``kernels``: kernel profile that the
-    firmware links, None for the target's usual one, or for ``portable`` without a target.
+    ``target``: core, chip or board that the firmware is for, None to leave it open; the core stays, and ``device``
+    keeps the name of the chip or board, whose RAM the report compares. ``kernels``: kernel profile that the firmware
+    links, None for the target's usual one, or for ``portable`` without a target.
     ``scheduler``, ``planner``: methods by name.
     ``effort``: how much the search for stripes looks at, and how much work the final plan may take; it counts work, so
     that a result is the same on every machine.
@@ -114,11 +115,15 @@ class Options:
     loops: bool = True
     replay: str | None = None
     tflm_since: date | None = None
+    device: str | None = field(default=None, compare=False)
     until: Deadline = field(default=NO_DEADLINE, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.target is not None:
             try:
+                device = device_named(self.target)
+                if device is not None:
+                    object.__setattr__(self, "device", device.name)
                 object.__setattr__(self, "target", target_named(self.target).name)
             except UsageError as error:
                 raise UsageError(f"option target={self.target!r}: {error}") from error

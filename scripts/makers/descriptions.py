@@ -19,6 +19,7 @@ _SUMMARY = "The same in sentences, for people; for programs there are the other 
 _ARENA = "What lies where and when in the head."
 _LOOPS = "Regions that run as one loop."
 _TFLM = "Whether TensorFlow Lite Micro has kernels for the model."
+_DEVICE = "Chip or board that --target named; null where it named a core or nothing."
 _METHOD = "Name of the method, as --scheduler or --planner takes it."
 _OPTIMAL = "Whether it is proved that nothing smaller exists."
 _GAP = "Bytes by which the result is above lower_bound; 0 where it is optimal."
@@ -68,6 +69,13 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "least_in_stripes": "Bytes of the objective that nothing goes below that the search for stripes looks at; null "
         "without such a search.",
         "tflm": f"{_TFLM} For the result.",
+        "device": _DEVICE,
+    },
+    "DeviceUse": {
+        "name": "Name of the chip or board.",
+        "chip": "Name of the chip.",
+        "ram_bytes": "RAM that one array can take, in bytes.",
+        "flash_bytes": "Flash of the chip or board, in bytes; null where it is not known.",
     },
     "Analysis": {
         "model": _NAME,
@@ -85,6 +93,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "study": "What --sram found; null without it.",
         "loops": _LOOPS,
         "tflm": _TFLM,
+        "device": _DEVICE,
     },
     "Comparison": {
         "model": _NAME,

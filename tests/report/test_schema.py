@@ -153,7 +153,7 @@ def test_options_are_plain_and_name_no_folder() -> None:
     assert (used["tflm_since"], used["inputs"]) == ("2025-11-10", "x.npz")
     assert json.loads(json.dumps(used)) == used
     known = {field.name for field in fields(Options)}
-    assert known - set(used) == {"until", "jobs", "keep_failures"}
+    assert known - set(used) == {"until", "jobs", "keep_failures", "device"}
 
 
 def test_an_infinite_difference_has_a_place_in_json() -> None:

@@ -20,14 +20,12 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
 from tflite_memopt.report.summary import headline, summary_of
 from tflite_memopt.report.words import (
-    COMMON_SIZES,
     by_library,
     change_in_percent,
     counted,
     in_short,
     in_words,
     short_name,
-    smallest_fitting,
 )
 
 OPTIONS = Options(verify=False, cascade=False)
@@ -54,7 +52,7 @@ def test_the_headline_says_before_after_proof_and_fit(report: Report) -> None:
     line = headline(proved(report, litert=EQUAL, tflm=EQUAL))
     share = round(100 * (after - before) / before)
     figures = f"RAM {before:,} -> {after:,} bytes ({share:+d} %)"
-    rest = f"verified bit-exact on 3 inputs (TFLM and LiteRT); fits 8 KB with {8192 - after:,} bytes to spare"
+    rest = "verified bit-exact on 3 inputs (TFLM's reference kernels and LiteRT)"
     assert line == f"{figures} at the same run time, {rest}"
 
 
@@ -69,7 +67,22 @@ def test_the_headline_claims_no_more_than_was_checked(report: Report) -> None:
     assert "verified equal within a stated tolerance on 3 inputs" in within
 
 
-def test_the_budget_takes_the_place_of_common_sizes(report: Report) -> None:
+def test_the_first_line_is_about_the_device_that_was_named(report: Report) -> None:
+    need, device = report.after.required_bytes["32"], DeviceUse("pico", "RP2040", 264 << 10, 2 << 20)
+    assert headline(replace(report, device=device)).endswith(f"; needs {need:,} of the pico's 264 KB")
+    small = replace(device, name="tiny", ram_bytes=1024)
+    assert headline(replace(report, device=small)).endswith(
+        f"DOES NOT FIT the tiny's 1 KB: {need - 1024:,} bytes too many"
+    )
+
+
+def test_the_first_line_names_kernels_that_did_not_run(report: Report) -> None:
+    said = "(TFLM's reference kernels, not CMSIS-NN)"
+    assert said in headline(proved(replace(report, kernels="cmsis-nn-dsp"), tflm=EQUAL))
+    assert "not CMSIS-NN" not in headline(proved(report, tflm=EQUAL))
+
+
+def test_the_budget_takes_the_place_of_the_device(report: Report) -> None:
     need = report.after.required_bytes["32"]
     assert headline(replace(report, budget=need, within_budget=True)).endswith(
         f"fits {in_words(need)} with 0 bytes to spare"
@@ -150,13 +163,6 @@ def test_an_analysis_says_what_to_do_next() -> None:
     summary = tflite_memopt.analyze(write_model(mobile_chain())).summary
     assert summary.headline.startswith("RAM ")
     assert [each.option for each in summary.advice] == ["tflite-memopt optimize"]
-
-
-@given(st.integers(0, 10_000_000))
-def test_the_smallest_common_size_is_the_smallest(need: int) -> None:
-    size = smallest_fitting(need)
-    fitting = [each for each in COMMON_SIZES if each >= need]
-    assert size == (min(fitting) if fitting else None)
 
 
 def test_sizes_in_words() -> None:

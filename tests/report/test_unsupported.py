@@ -13,7 +13,7 @@ import pytest
 import tflite_memopt
 from scripts.makers.model_builder import ModelBuilder
 from tests.kernels.one_operator import alone, with_weights
-from tests.models import dense_model, mobile_chain
+from tests.models import dense_model
 from tflite_memopt import Options, UnsupportedModelError
 from tflite_memopt.firmware.generate import generate
 from tflite_memopt.io.writer import write_model
@@ -58,14 +58,6 @@ def test_what_tflm_refuses_and_the_table_does_not_know_is_said_first() -> None:
     assert report.tflm.refusal is not None
     assert report.tflm.reasons == ()
     assert report.summary.headline.startswith("TFLM cannot run this model: subgraph 0, operator 0 (GATHER, 'y')")
-
-
-def test_nothing_is_said_of_a_measurement_that_was_not_made() -> None:
-    said = "verified with reference kernels, not with cmsis-nn-mve"
-    options = Options(samples=2, target="cortex-m55")
-    assert not any(said in each for each in tflite_memopt.optimize(HYBRID, options).report.warnings)
-    measured = tflite_memopt.optimize(write_model(mobile_chain()), options).report
-    assert any(said in each for each in measured.warnings) == ("head" in measured.after.tflm)
 
 
 def test_what_runs_says_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,8 +47,8 @@ KERNELS = click.option(
 TARGET = click.option(
     "--target",
     type=TargetName(),
-    help="Your core or chip, for its kernels and the exact size to reserve, such as cortex-m4, stm32f4 or esp32s3; "
-    "'tflite-memopt targets' lists them. [default: any]",
+    help="Your board, chip or core, for its kernels, its RAM and the exact size to reserve, such as pico, nrf52840 or "
+    "cortex-m4; 'tflite-memopt targets' lists them. [default: any]",
 )
 
 QUIET = click.option(
@@ -166,8 +167,17 @@ def show(renderable: RenderableType) -> None:
     from rich.console import Console
 
     console = Console()
-    # A pipe has no width: the tables' own is used there, so that nothing is cut off.
-    Console(width=None if console.is_terminal else 140).print(renderable)
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    # A pipe has no width: no line is wrapped, and none is padded.
+    text = StringIO()
+    Console(file=text, width=_WIDEST).print(renderable)
+    for line in text.getvalue().splitlines():
+        click.echo(line.rstrip())
+
+
+_WIDEST = 10_000
 
 
 def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: bool) -> None:

@@ -12,11 +12,14 @@ from .shared import JSON, show
 def targets(as_json: bool) -> None:
     """List the cores and chips that --target knows: kernels, layout, what was measured and what is only read.
 
-    Below them are the chips whose memories `codegen --memory CHIP` knows."""
-    from ..report.targets import render_memories, render_targets, targets_json
+    Below them are boards and chips with their RAM and flash, and the chips whose memories `codegen --memory CHIP`
+    knows.
+    """
+    from ..report.targets import render_devices, render_memories, render_targets, targets_json
 
     if as_json:
         click.echo(targets_json(), nl=False)
         return
     show(render_targets())
+    show(render_devices())
     show(render_memories())

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..errors import UsageError
+from ..kernels.boards import device_named
 from ..kernels.chips import CHIP_MEMORIES, memories_of_chip
 from ..kernels.targets import TARGETS, target_named
 
@@ -143,7 +144,8 @@ class TargetName(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            return target_named(str(value)).name
+            target, device = target_named(str(value)), device_named(str(value))
+            return target.name if device is None else device.name
         except UsageError as error:
             self.fail(str(error), param, ctx)
 

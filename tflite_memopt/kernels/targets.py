@@ -13,6 +13,7 @@ from difflib import get_close_matches
 
 from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
+from .boards import BOARDS, device_named
 from .chips import CHIPS, plain_name, target_of_chip
 from .portable import PORTABLE
 from .prices import WITHOUT_DOUBLES
@@ -89,15 +90,20 @@ TARGETS: Mapping[str, Target] = {
 
 
 def target_named(name: str) -> Target:
-    """A target by its name, however it is written, or by that of a chip. Raises UsageError for an unknown one."""
+    """Return a target by its name, however it is written, or by that of a chip or board.
+
+    Raises UsageError for an unknown one.
+    """
     names = {plain_name(target): target for target in TARGETS}
-    found = names.get(plain_name(name)) or target_of_chip(name)
+    device = device_named(name)
+    found = names.get(plain_name(name)) or (target_of_chip(name) if device is None else device.target)
     if found is not None:
         return TARGETS[found]
+    names |= {plain_name(board): board for board in BOARDS}
     names |= {plain_name(chip): chip for chips in CHIPS.values() for chip in chips}
     close = get_close_matches(plain_name(name), names, 1)
     meant = f"did you mean {names[close[0]]}? Choose" if close else "choose"
-    raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip's family")
+    raise UsageError(f"unknown target {name!r}: {meant} one of {', '.join(TARGETS)}, or name your chip or board")
 
 
 def profile_for(target: str | None, kernels: str | None = None) -> KernelProfile:

@@ -11,6 +11,7 @@ from ..equivalence.verification import Verification
 from ..io import offline_plan, plan_label
 from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
+from ..kernels.boards import device_named
 from ..kernels.profile import KernelProfile
 from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
@@ -28,7 +29,7 @@ from ..schedule.memory_graph import memory_graph
 from ..version import __version__
 from .advice import advice_for, of_types
 from .loops import loop_uses
-from .model import NO_SUMMARY, Analysis, BindingStep, EndedBy, PlanUse, Report, SearchUse, SectionUse
+from .model import NO_SUMMARY, Analysis, BindingStep, DeviceUse, EndedBy, PlanUse, Report, SearchUse, SectionUse
 from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import (
@@ -143,6 +144,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         loops=loop_uses(model),
         least_in_stripes=outcome.least_in_stripes,
         tflm=_support(model, verification),
+        device=device_use(options.device),
     )
     advice = advice_for(report, model, profile, options)
     cleared = cleared_inputs(model, placement.offsets)
@@ -157,8 +159,10 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     return replace(report, warnings=warnings, summary=summary_of(report, advice))
 
 
-def build_analysis(model: Model, name: str | None, data: bytes, profile: KernelProfile) -> Analysis:
-    """What ``analyze`` says of a model as it stands, its plan in force if it has one; ``data`` is its file."""
+def build_analysis(
+    model: Model, name: str | None, data: bytes, profile: KernelProfile, device: DeviceUse | None = None
+) -> Analysis:
+    """Describe a model as it stands, its plan in force if it has one; ``data`` is its file."""
     layout, planned = memory_layout(model, profile), offline_plan.decode(model) or {}
     memory = memory_use(model, layout, planned, profile)
     problem = schedule_problem(model.main, layout)
@@ -169,7 +173,7 @@ def build_analysis(model: Model, name: str | None, data: bytes, profile: KernelP
     support = support_of(model)
     advice = tuple(of_types(memory, model))
     is_ours, has_target = label is not None, profile.target is not None
-    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target)
+    summary = summary_of_analysis(memory, bounds, needs, support, advice, is_ours, has_target, device)
     return Analysis(
         model=name,
         target=profile.target,
@@ -186,7 +190,14 @@ def build_analysis(model: Model, name: str | None, data: bytes, profile: KernelP
         study=None,
         loops=loop_uses(model),
         tflm=support,
+        device=device,
     )
+
+
+def device_use(name: str | None) -> DeviceUse | None:
+    """Describe a chip or board by its name; None where it names neither."""
+    device = None if name is None else device_named(name)
+    return None if device is None else DeviceUse(device.name, device.chip, device.ram, device.flash)
 
 
 def _support(model: Model, verification: Verification) -> TflmSupport:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ..equivalence.verdict import Verdict
 from ..io.plan_label import PlanLabel
+from ..kernels.profiles import PROFILES
 from ..memory.figures import LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
@@ -70,8 +71,15 @@ def _to_flash(report: Report, output: str) -> str:
     size = ""
     if report.objective == "total":
         estimate = "" if report.after.required_is_exact else " (an estimate)"
-        size = f"reserve {report.after.required_for_target:,} bytes{estimate}, "
+        size = f"reserve {_reserved(report):,} bytes{estimate}, "
     return f"flash {output}: {size}{registered_by(report)}; codegen writes the C++"
+
+
+def _reserved(report: Report) -> int:
+    """Return kArenaBytes of the arena.h that codegen writes: with a table where the target's kernels were measured."""
+    has_table = report.target is not None and PROFILES[report.kernels].measured_at is not None
+    after = report.after
+    return after.required_bytes["table"] if has_table and after.required_is_exact else after.required_for_target
 
 
 def _runner_lines(measured: Mapping[str, Mapping[str, int | str]]) -> Iterator[str]:

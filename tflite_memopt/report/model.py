@@ -153,6 +153,16 @@ class SramStudy:
 
 
 @dataclass(frozen=True)
+class DeviceUse:
+    """The chip or board that was named: its RAM and flash in bytes. ``flash_bytes`` is None where it is not known."""
+
+    name: str
+    chip: str
+    ram_bytes: int
+    flash_bytes: int | None
+
+
+@dataclass(frozen=True)
 class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
@@ -175,6 +185,7 @@ class Analysis:
     study: SramStudy | None
     loops: tuple[LoopUse, ...] = ()
     tflm: TflmSupport = RUNS
+    device: DeviceUse | None = None
 
 
 @dataclass(frozen=True)
@@ -189,8 +200,9 @@ class Report:
     measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
     without such a search.
-    ``tflm``: whether TFLM can run the result. ``options``: those that decide the result, by name. ``sha256``: of the
-    files "before" and "after". ``timing``: seconds by stage, the only part in which two runs of the same differ.
+    ``tflm``: whether TFLM can run the result. ``device``: the chip or board that was named. ``options``: those that
+    decide the result, by name. ``sha256``: of the files "before" and "after". ``timing``: seconds by stage, the only
+    part in which two runs of the same differ.
     """
 
     version: str
@@ -227,6 +239,7 @@ class Report:
     loops: tuple[LoopUse, ...] = ()
     least_in_stripes: int | None = None
     tflm: TflmSupport = RUNS
+    device: DeviceUse | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from ..equivalence.verdict import Verdict
 from ..ir.change import RewriteUse
 from ..kernels.support import TflmSupport, said_of
 from ..memory.figures import Bounds, LibraryNeed, MemoryUse, ReuseInForce
-from .model import Advice, Report, Summary
+from .model import Advice, DeviceUse, Report, Summary
 from .words import (
     by_library,
     change_in_percent,
@@ -18,10 +18,15 @@ from .words import (
     over_libraries,
     percent,
     short_name,
-    smallest_fitting,
 )
 
-_RUNTIMES = {"tflm": "TFLM", "litert": "LiteRT", "tensorflow": "TensorFlow", "runner": "your runner"}
+_LIBRARIES = {"cmsis-nn": "CMSIS-NN", "esp-nn": "esp-nn"}
+_RUNTIMES = {
+    "tflm": "TFLM's reference kernels",
+    "litert": "LiteRT",
+    "tensorflow": "TensorFlow",
+    "runner": "your runner",
+}
 _STORED = "the memory plan is stored in the file, where TFLM reads it"
 _MOST_CHANGES = 6
 _MOST_NAMES = 3
@@ -44,13 +49,15 @@ def summary_of_analysis(
     advice: tuple[Advice, ...] = (),
     is_ours: bool = False,
     has_target: bool = False,
+    device: DeviceUse | None = None,
 ) -> Summary:
     """The sentences of an ``analyze`` report. ``is_ours``: this tool has optimized the model already.
 
-    ``has_target``: whether a target is named.
+    ``has_target``: whether a target is named; ``device``: the chip or board that was.
     """
     need = memory.required_for_target
-    first = f"RAM {need:,} bytes; {_fit(need, libraries, has_target)}"
+    fit = _fit(need, libraries, has_target, device)
+    first = f"RAM: {fit}" if fit.startswith("needs ") else _joined(f"RAM {need:,} bytes", fit)
     if not support.runs:
         first = f"{said_of(support)}. {_IF_IT_COULD} {need:,} bytes of RAM"
     if support.runs and not is_ours:
@@ -60,9 +67,9 @@ def summary_of_analysis(
 
 
 def headline(report: Report) -> str:
-    """One line: RAM before and after, how that was verified, and which common size it fits.
+    """One line: RAM before and after, how that was verified, and how much of the device's RAM it is.
 
-    It fits nowhere where TFLM cannot run it, and then that comes first.
+    Where TFLM cannot run the model, that comes first.
     """
     is_head = report.objective == "head"
     before, after = (
@@ -74,19 +81,33 @@ def headline(report: Report) -> str:
     if not report.tflm.runs:
         figures = f"{before:,} -> {after:,} bytes of {what}{change} at {price}, {_verified(report)}"
         return f"{said_of(report.tflm)}. {_IF_IT_COULD} {figures}"
-    return f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}; {_fit_of(report, after)}"
+    return _joined(
+        f"{what} {before:,} -> {after:,} bytes{change} at {price}, {_verified(report)}", _fit_of(report, after)
+    )
+
+
+def _joined(first: str, then: str) -> str:
+    return f"{first}; {then}" if then else first
 
 
 def _verified(report: Report) -> str:
     if not report.equivalence:
         return "NOT verified (--no-verify)"
     agreeing = [name for name, verdict in report.equivalence.items() if verdict.equal]
-    where = " and ".join(_RUNTIMES.get(name, name) for name in sorted(agreeing, reverse=True))
+    where = " and ".join(
+        f"{_RUNTIMES.get(name, name)}{_not_run(report, name)}" for name in sorted(agreeing, reverse=True)
+    )
     if not agreeing:
         return "NOT verified: no runtime could run both models"
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
     return f"{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
+
+
+def _not_run(report: Report, runtime: str) -> str:
+    """Name the kernel library that the result is for, where another one ran."""
+    library = next((said for name, said in _LIBRARIES.items() if report.kernels.startswith(name)), None)
+    return f", not {library}" if runtime == "tflm" and library is not None else ""
 
 
 def _word(verdicts: Mapping[str, Verdict]) -> str:
@@ -99,7 +120,7 @@ def _word(verdicts: Mapping[str, Verdict]) -> str:
 def _fit_of(report: Report, need: int) -> str:
     if report.budget is None:
         libraries = {} if report.objective == "head" else report.libraries["after"]
-        return _fit(need, libraries, report.target is not None)
+        return _fit(need, libraries, report.target is not None, report.device)
     size = in_words(report.budget)
     if report.within_budget:
         already = ", as it did before," if _need(report, report.before) <= report.budget else ""
@@ -107,19 +128,18 @@ def _fit_of(report: Report, need: int) -> str:
     return f"DOES NOT FIT {size}: {counted(need - report.budget, 'byte')} too many"
 
 
-def _fit(need: int, libraries: Mapping[str, LibraryNeed], has_target: bool) -> str:
-    """The common size that holds ``need`` with most libraries, what is left of it, and which ones need clearly more."""
-    needs = {name: each.required for name, each in libraries.items()}
-    more = {name: each for name, each in needs.items() if each > _CLEARLY_MORE * need}
-    most = max((each for name, each in needs.items() if name not in more), default=need)
-    size = smallest_fitting(most)
-    fits = (
-        "fits no common size" if size is None else f"fits {in_words(size)} with {counted(size - most, 'byte')} to spare"
-    )
-    if not more:
-        return fits
-    others = ", ".join(f"{each:,} bytes with {name}" for name, each in sorted(more.items(), key=lambda e: -e[1]))
-    return f"{fits}; it needs {others}{'' if has_target else ': name a --target'}"
+def _fit(need: int, libraries: Mapping[str, LibraryNeed], has_target: bool, device: DeviceUse | None) -> str:
+    """Say how much of the device's RAM that is, and which kernel libraries need clearly more; may be empty."""
+    said = []
+    if device is not None:
+        of = f"the {device.name}'s {in_words(device.ram_bytes)}"
+        over = need - device.ram_bytes
+        said.append(f"needs {need:,} of {of}" if over <= 0 else f"DOES NOT FIT {of}: {counted(over, 'byte')} too many")
+    more = {name: each.required for name, each in libraries.items() if each.required > _CLEARLY_MORE * need}
+    if more:
+        others = ", ".join(f"{each:,} bytes with {name}" for name, each in sorted(more.items(), key=lambda e: -e[1]))
+        said.append(f"it needs {others}{'' if has_target else ': pass --target'}")
+    return "; ".join(said)
 
 
 def _changes(report: Report) -> Iterator[str]:

@@ -6,6 +6,8 @@ import json
 
 from rich.table import Table
 
+from ..kernels.boards import BOARDS
+from ..kernels.boards import CHIPS as DEVICES
 from ..kernels.chips import CHIP_MEMORIES, CHIPS
 from ..kernels.profiles import PROFILES
 from ..kernels.targets import TARGETS
@@ -27,6 +29,15 @@ def render_memories() -> Table:
     table = Table("chip", "memories of its own, in KB, the fastest first")
     for chip, memories in CHIP_MEMORIES.items():
         table.add_row(chip, ", ".join(f"{name} {size >> 10:,}" for name, size in memories.items()))
+    return table
+
+
+def render_devices() -> Table:
+    """One row per board or chip whose RAM and flash ``--target`` knows."""
+    table = Table("board or chip", "chip", "target", "RAM, KB", "flash, KB", "source")
+    for each in (*BOARDS.values(), *DEVICES.values()):
+        flash = "" if each.flash is None else f"{each.flash >> 10:,}"
+        table.add_row(each.name, each.chip, each.target, f"{each.ram >> 10:,}", flash, each.source)
     return table
 
 

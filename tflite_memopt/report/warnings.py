@@ -100,13 +100,8 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
         yield f"needs more than before with {name} kernels: {report.libraries['before'][name].required} -> {need} bytes"
     if not after.required_is_exact:
         yield "an operator is not in the kernel tables: the arena to reserve is an estimate, measure it"
-    head, ran = after.tflm.get("head"), _library_run(report)
-    if isinstance(head, int) and ran != profile.name and not (profile.in_wheel and ran == "reference"):
-        yield (
-            f"verified with {ran} kernels, not with {profile.name}, whose scratch memory was not measured; "
-            "--runner verifies on your own build"
-        )
-    elif isinstance(head, int) and head != after.arena_bytes:
+    head = after.tflm.get("head")
+    if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
     if report.operators_added:
         since = needed_since(report.operators_added)
@@ -114,13 +109,6 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
             yield f"the firmware needs TFLM of {since} or later; --tflm-since avoids newer operators"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
-
-
-def _library_run(report: Report) -> str:
-    """Name the kernels that TFLM on this computer had: those of the wheel are the reference kernels."""
-    verdict = report.equivalence.get("tflm")
-    said = None if verdict is None else verdict.kernels
-    return "reference" if said is None else said.partition(" ")[0]
 
 
 def _of_runner(report: Report) -> Iterator[str]:

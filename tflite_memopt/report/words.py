@@ -24,14 +24,6 @@ def change_in_percent(before: int, after: int) -> str:
 
 
 _KB = 1024
-COMMON_SIZES = tuple(
-    _KB * size for size in (8, 16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 2048, 4096, 8192)
-)
-
-
-def smallest_fitting(nbytes: int) -> int | None:
-    """The smallest common size, in bytes, that holds ``nbytes``; None when none does."""
-    return next((size for size in COMMON_SIZES if nbytes <= size), None)
 
 
 def in_words(size: int) -> str:

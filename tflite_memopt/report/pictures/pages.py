@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ...equivalence.verdict import Verdict
 from ...memory.figures import ArenaMap, MemoryUse, TailPart
-from ..model import Analysis, Comparison, Report, SramStudy, Summary
+from ..model import Analysis, Comparison, DeviceUse, Report, SramStudy, Summary
 from ..options_used import changed_options
 from ..words import (
     FUSION_COLUMNS,
@@ -15,7 +15,6 @@ from ..words import (
     in_words,
     run_time_in_short,
     short_name,
-    smallest_fitting,
 )
 from .appearance import PAGE
 from .charts import arena_charts, comparison_charts, orders_chart, traffic_chart
@@ -61,7 +60,7 @@ def analysis_page(analysis: Analysis) -> bytes:
     pictures = [*_pairs({"now": arena}), *_study(analysis.study)]
     facts = (*made_for_firmware(analysis.target, analysis.kernels), ("SHA-256", analysis.sha256))
     need = (("bytes of RAM to reserve", f"{arena.required:,}"),)
-    bars = (_bar("now", arena), *_chip(arena.required))
+    bars = (_bar("now", arena), *_chip(analysis.device))
     text = analysis.summary.headline
     return html_of(Page(title, text, _lists(analysis.summary), pictures, tables, facts, need, bars))
 
@@ -87,7 +86,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, str]]:
 def _bars(report: Report) -> Iterator[SizeBar]:
     yield from (_bar(title, report.arena[side]) for side, title in (("before", "before"), ("after", "now")))
     if report.budget is None or report.objective == "head":
-        yield from _chip(report.arena["after"].required)
+        yield from _chip(report.device)
     else:
         yield SizeBar("your budget", report.budget)
 
@@ -97,11 +96,9 @@ def _bar(title: str, arena: ArenaMap) -> SizeBar:
     return SizeBar(title, arena.required, arena.required - tail, tail)
 
 
-def _chip(need: int) -> Iterator[SizeBar]:
-    """The smallest common size of RAM that holds so many bytes."""
-    size = smallest_fitting(need)
-    if size is not None:
-        yield SizeBar(f"{in_words(size)} of RAM", size)
+def _chip(device: DeviceUse | None) -> Iterator[SizeBar]:
+    if device is not None:
+        yield SizeBar(f"RAM of {device.name}", device.ram_bytes)
 
 
 def _tail(arenas: Mapping[str, ArenaMap]) -> Iterator[PageTable]:
