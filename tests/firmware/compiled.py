@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from scripts.device_lab.sources import VARIABLE, Sources, sources_from_environme
 
 INTERFACE = Path(__file__).parent / "interface"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
+MAINS = ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino")
+OF_A_PROGRAM = ("main.cc", "model_data.cc")
+RIGHT = ("-DTF_LITE_STATIC_MEMORY", "-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT")
+"""What a program asks its firmware to define."""
 
 
 def lab_for(name: str) -> tuple[Build, Sources]:
@@ -36,13 +41,13 @@ def run_on(name: str, folder: Path, main: str, *flags: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def check_against_the_interface(folder: Path, *macros: str) -> str:
+def check_against_the_interface(folder: Path, *macros: str, mains: Sequence[str] = MAINS) -> str:
     """What a compiler says of all generated programs with TFLM's interface alone; empty when they are right."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler is installed")
     said = []
-    for main in ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino"):
+    for main in mains:
         include = [f"-I{INTERFACE}", f"-I{folder}", "-fsyntax-only", "-x", "c++"]
         command = [compiler, *SMALL, *_WARNINGS, *macros, *include, str(folder / main)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import run_on
+from tests.firmware.compiled import OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_program_firmware import RUNS, written
@@ -89,6 +89,12 @@ def test_rows_compute_what_the_image_does(name: str, rows: int, tmp_path: Path) 
     code, said = run_on("host-reference", fed_by_main(tmp_path, result, 2), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
+
+
+@pytest.mark.parametrize("name", ["chain", "beside"])
+def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
+    folder = fed_by_main(tmp_path, in_rows(name, 4)[1], 2)
+    assert check_against_the_interface(folder, *RIGHT, mains=OF_A_PROGRAM) == ""
 
 
 @pytest.mark.parametrize(("name", "rows"), [("chain", 4), ("pooled", 2), ("beside", 4)])
