@@ -102,12 +102,15 @@ def check_against_headers(folder: Path, *files: str) -> str:
     return _said_of(folder, files, "-Dtflite=tflite_micro", *includes)
 
 
+OF_A_PROGRAM = ("main.cc", "model_data.cc")
+RIGHT = ("-DTF_LITE_STATIC_MEMORY", "-DTFLITE_MEMOPT_KERNELS_ARE_RIGHT")
+"""What a program asks its firmware to define."""
 OF_A_MODEL = ("main.cc", "main_two_arenas.cc", "model_data.cc", "snippets/arduino.ino")
 
 
-def check_against_the_interface(folder: Path, *macros: str, files: Sequence[str] = OF_A_MODEL) -> str:
+def check_against_the_interface(folder: Path, *macros: str, mains: Sequence[str] = OF_A_MODEL) -> str:
     """Return the compiler's messages on generated files with TFLM's interface alone; empty when all is well."""
-    return _said_of(folder, files, *macros, f"-I{INTERFACE}", f"-I{folder}")
+    return _said_of(folder, mains, *macros, f"-I{INTERFACE}", f"-I{folder}")
 
 
 def _said_of(folder: Path, files: Sequence[str], *options: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import check_against_the_interface, run_on_tflm
+from tests.firmware.compiled import OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tests.program.test_program_firmware import RUNS, written
@@ -140,4 +140,4 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
 def test_it_compiles_against_the_interface(name: str, macros: tuple[str, ...], tmp_path: Path) -> None:
     _, result = in_rows(name, 4)
     folder = written(tmp_path, result)
-    assert check_against_the_interface(folder, "-DTF_LITE_STATIC_MEMORY", *macros, files=("main.cc",)) == ""
+    assert check_against_the_interface(folder, *RIGHT, *macros, mains=OF_A_PROGRAM) == ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.firmware.compiled import run_on_tflm
+from tests.firmware.compiled import OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed, outputs
 from tflite_memopt import Options, UsageError
@@ -74,6 +74,12 @@ def test_parts_compute_what_the_model_does(name: str, tmp_path: Path) -> None:
     code, said = run_on_tflm(written(tmp_path, result), MAIN.name)
     assert code == 0, said
     assert outputs(said) == wanted(data, RUNS, {})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_compiles_without_a_word(name: str, tmp_path: Path) -> None:
+    folder = written(tmp_path, in_parts(name)[1])
+    assert check_against_the_interface(folder, *RIGHT, mains=OF_A_PROGRAM) == ""
 
 
 def test_an_input_that_is_given_up_leaves_no_trace(tmp_path: Path) -> None:

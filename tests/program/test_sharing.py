@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.firmware.compiled import run_on_tflm
+from tests.firmware.compiled import OF_A_PROGRAM, RIGHT, check_against_the_interface, run_on_tflm
 from tests.firmware.test_own_buffers import wanted
 from tests.firmware.test_plan_table import changed
 from tests.models import dense_model, mobile_chain, streaming_model
@@ -98,6 +98,13 @@ def test_one_at_a_time_the_arena_is_that_of_the_largest(tmp_path: Path) -> None:
     sharing = share(sources(tmp_path, "host", "chain", "dense", "separable"), one_at_a_time=True)
     assert not any(network.kept for network in sharing.networks)
     assert sharing.arena == max(sharing.alone)
+
+
+@pytest.mark.parametrize("one_at_a_time", [False, True])
+def test_it_compiles_without_a_word(one_at_a_time: bool, tmp_path: Path) -> None:
+    sharing = share(sources(tmp_path, "host", "wake", "separable", "chain"), one_at_a_time)
+    folder = written(tmp_path / "firmware", sharing)
+    assert check_against_the_interface(folder, *RIGHT, mains=OF_A_PROGRAM) == ""
 
 
 def test_a_state_that_is_not_kept_is_noticed(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ EXPLORED = Exploration(
 def in_chromium(test: Callable[..., None]) -> Callable[..., None]:
     """Mark a test that opens a page; skip it where there is no Chromium."""
     needs = pytest.mark.skipif(installed_chromium() is None, reason="no Chromium is installed")
-    return needs(pytest.mark.browser(test))
+    marked: Callable[..., None] = needs(pytest.mark.browser(test))
+    return marked
 
 
 def test_a_page_says_what_it_is_for() -> None:

@@ -18,6 +18,7 @@ from tflite_memopt import Options, Report
 from tflite_memopt.equivalence.verdict import Basis, Verdict
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.report.console import brief_of, render_analysis, render_report
+from tflite_memopt.report.model import DeviceUse
 from tflite_memopt.report.summary import headline, summary_of
 from tflite_memopt.report.words import (
     by_library,
