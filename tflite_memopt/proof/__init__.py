@@ -7,6 +7,7 @@ judges what others made.
 from .equality import Chain, inputs_of, prove, prove_computed
 from .facts import FACTS
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
+from .plan import Places, prove_plan
 from .ring import Keys
 from .run import Run
 
@@ -16,6 +17,7 @@ __all__ = [
     "Chain",
     "Keys",
     "Notes",
+    "Places",
     "Proof",
     "Run",
     "Status",
@@ -23,4 +25,5 @@ __all__ = [
     "inputs_of",
     "prove",
     "prove_computed",
+    "prove_plan",
 ]

@@ -55,7 +55,9 @@ def _unpacked(raw: Known, bits: int, tensor: Tensor) -> Known:
     """Signed numbers of less than a byte, the lowest bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     unsigned = ((raw[:, None] >> shifts) & np.uint8((1 << bits) - 1)).ravel()[: tensor.elements].astype(np.int8)
-    return np.where(unsigned >= 1 << (bits - 1), unsigned - (1 << bits), unsigned).astype(np.int8).reshape(tensor.shape)
+    signed = np.where(unsigned >= 1 << (bits - 1), unsigned - (1 << bits), unsigned)
+    found: Known = signed.astype(np.int8).reshape(tensor.shape)
+    return found
 
 
 def quantization_of(tensor: Tensor | None) -> Quant:
@@ -193,7 +195,7 @@ class Call:
     def _parameters(self, without: Sequence[str], by_element: bool) -> int:
         operator = self.operator
         sides = []
-        for tensor in (*operator.inputs, *operator.outputs):
+        for tensor in (*operator.inputs, *operator.outputs, *operator.intermediates):
             quantization = quantization_of(tensor)
             if by_element and max(len(quantization[0]), len(quantization[1])) > 1:
                 raise CoarseError

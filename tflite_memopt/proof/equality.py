@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..ir.model import Model, Operator, Tensor
+from ..ir.model import Model, Tensor
 from .call import CoarseError, is_float, quantization_of
 from .moves import conversion
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
@@ -85,7 +85,7 @@ def prove_computed(original: Computed, result: Computed, *, seed: bytes | None =
 def _both_ways(proof: Callable[[Keys], Proof], keys: Keys, has_floats: bool) -> Proof:
     """The proof of equal bits; where there is none, that of equal sums of real numbers."""
     exact = proof(keys)
-    if exact.proved or not has_floats or exact.status is Status.UNKNOWN and not exact.outputs:
+    if exact.proved or not has_floats or (exact.status is Status.UNKNOWN and not exact.outputs):
         return exact
     real = proof(keys.unordered())
     return replace(real, status=Status.REASSOCIATED) if real.proved else exact

@@ -21,13 +21,13 @@ UNORDERED = "unordered"
 FACTS: Mapping[str, str] = {
     WINDOW: "a convolution, pool or dense layer computes an output element from its window, its channel's weights, "
     "bias and scale, and the parameters alone",
-    SUM_OF_INTEGERS: "integers are added exactly, in any order: a kernel's accumulator is the sum modulo a power of two",
-    ZERO_TAP: "a weight of zero, and a pixel of the zero point or of a window's padding, add nothing to a sum; of floats "
-    "where the other factor is finite, which is checked of weights and assumed of data",
-    WINDOW_OF_ONE: "a pool over one element, with no activation and one quantization, gives it back; a float average only "
-    "where it is not -0",
+    SUM_OF_INTEGERS: "integers are added exactly, in any order: an accumulator is the sum modulo a power of two",
+    ZERO_TAP: "a weight of zero, and a pixel of the zero point or of a window's padding, add nothing to a sum; "
+    "of floats where the other factor is finite, which is checked of weights and assumed of data",
+    WINDOW_OF_ONE: "a pool over one element, with no activation and one quantization, gives it back; a float average "
+    "only where it is not -0",
     EQUAL_SCALES: "a convolution treats one scale for all channels as that scale for each",
-    SAME_QUANTIZATION: "QUANTIZE between integers of one type, scale and zero point changes none of them",
+    SAME_QUANTIZATION: "CAST, and QUANTIZE of integers, between equal types and quantizations changes nothing",
     DENSE_PIXEL: "CONV_2D of 1x1 and FULLY_CONNECTED add the same float products in the same order, and then the bias",
     NEVER_MINUS_ZERO: "a sum of float products starts from +0 and is never -0, so that adding +0 changes no bit of it",
     SAME_EITHER_WAY: "SELECT and IF of two equal values give this value",

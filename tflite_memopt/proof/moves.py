@@ -53,7 +53,9 @@ def _said_shape(call: Call) -> tuple[int, ...] | None:
 
 
 def _fits(said: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return len(said) == len(shape) and said.count(-1) <= 1 and all(a in (-1, b) for a, b in zip(said, shape))
+    return (
+        len(said) == len(shape) and said.count(-1) <= 1 and all(a in (-1, b) for a, b in zip(said, shape, strict=True))
+    )
 
 
 def cut(call: Call) -> Values:
@@ -61,8 +63,8 @@ def cut(call: Call) -> Values:
     x, begin, size = call.value(0), call.known(1).tolist(), call.known(2).tolist()
     if not len(begin) == len(size) == x.ndim:
         raise BrokenModelError("its begin or size has another rank than its input")
-    ends = [full if count == -1 else first + count for first, count, full in zip(begin, size, x.shape)]
-    for axis, (first, end, full) in enumerate(zip(begin, ends, x.shape)):
+    ends = [full if count == -1 else first + count for first, count, full in zip(begin, size, x.shape, strict=True)]
+    for axis, (first, end, full) in enumerate(zip(begin, ends, x.shape, strict=True)):
         if not 0 <= first <= end <= full:
             raise BrokenModelError(f"it reads [{first}, {end}) of dimension {axis}, which has {full}")
     return [x[tuple(map(slice, begin, ends))]]
@@ -76,7 +78,7 @@ def strided_cut(call: Call) -> Values:
     ellipsis, is_offset = int(call.option("ellipsisMask")), bool(call.option("offset", False))
     places: list[Any] = []
     axis = 0
-    for i, (first, last, by) in enumerate(zip(begin, end, step)):
+    for i, (first, last, by) in enumerate(zip(begin, end, step, strict=True)):
         if ellipsis >> i & 1:
             places.append(Ellipsis)
             axis = x.ndim - sum(not flag["newAxisMask"] >> j & 1 for j in range(i + 1, len(begin)))
@@ -103,11 +105,11 @@ def updated(call: Call) -> Values:
     x = call.ring(0)
     if not len(begin) == x.ndim == update.ndim:
         raise BrokenModelError("its operands have different ranks")
-    for axis, (first, count, full) in enumerate(zip(begin, update.shape, x.shape)):
+    for axis, (first, count, full) in enumerate(zip(begin, update.shape, x.shape, strict=True)):
         if not 0 <= first <= first + count <= full:
             raise BrokenModelError(f"it writes [{first}, {first + count}) of dimension {axis}, which has {full}")
     x = x.copy()
-    x[tuple(slice(first, first + count) for first, count in zip(begin, update.shape))] = update
+    x[tuple(slice(first, first + count) for first, count in zip(begin, update.shape, strict=True))] = update
     return [x]
 
 
@@ -190,7 +192,7 @@ def _amounts(call: Call) -> list[tuple[int, int]]:
 def mirrored(call: Call) -> Values:
     """MIRROR_PAD."""
     mode, pairs, shape = int(call.option("mode")), _amounts(call), call.tensor(0).shape
-    if any(max(pair) > size - (mode == 0) for pair, size in zip(pairs, shape)):
+    if any(max(pair) > size - (mode == 0) for pair, size in zip(pairs, shape, strict=True)):
         raise BrokenModelError("it mirrors more than there is")
     return [np.pad(call.value(0), pairs, mode="reflect" if mode == 0 else "symmetric")]
 
@@ -280,10 +282,10 @@ def space_to_batch(call: Call) -> Values:
     filler = U(zero_point(call.output) % (1 << 64))
     rest = [(0, 0)] * (x.ndim - 1 - dims)
     x = np.pad(x, [(0, 0), *map(tuple, pairs), *rest], constant_values=filler)
-    if any(size % block for size, block in zip(x.shape[1:], blocks)):
+    if any(size % block for size, block in zip(x.shape[1:], blocks, strict=False)):
         raise BrokenModelError("its blocks do not divide what is padded")
     shape = [x.shape[0]]
-    for size, block in zip(x.shape[1:], blocks):
+    for size, block in zip(x.shape[1:], blocks, strict=False):
         shape += [size // block, block]
     x = x.reshape(*shape, *x.shape[1 + dims :])
     order = [*range(2, 2 * dims + 1, 2), 0, *range(1, 2 * dims + 1, 2), *range(2 * dims + 1, x.ndim)]
@@ -300,11 +302,12 @@ def batch_to_space(call: Call) -> Values:
     for axis in range(dims):
         order += [dims + 1 + axis, axis]
     y = y.transpose(*order, *range(2 * dims + 1, y.ndim))
-    sizes = [size * block for size, block in zip(x.shape[1:], blocks)]
+    sizes = [size * block for size, block in zip(x.shape[1:], blocks, strict=False)]
     y = y.reshape(batch, *sizes, *x.shape[1 + dims :])
-    if any(min(pair) < 0 or sum(pair) > size for pair, size in zip(crops, sizes)):
+    if any(min(pair) < 0 or sum(pair) > size for pair, size in zip(crops, sizes, strict=True)):
         raise BrokenModelError("it crops more than there is")
-    return [y[(slice(None), *(slice(low, size - high) for (low, high), size in zip(crops, sizes)))]]
+    kept = [slice(low, size - high) for (low, high), size in zip(crops, sizes, strict=True)]
+    return [y[(slice(None), *kept)]]
 
 
 def space_to_depth(call: Call) -> Values:
@@ -346,7 +349,8 @@ def _nearest(call: Call, size: int, count: int) -> Known:
     scale = f(size - 1) / f(count - 1) if align and count > 1 else f(size) / f(count)
     at = (np.arange(count, dtype=f) + f(0.5 if half else 0)) * scale
     index = np.trunc(at + np.copysign(f(0.5), at)) if align else np.floor(at)
-    return np.clip(index.astype(np.int64), 0, size - 1)
+    found: Known = np.clip(index.astype(np.int64), 0, size - 1)
+    return found
 
 
 def selected(call: Call) -> Values:
@@ -405,7 +409,8 @@ INTEGERS: Mapping[DType, str] = {
 
 def wrapped(value: Known, dtype: DType) -> Known:
     """Integers in a type of fewer bits, as C converts them."""
-    return value.astype(INTEGERS[dtype])
+    found: Known = value.astype(INTEGERS[dtype])
+    return found
 
 
 def shape_of(call: Call) -> Values:
@@ -418,7 +423,7 @@ def shape_of(call: Call) -> Values:
 def counted(call: Call) -> Values:
     """RANGE of integers."""
     first, last, by = (int(call.known(slot)[0]) for slot in (0, 1, 2))
-    return [wrapped(np.arange(first, last, by, np.int64), call.output.dtype)]
+    return [wrapped(np.arange(first, last, by, dtype=np.int64), call.output.dtype)]
 
 
 def broadcast_shape(call: Call) -> Values:
@@ -435,7 +440,8 @@ def zeros(call: Call) -> Values:
 
 
 def _quotient(a: Known, b: Known) -> Known:
-    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+    found: Known = np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+    return found
 
 
 _BINARY: Mapping[str, Callable[[Known, Known], Known]] = {

@@ -41,7 +41,7 @@ def is_ring(value: Value) -> bool:
 class Keys:
     """The random functions of one proof. ``seed`` fixes them, for tests.
 
-    ``ordered``: whether the order of terms in a sum of floats counts. Where it does not, sums are those of real numbers.
+    ``ordered``: whether the order of terms in a sum of floats counts; where not, sums are those of real numbers.
     """
 
     def __init__(self, seed: bytes | None = None, ordered: bool = True) -> None:
@@ -100,7 +100,8 @@ class Keys:
             return value
         if value.dtype.kind == "f":
             return self._symbols(value)
-        return np.asarray(value).astype(np.int64).astype(U)
+        found: Ring = np.asarray(value).astype(np.int64).astype(U)
+        return found
 
     def _symbols(self, value: Known) -> Ring:
         bits = np.ascontiguousarray(value).reshape(value.shape).view(f"u{value.itemsize}").astype(U)
@@ -108,11 +109,13 @@ class Keys:
         symbol = self.hash(bits & ~sign, "float", value.itemsize) | U(1)
         signed = np.where(bits & sign, U(0) - symbol, symbol)
         minus_zero = U(self.word("minus zero") & ~1)
-        return np.where(bits == 0, U(0), np.where(bits == sign, minus_zero, signed))
+        found: Ring = np.where(bits == 0, U(0), np.where(bits == sign, minus_zero, signed))
+        return found
 
     def digest(self, x: Ring) -> Ring:
         """One element for each row, the last axis: a function of its elements and their order."""
-        return self.hash((self.hash(x, "digest") * self.order(x.shape[-1])).sum(-1, dtype=U), "digested", x.shape[-1])
+        rows = (self.hash(x, "digest") * self.order(x.shape[-1])).sum(-1, dtype=U)
+        return self.hash(np.asarray(rows), "digested", x.shape[-1])
 
 
 def product(a: Ring, b: Ring) -> Ring:
@@ -125,7 +128,7 @@ def product(a: Ring, b: Ring) -> Ring:
     if rows * depth * columns < _FEW:
         return a @ b
     signed = b.view(np.int64) if b.flags.c_contiguous else np.ascontiguousarray(b).view(np.int64)
-    is_small = b.size == 0 or (-_SMALL < signed.min() and signed.max() < _SMALL)
+    is_small = b.size == 0 or bool(signed.min() > -_SMALL and signed.max() < _SMALL)
     step = 1 << 16 if is_small else 1 << 9
     total = np.zeros((rows, columns), U)
     for start in range(0, depth, step):

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..ir.control_flow import called_subgraphs, reachable
-from ..ir.dtype import DType
 from ..ir.model import Graph, Model, Operator, Tensor
 from .call import Call, constant_of, is_float, plain, quantization_of
 from .kinds import KINDS, evaluate
@@ -40,17 +39,20 @@ class Observer(Protocol):
     def given(self, pairs: Sequence[Pair]) -> None:
         """The application has written the inputs."""
 
-    def read(self, operator: Operator | None, pairs: Sequence[Pair]) -> None:
-        """An operator reads; None: the application."""
+    def read(self, who: str, pairs: Sequence[Pair]) -> None:
+        """Somebody reads."""
 
     def ran(self, operator: Operator, read: Sequence[Pair], written: Sequence[Pair]) -> None:
         """A kernel has run."""
 
-    def copied(self, operator: Operator, source: Tensor, target: Tensor, value: Value) -> None:
+    def copied(self, source: Tensor, target: Tensor, value: Value) -> None:
         """A tensor was copied into another one."""
 
     def put(self, pairs: Sequence[Pair]) -> None:
         """From here on the tensors stand for these values."""
+
+    def unwritten(self, value: Ring) -> None:
+        """These values stand for bytes that nothing has written."""
 
     def fork(self) -> Any:
         """Everything that lies in memory now."""
@@ -67,8 +69,8 @@ class Run:
     """A model that is invoked again and again.
 
     ``name``: of the run; what no model may depend on differs from run to run. ``state``: what there is before the next
-    invocation; what it lacks is as it is after a reset. ``digests``: of the main graph's tensors in the last invocation,
-    by name; ``coarse``: the operators that were taken as functions of everything.
+    invocation; what it lacks is as it is after a reset. ``digests``: by name, of the main graph's tensors in the last
+    invocation. ``coarse``: the operators that were taken as functions of everything.
     """
 
     model: Model
@@ -109,7 +111,7 @@ class Run:
         with np.errstate(over="ignore"):
             values = self._graph(main, [value for _, value in given])
         if self.observer is not None:
-            self.observer.read(None, list(zip(main.outputs, values, strict=True)))
+            self.observer.read("the application", list(zip(main.outputs, values, strict=True)))
         return values
 
     def _graph(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
@@ -124,7 +126,9 @@ class Run:
                     if value.shape != tensor.shape:
                         raise BrokenModelError(f"it makes {list(value.shape)}, '{tensor.name}' is {list(tensor.shape)}")
                 if self.observer is not None and operator.name not in ("IF", "WHILE"):
-                    read = [(t, v) for t, v in zip(operator.inputs, given) if t is not None and v is not None]
+                    read = [
+                        (t, v) for t, v in zip(operator.inputs, given, strict=True) if t is not None and v is not None
+                    ]
                     self.observer.ran(operator, read, outputs)
             except (BrokenModelError, UndecidedError) as error:
                 raise error.at(graph_index, position, operator) from error
@@ -152,15 +156,18 @@ class Run:
                 self._cache[tensor] = constant_of(tensor)
             known: Value = self._cache[tensor]
             return known
-        if not tensor.elements:
-            return np.zeros(tensor.shape, np.int64)
-        # Nothing has written it: whatever its bytes hold, and never the same twice.
-        return self._any(tensor, "garbage", self.name, tensor.name, self._invocation)
+        return self._garbage(tensor) if tensor.elements else np.zeros(tensor.shape, np.int64)
+
+    def _garbage(self, tensor: Tensor) -> Ring:
+        """Whatever the bytes hold of a tensor that nothing has written: never the same twice."""
+        found = self._any(tensor, "garbage", self.name, tensor.name, self._invocation)
+        if self.observer is not None:
+            self.observer.unwritten(found)
+        return found
 
     def _variable(self, graph: Graph, tensor: Tensor) -> Value:
         if tensor not in self._written:
-            # It may be planned where other tensors are: a loop's result before the loop, which nobody may depend on.
-            return self._any(tensor, "garbage", self.name, tensor.name, self._invocation)
+            return self._garbage(tensor)  # a loop's result before the loop: it may lie where other tensors are
         key = self._key(graph, tensor)
         if key not in self.state:
             self.state[key] = self._reset(tensor)
@@ -172,7 +179,8 @@ class Run:
 
     def _reset(self, tensor: Tensor) -> Ring:
         """A variable after a reset: one value for all elements, by its type and zero point."""
-        word = self.keys.word("reset", tensor.dtype.name, quantization_of(tensor)[1])
+        held = None if tensor.buffer.data is None else tensor.buffer.data.tobytes()
+        word = self.keys.word("reset", tensor.dtype.name, quantization_of(tensor)[1], held)
         return np.full(tensor.shape, word & ~1, U)
 
     def _any(self, tensor: Tensor, *what: Any) -> Ring:
@@ -180,43 +188,49 @@ class Run:
         return found & ~U(1) if is_float(tensor) else found
 
     def _operator(self, graph: Graph, operator: Operator, given: Sequence[Value | None]) -> list[Value]:
-        name = operator.name
         call = Call(operator, given, self.keys, self.notes, self._cache)
-        if name in KINDS:
+        if operator.name in KINDS:
             made, is_coarse = evaluate(call)
             if is_coarse:
                 self.coarse.append(operator.opcode.label)
-            if name in STATEFUL:
+            if operator.name in STATEFUL:
                 self._step(graph, call)
             return made
-        if name == "CUSTOM":
-            return self._custom(call)
-        if name == "VAR_HANDLE":
-            resource = (plain(operator.option("container")), plain(operator.option("sharedName")))
-            if resource not in self._resources:
-                self._resources.append(resource)
-            return [np.full(operator.outputs[0].shape, self._resources.index(resource), np.int64)]
-        if name == "READ_VARIABLE":
-            key = self._resource(call)
-            if key not in self.state:
-                self.state[key] = self._reset(operator.outputs[0])
-            if self.state[key].shape != operator.outputs[0].shape:
-                raise BrokenModelError("it reads a variable of another shape")
-            return [self.state[key]]
-        if name == "ASSIGN_VARIABLE":
-            self.state[self._resource(call)] = call.ring(1)
-            return []
-        if name == "CALL_ONCE":
-            key = ("called", self._calls.index(operator))
-            if key not in self.state:
-                self._graph(self.model.graphs[called_subgraphs(operator)[0]], [])
-                self.state[key] = np.zeros(1, U)
-            return []
-        if name == "IF":
-            return self._either(call)
-        if name == "WHILE":
-            return self._loop(call)
-        raise UndecidedError(f"operators of this kind, {operator.opcode.label}, are not known")
+        effects = {
+            "ASSIGN_VARIABLE": self._assign,
+            "CALL_ONCE": self._once,
+            "CUSTOM": self._custom,
+            "IF": self._either,
+            "READ_VARIABLE": self._recall,
+            "VAR_HANDLE": self._handle,
+            "WHILE": self._loop,
+        }
+        if operator.name not in effects:
+            raise UndecidedError(f"operators of this kind, {operator.opcode.label}, are not known")
+        return effects[operator.name](call)
+
+    def _handle(self, call: Call) -> list[Value]:
+        resource = tuple(plain(call.option(name, None)) for name in ("container", "sharedName"))
+        if resource not in self._resources:
+            self._resources.append(resource)
+        return [np.full(call.output.shape, self._resources.index(resource), np.int64)]
+
+    def _recall(self, call: Call) -> list[Value]:
+        found = self.state.setdefault(self._resource(call), self._reset(call.output))
+        if found.shape != call.output.shape:
+            raise BrokenModelError("it reads a variable of another shape")
+        return [found]
+
+    def _assign(self, call: Call) -> list[Value]:
+        self.state[self._resource(call)] = call.ring(1)
+        return []
+
+    def _once(self, call: Call) -> list[Value]:
+        key = ("called", self._calls.index(call.operator))
+        if key not in self.state:
+            self._graph(self.model.graphs[called_subgraphs(call.operator)[0]], [])
+            self.state[key] = np.zeros(1, U)
+        return []
 
     def _resource(self, call: Call) -> Hashable:
         if is_ring(call.value(0)):
@@ -245,7 +259,7 @@ class Run:
         graphs = [self.model.graphs[index] for index in called_subgraphs(operator)]
         given = [value for value in call.values[1:] if value is not None]
         if observer is not None:
-            observer.read(operator, [(call.tensor(0), condition)])
+            observer.read("it", [(call.tensor(0), condition)])
         if not is_ring(condition):
             return self._way(operator, graphs[0 if condition.any() else 1], given)
         before, memory = dict(self.state), None if observer is None else observer.fork()
@@ -268,9 +282,9 @@ class Run:
         return made
 
     def _way(self, operator: Operator, graph: Graph, given: Sequence[Value]) -> list[Value]:
-        self._hand_over(operator, operator.inputs[1:], graph.inputs, given)
+        self._hand_over(operator.inputs[1:], graph.inputs, given)
         made = self._graph(graph, given)
-        self._hand_over(operator, graph.outputs, operator.outputs, made)
+        self._hand_over(graph.outputs, operator.outputs, made)
         return made
 
     def _one_of(self, call: Call, pick: Ring, x: Value, y: Value) -> Ring:
@@ -282,31 +296,29 @@ class Run:
         operator = call.operator
         condition, body = (self.model.graphs[index] for index in called_subgraphs(operator))
         values = [value for value in call.values if value is not None]
-        self._hand_over(operator, operator.inputs, condition.inputs, values)
-        self._hand_over(operator, operator.inputs, operator.outputs, values)
+        self._hand_over(operator.inputs, condition.inputs, values)
+        self._hand_over(operator.inputs, operator.outputs, values)
         for _ in range(_LONGEST_LOOP):
             (goes_on,) = self._graph(condition, values)
             if is_ring(goes_on):
                 return self._any_loop(call, values)
             if self.observer is not None:
-                self.observer.read(operator, [(condition.outputs[0], goes_on)])
+                self.observer.read("it", [(condition.outputs[0], goes_on)])
             if not goes_on.any():
                 return values
-            self._hand_over(operator, operator.outputs, body.inputs, values)
+            self._hand_over(operator.outputs, body.inputs, values)
             values = self._graph(body, values)
-            self._hand_over(operator, body.outputs, operator.outputs, values)
-            self._hand_over(operator, operator.outputs, condition.inputs, values)
+            self._hand_over(body.outputs, operator.outputs, values)
+            self._hand_over(operator.outputs, condition.inputs, values)
         raise UndecidedError(f"its loop has more than {_LONGEST_LOOP} iterations")
 
-    def _hand_over(
-        self, operator: Operator, sources: Sequence[Tensor | None], targets: Sequence[Tensor], values: Sequence[Value]
-    ) -> None:
+    def _hand_over(self, sources: Sequence[Tensor | None], targets: Sequence[Tensor], values: Sequence[Value]) -> None:
         """Copy what is carried, one tensor after the other."""
         for source, target, value in zip(sources, targets, values, strict=True):
             if value.shape != target.shape:
                 raise BrokenModelError(f"it hands {list(value.shape)} to '{target.name}' of {list(target.shape)}")
             if self.observer is not None and source is not None:
-                self.observer.copied(operator, source, target, value)
+                self.observer.copied(source, target, value)
 
     def _any_loop(self, call: Call, values: Sequence[Value]) -> list[Value]:
         """A loop whose condition depends on data."""
@@ -321,16 +333,16 @@ class Run:
         carried: list[Value] = [self._any(tensor, "carried", at) for at, tensor in enumerate(operator.outputs)]
         if self.observer is not None:
             self.observer.put(list(zip(operator.outputs, carried, strict=True)))
-        self._hand_over(operator, operator.outputs, condition.inputs, carried)
+        self._hand_over(operator.outputs, condition.inputs, carried)
         asked = self._graph(condition, carried)
-        self._hand_over(operator, operator.outputs, body.inputs, carried)
+        self._hand_over(operator.outputs, body.inputs, carried)
         made = self._graph(body, carried)
-        self._hand_over(operator, body.outputs, operator.outputs, made)
+        self._hand_over(body.outputs, operator.outputs, made)
         if self.observer is not None:  # another turn finds in memory what the first has left
-            self._hand_over(operator, operator.outputs, condition.inputs, made)
+            self._hand_over(operator.outputs, condition.inputs, made)
             self._graph(condition, made)
-            self._hand_over(operator, operator.outputs, body.inputs, made)
-            self._hand_over(operator, body.outputs, operator.outputs, self._graph(body, made))
+            self._hand_over(operator.outputs, body.inputs, made)
+            self._hand_over(body.outputs, operator.outputs, self._graph(body, made))
         self.coarse.append("WHILE")
         looped = Call(operator, [*asked, *made, *values], self.keys, self.notes, self._cache).looped()
         if self.observer is not None:

@@ -311,7 +311,7 @@ def matrix_product(call: Call) -> Values:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = np.broadcast_to(a, (*batch, *a.shape[-2:])).reshape(-1, *a.shape[-2:])
     b = np.broadcast_to(b, (*batch, *b.shape[-2:])).reshape(-1, *b.shape[-2:])
-    total = np.stack([product(x, np.ascontiguousarray(y)) for x, y in zip(a, b)])
+    total = np.stack([product(x, np.ascontiguousarray(y)) for x, y in zip(a, b, strict=True)])
     total = total.reshape(*batch, *total.shape[1:])
     return [call.hashed(total, call.parameters("adjX", "adjY"))]
 
@@ -396,7 +396,8 @@ def reduction(call: Call) -> Values:
     else:
         call.lean_on(UNORDERED)
         total = call.keys.hash(rows, "reduced").sum(-1, dtype=U)
-    total = np.asarray(total) + call.keys.hash(np.full(1, rows.shape[-1], U), "count", x.ndim if keep else 0)
+    kept_as = (x.ndim, tuple(axes)) if keep else None  # images have a mean of their own
+    total = np.asarray(total) + call.keys.hash(np.full(1, rows.shape[-1], U), "count", kept_as)
     return [call.hashed(total, call.parameters()).reshape(call.output.shape)]
 
 
@@ -466,4 +467,5 @@ def _weights(call: Call, size: int, count: int) -> list[tuple[Any, Ring]]:
 
 def _weight(call: Call, by: Any) -> Ring:
     """Weights of integers as symbols: powers of two would cost bits."""
-    return np.where(by == 0, U(0), call.keys.hash(by.astype(np.int64).astype(U), "weight") | U(1))
+    found: Ring = np.where(by == 0, U(0), call.keys.hash(by.astype(np.int64).astype(U), "weight") | U(1))
+    return found
