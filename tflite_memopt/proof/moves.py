@@ -306,8 +306,9 @@ def batch_to_space(call: Call) -> Values:
     y = y.reshape(batch, *sizes, *x.shape[1 + dims :])
     if any(min(pair) < 0 or sum(pair) > size for pair, size in zip(crops, sizes, strict=True)):
         raise BrokenModelError("it crops more than there is")
-    kept = [slice(low, size - high) for (low, high), size in zip(crops, sizes, strict=True)]
-    return [y[(slice(None), *kept)]]
+    kept = (slice(low, size - high) for (low, high), size in zip(crops, sizes, strict=True))
+    place = (slice(None), *kept)
+    return [y[place]]
 
 
 def space_to_depth(call: Call) -> Values:

@@ -19,7 +19,7 @@ import numpy as np
 from ..ir.model import Model, Operator, Tensor
 from .equality import inputs_of
 from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
-from .ring import Keys, Ring, Value, is_ring
+from .ring import Keys, Ring, U, Value, is_ring
 from .run import Pair, Run
 
 Range = tuple[int, int]
@@ -83,7 +83,7 @@ class _Memory:
     keys: Keys
     tied: set[Tensor] = field(default_factory=set)
     bytes_seen: int = 0
-    _unwritten: list[Ring] = field(default_factory=list)
+    _unwritten: Ring = field(default_factory=lambda: np.zeros(0, U))
     _known: dict[int, tuple[Value, Ring]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class _Memory:
             stays = np.zeros(new.size, bool)
             for source, held in read:
                 stays |= self._over(operator, source, held, tensor, new)
-            untouched = stays & self._is_unwritten(tensor, value)
+            untouched = self._is_unwritten(tensor, value, stays)
             self._bytes[low:end] = np.where(untouched, before[low:end], new)
         self._hold("it", written, "writes")
 
@@ -168,7 +168,7 @@ class _Memory:
             self._bytes[low:end] = self._bytes_of(tensor, value)
 
     def unwritten(self, value: Ring) -> None:
-        self._unwritten.append(value.ravel())
+        self._unwritten = np.sort(np.concatenate((self._unwritten, value.ravel())))
 
     def fork(self) -> Any:
         return self._bytes.copy()
@@ -193,18 +193,20 @@ class _Memory:
             wrong = self._bytes[low:end] != self._bytes_of(tensor, value)
             if elements is not None:
                 wrong &= np.repeat(elements.ravel(), tensor.dtype.arena_bytes)
-            if wrong.any():
-                wrong &= ~self._is_unwritten(tensor, value)
+            wrong &= ~self._is_unwritten(tensor, value, wrong)
             if wrong.any():
                 byte = int(np.argmax(wrong))
                 raise BrokenModelError(f"{who} {does} '{tensor.name}' at {low}, whose byte {byte} was overwritten")
 
-    def _is_unwritten(self, tensor: Tensor, value: Value) -> Any:
-        """The bytes of elements that nothing has written, so that no one may depend on them."""
-        if not self._unwritten:
-            return np.zeros(tensor.nbytes, bool)
-        found = np.isin(self.keys.constant(value).ravel(), np.concatenate(self._unwritten))
-        return np.repeat(found, tensor.dtype.arena_bytes)
+    def _is_unwritten(self, tensor: Tensor, value: Value, which: Any) -> Any:
+        """Which of some bytes are of elements that nothing has written, so that no one may depend on them."""
+        found = np.zeros(which.size, bool)
+        at = np.flatnonzero(which)
+        if at.size and self._unwritten.size:
+            elements = self.keys.constant(value).ravel()[at // tensor.dtype.arena_bytes]
+            nearest = np.searchsorted(self._unwritten, elements).clip(max=self._unwritten.size - 1)
+            found[at] = self._unwritten[nearest] == elements
+        return found
 
     def _bytes_of(self, tensor: Tensor, value: Value) -> Ring:
         """What the bytes of a tensor hold: functions of its elements."""

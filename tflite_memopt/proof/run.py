@@ -160,10 +160,14 @@ class Run:
 
     def _garbage(self, tensor: Tensor) -> Ring:
         """Whatever the bytes hold of a tensor that nothing has written: never the same twice."""
-        found = self._any(tensor, "garbage", self.name, tensor.name, self._invocation)
-        if self.observer is not None:
-            self.observer.unwritten(found)
-        return found
+        key = ("garbage", tensor)
+        if self._cache.get(key, (0,))[0] != self._invocation:
+            found = self._any(tensor, "garbage", self.name, tensor.name, self._invocation)
+            self._cache[key] = (self._invocation, found)
+            if self.observer is not None:
+                self.observer.unwritten(found)
+        garbage: Ring = self._cache[key][1]
+        return garbage
 
     def _variable(self, graph: Graph, tensor: Tensor) -> Value:
         if tensor not in self._written:
