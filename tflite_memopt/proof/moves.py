@@ -41,15 +41,20 @@ def _said_shape(call: Call) -> tuple[int, ...] | None:
             raise BrokenModelError(f"it adds a dimension at {axis} to {len(old)}")
         return (*old[:axis], 1, *old[axis:])
     if name == "SQUEEZE":
-        dims = {axis % max(1, len(old)) for axis in np.ravel(call.option("squeezeDims", ())).astype(int).tolist()}
+        dims = {axis % max(1, len(old)) for axis in _numbers(call, "squeezeDims")}
         wrong = [axis for axis in dims if old[axis] != 1]
         if wrong:
             raise BrokenModelError(f"it leaves out dimension {wrong[0]}, which is {old[wrong[0]]}")
         return tuple(size for axis, size in enumerate(old) if (axis not in dims if dims else size != 1))
     if call.has(1):
         return tuple(call.known(1).tolist())
-    said = tuple(np.ravel(call.option("newShape", ())).astype(int).tolist())
+    said = _numbers(call, "newShape")
     return None if said in ((), (0,)) else said
+
+
+def _numbers(call: Call, name: str) -> tuple[int, ...]:
+    found = call.option(name)
+    return () if found is None else tuple(np.ravel(found).astype(int).tolist())
 
 
 def _fits(said: tuple[int, ...], shape: tuple[int, ...]) -> bool:
