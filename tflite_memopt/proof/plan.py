@@ -122,10 +122,16 @@ class _Memory:
             box[tuple(slice(at, at + size) for at, size in zip(begin, written[0][0].shape, strict=True))] = True
             self._hold("it", read[:1], "reads", box)
             read = read[1:]
-        elif operator.name == "DYNAMIC_UPDATE_SLICE":
-            places = [self.places.offsets.get(tensor) for tensor, _ in (read[0], written[0])]
-            read = read[1:] if places[0] is not None and places[0] == places[1] else read
+        elif self._updates_in_place(operator):
+            read = read[1:]
         self._hold("it", read, "reads")
+
+    def _updates_in_place(self, operator: Operator) -> bool:
+        """Whether it is an update of what lies where its output does: then the kernel writes the update alone."""
+        if operator.name != "DYNAMIC_UPDATE_SLICE" or operator.inputs[0] is None:
+            return False
+        places = [self.places.offsets.get(tensor) for tensor in (operator.inputs[0], operator.outputs[0])]
+        return places[0] is not None and places[0] == places[1]
 
     def _over(self, operator: Operator, source: Tensor, held: Value, output: Tensor, new: Ring) -> Any:
         """The bytes of an output that a source has at the same place, where no rule is broken."""
@@ -135,7 +141,8 @@ class _Memory:
         if start < stop:
             same = self._bytes_of(source, held)[start - first : stop - first] == new[start - low : stop - low]
             stays[start - low : stop - low] = same
-            if not same.all() and not self.places.permits(operator, source, output, first - low):
+            is_same_update = self._updates_in_place(operator) and source is operator.inputs[0]
+            if not same.all() and not is_same_update and not self.places.permits(operator, source, output, first - low):
                 raise BrokenModelError(
                     f"it writes '{output.name}' at {low} over '{source.name}' at {first}, which it still reads"
                 )
