@@ -220,6 +220,7 @@ def no_sum() -> Model:
 def test_adding_zero_changes_the_bits_of_minus_zero() -> None:
     """x + 0 is not x where x is -0; as real numbers it is."""
     assert prove(no_sum(), minus_zero(0.0)).status is Status.REASSOCIATED
+    assert prove(no_sum(), minus_zero(-0.0)).status is Status.PROVED
 
 
 def test_other_interfaces_are_different() -> None:

@@ -50,6 +50,7 @@ class Keys:
         self._words: dict[Any, int] = {}
         self._factors = [U(self.word("factor", number) | 1) for number in range(3)]
         self._order: Ring = np.zeros(0, U)
+        self.minus_zero = U(self.word("minus zero") & ~1 if ordered else 0)
 
     def unordered(self) -> Keys:
         """The same keys for sums of real numbers."""
@@ -108,8 +109,7 @@ class Keys:
         sign = U(1 << (8 * value.itemsize - 1))
         symbol = self.hash(bits & ~sign, "float", value.itemsize) | U(1)
         signed = np.where(bits & sign, U(0) - symbol, symbol)
-        minus_zero = U(self.word("minus zero") & ~1)
-        found: Ring = np.where(bits == 0, U(0), np.where(bits == sign, minus_zero, signed))
+        found: Ring = np.where(bits == 0, U(0), np.where(bits == sign, self.minus_zero, signed))
         return found
 
     def digest(self, x: Ring) -> Ring:

@@ -202,14 +202,17 @@ def _channel_words(call: Call, data: int, weights: int, more: Any) -> Ring:
 
 
 def added(call: Call, a: Ring, b: Ring) -> Ring:
-    """The sum of two floats: either way round the same; +0 adds nothing to what is never -0 (the last bit says so)."""
+    """The sum of two floats, either way round the same.
+
+    -0 adds nothing to any number, +0 nothing to what is never -0, as the last bit says.
+    """
     keys, one = call.keys, U(1)
     if not keys.ordered:
         return a + b
     found = keys.hash(keys.hash(a, "addend") + keys.hash(b, "addend"), "float sum") & ~one
     found = found | ((a | b | (a == 0) | (b == 0)) & one)
-    found = np.where((b == 0) & (((a & one) == 1) | (a == 0)), a, found)
-    return np.where((a == 0) & ((b & one) == 1), b, found)
+    found = np.where((b == keys.minus_zero) | ((b == 0) & (((a & one) == 1) | (a == 0))), a, found)
+    return np.where((a == keys.minus_zero) | ((a == 0) & ((b & one) == 1)), b, found)
 
 
 def convolution(call: Call) -> Values:
