@@ -25,7 +25,9 @@ ORIGINAL, RESULT = ".original.tflite", ".result.tflite"
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--kernels", type=click.Choice(list(PROFILES)), help="Prove the results' plans as well, for these kernels.")
+@click.option(
+    "--kernels", type=click.Choice(list(PROFILES)), help="Prove the results' plans as well, for these kernels."
+)
 def main(folder: Path, kernels: str | None) -> None:
     """Prove all pairs NAME.original.tflite, NAME.result.tflite of FOLDER; exit with 1 unless all are proved."""
     click.echo("| model | equal | seconds | plan | seconds |\n|---|---|---:|---|---:|")

@@ -72,7 +72,8 @@ def swap_readers(model: Model) -> None:
 
 def rescale(model: Model) -> None:
     weights = model.main.operators[0].inputs[1]
-    assert weights is not None and weights.quantization is not None
+    assert weights is not None
+    assert weights.quantization is not None
     scale = weights.quantization.scale.copy()
     scale[2] = np.nextafter(scale[2], np.float32(1))
     weights.quantization = replace(weights.quantization, scale=scale)
@@ -117,12 +118,15 @@ def chain(order: Array, is_told: bool = True) -> Model:
     first, second = b.finish(y).main.operators
     for slot in (1, 2):
         tensor = first.inputs[slot]
-        assert tensor is not None and tensor.quantization is not None and tensor.buffer.data is not None
+        assert tensor is not None
+        assert tensor.quantization is not None
+        assert tensor.buffer.data is not None
         values = tensor.buffer.data.view(tensor.dtype.label).reshape(tensor.shape)[order]
         set_values(tensor, values)
         tensor.quantization = per_channel(tensor.quantization.scale[order], 0)
     weights = second.inputs[1]
-    assert weights is not None and weights.buffer.data is not None
+    assert weights is not None
+    assert weights.buffer.data is not None
     if is_told:
         set_values(weights, weights.buffer.data.view(np.int8).reshape(weights.shape)[..., order])
     return b.model
@@ -240,7 +244,8 @@ def sliced(begin: int, size: int) -> Model:
 def test_a_slice_outside_of_its_input_is_broken(begin: int, size: int) -> None:
     proof = prove(sliced(4, 4), sliced(begin, size))
     assert proof.status is Status.DIFFERENT
-    assert proof.reason is not None and "SLICE, 'y'" in proof.reason
+    assert proof.reason is not None
+    assert "SLICE, 'y'" in proof.reason
     assert prove(sliced(begin, size), sliced(4, 4)).status is Status.UNKNOWN
 
 
@@ -357,4 +362,5 @@ def test_a_model_with_unknown_operators_is_unknown() -> None:
     model = b.finish(y)
     proof = prove(model, copy_model(model))
     assert proof.status is Status.UNKNOWN
-    assert proof.reason is not None and "BUCKETIZE" in proof.reason
+    assert proof.reason is not None
+    assert "BUCKETIZE" in proof.reason

@@ -129,6 +129,6 @@ def _drawn(model: Model, draw: np.random.Generator) -> list[Array]:
 
 
 def _other(values: Array, at: int) -> Array:
-    changed = values.copy()
+    changed: Array = values.copy()
     changed.flat[at] += 27 if values.dtype.kind == "i" else np.float32(3)
     return changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,20 +147,13 @@ class Call:
         value = self.value(slot)
         if is_ring(value):
             return value
-        return (
-            self.kept(("ring", slot), lambda: self.keys.constant(value))
-            if self.is_constant(slot)
-            else (self.keys.constant(value))
-        )
+        found: Ring = self.kept(("ring", slot), lambda: self.keys.constant(value), slot)
+        return found
 
     def centered(self, slot: int) -> Ring:
         """The same, of integers the distance from the zero point."""
         zero = zero_point(self.tensor(slot))
         return self.ring(slot) - U(zero % (1 << 64)) if zero else self.ring(slot)
-
-    def is_constant(self, slot: int) -> bool:
-        """Whether the file has the values of an input."""
-        return self.tensor(slot).is_constant
 
     def known(self, slot: int) -> Known:
         """The values of an input that steers, flat. Raises CoarseError where they are not known."""
@@ -169,8 +162,10 @@ class Call:
             raise CoarseError
         return value.astype(np.int64).ravel()
 
-    def kept(self, name: Any, made: Any) -> Any:
-        """What ``made`` gives, worked out once for an operator of a run."""
+    def kept(self, name: Any, made: Callable[[], Any], slot: int | None = None) -> Any:
+        """What ``made`` gives, worked out once for an operator, unless input ``slot``, which it is of, may change."""
+        if slot is not None and not self.tensor(slot).is_constant:
+            return made()
         key = (id(self.operator), name)
         if key not in self.cache:
             self.cache[key] = made()

@@ -150,6 +150,8 @@ def activated(call: Call, x: Ring, activation: int) -> Ring:
 def stacked(call: Call) -> Values:
     """PACK."""
     values = [call.value(slot) for slot in range(len(call.values))]
+    if int(call.option("valuesCount", len(values))) != len(values):
+        raise CoarseError
     if any(map(is_ring, values)):
         values = list(map(call.keys.constant, values))
     return [np.stack(values, int(call.option("axis")))]
@@ -157,6 +159,8 @@ def stacked(call: Call) -> Values:
 
 def unstacked(call: Call) -> Values:
     """UNPACK."""
+    if int(call.option("num", len(call.operator.outputs))) != len(call.operator.outputs):
+        raise CoarseError
     return list(np.moveaxis(call.value(0), int(call.option("axis")), 0))
 
 

@@ -24,7 +24,9 @@ STATEFUL = frozenset({"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"})
 """Kinds that write the variable tensors which they read."""
 EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "CUSTOM", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE"})
 """Kinds that this file has."""
-_LONGEST_LOOP = 1 << 16
+_LONGEST_LOOP = 1 << 13
+_LARGE = 64
+"""Known values of more elements are not looked at for whether a loop goes round in a circle."""
 _WORLD = ("world",)
 State = dict[Hashable, Value]
 """Values that outlive an invocation, by what they belong to: a variable tensor, a resource, the world."""
@@ -302,6 +304,7 @@ class Run:
         values = [value for value in call.values if value is not None]
         self._hand_over(operator.inputs, condition.inputs, values)
         self._hand_over(operator.inputs, operator.outputs, values)
+        seen = set()
         for _ in range(_LONGEST_LOOP):
             (goes_on,) = self._graph(condition, values)
             if is_ring(goes_on):
@@ -310,6 +313,10 @@ class Run:
                 self.observer.read("it", [(condition.outputs[0], goes_on)])
             if not goes_on.any():
                 return values
+            steering = tuple(value.tobytes() for value in values if not is_ring(value) and value.size <= _LARGE)
+            if steering in seen and not any(not is_ring(value) and value.size > _LARGE for value in values):
+                raise BrokenModelError("its loop never ends")
+            seen.add(steering)
             self._hand_over(operator.outputs, body.inputs, values)
             values = self._graph(body, values)
             self._hand_over(body.outputs, operator.outputs, values)

@@ -70,12 +70,18 @@ def side(size: int, count: int, taps: int, stride: int, dilation: int, is_same: 
     return Side(size, count, taps, stride, dilation, before)
 
 
+def _is_same(call: Call) -> bool:
+    padding = int(call.option("padding"))
+    if padding not in (0, 1):
+        raise BrokenModelError(f"it has no padding {padding}")
+    return padding == 0
+
+
 def _sides(call: Call, x: tuple[int, ...], taps: tuple[int, int]) -> tuple[Side, Side]:
     shape = call.output.shape
     if len(x) != 4 or len(shape) != 4:
         raise BrokenModelError("its input or output is no image")
-    is_same = int(call.option("padding")) == 0
-    strides = int(call.option("strideH", 1)), int(call.option("strideW", 1))
+    is_same, strides = _is_same(call), (int(call.option("strideH", 1)), int(call.option("strideW", 1)))
     dilations = int(call.option("dilationHFactor", 1)), int(call.option("dilationWFactor", 1))
     high, wide = (
         side(x[axis + 1], shape[axis + 1], taps[axis], strides[axis], dilations[axis], is_same) for axis in (0, 1)
@@ -122,10 +128,12 @@ def factors(call: Call, data: int, weights: int, order: Ring, rows: int) -> Fact
         values = call.value(weights)
         if not is_float(x) or not np.isfinite(values.astype(np.float64)).all():
             raise CoarseError
-        made = call.kept(kept, lambda: np.where(values == 0, U(0), call.ring(weights)) * order)  # -0 is 0 as a weight
+        made = call.kept(
+            kept, lambda: np.where(values == 0, U(0), call.ring(weights)) * order, weights
+        )  # -0 is 0 as a weight
         return Factors(sealed(call, data), made)
     call.lean_on(SUM_OF_INTEGERS)
-    made = call.kept(kept, lambda: call.ring(weights) - U(zero % (1 << 64)))
+    made = call.kept(kept, lambda: call.ring(weights) - U(zero % (1 << 64)), weights)
     if not is_float(x):
         return Factors(call.centered(data), made)
     # The kernel quantizes floats while it runs: each by itself and by the largest of all in its row.
@@ -194,7 +202,7 @@ def _channel_words(call: Call, data: int, weights: int, more: Any) -> Ring:
     if len(sides[0][1][0]) > 1 or len(sides[1][1][0]) > 1:
         raise CoarseError
     options = (call.option("quantizedBiasType", None), call.option("asymmetricQuantizeInputs", None))
-    common = (call.operator.name, is_dense and has_several, w.dtype.name, *sides, options, more)
+    common = (call.operator.name, is_dense and has_several, w.dtype.name, quantization_of(w)[2], *sides, options, more)
     found = [call.keys.word("rescaled", common, scale) for scale in scales or (None,)]
     if len(found) not in (1, output.shape[-1]):
         raise CoarseError
@@ -248,6 +256,8 @@ def depthwise(call: Call) -> Values:
     if len(w) != 4 or len(x) != 4 or w[0] != 1 or w[3] % x[3]:
         raise BrokenModelError(f"filters of shape {list(w)} do not fit an input of shape {list(x)}")
     _, kh, kw, outputs = w
+    if int(call.option("depthMultiplier")) * x[3] != outputs:
+        raise CoarseError  # TFLM goes by the option, LiteRT by the shapes
     high, wide = _sides(call, x, (kh, kw))
     made = factors(call, 0, 1, call.keys.float_order(kh * kw).reshape(1, kh, kw, 1), x[0])
     times = outputs // x[3]
@@ -268,10 +278,7 @@ def transposed_convolution(call: Call) -> Values:
     if tuple(call.known(0).tolist()) != shape:
         raise BrokenModelError(f"its shape is {list(shape)}, its operand says {call.known(0).tolist()}")
     outputs, kh, kw, depth = w
-    strides, is_same = (
-        (int(call.option("strideH", 1)), int(call.option("strideW", 1))),
-        int(call.option("padding")) == 0,
-    )
+    is_same, strides = _is_same(call), (int(call.option("strideH", 1)), int(call.option("strideW", 1)))
     high, wide = (side(shape[a + 1], x[a + 1], w[a + 1], strides[a], 1, is_same) for a in (0, 1))
     made = factors(call, 2, 1, call.keys.float_order(kh * kw * depth).reshape(1, kh, kw, depth), x[0])
     canvas = np.zeros((x[0], sum(high.padding) + shape[1], sum(wide.padding) + shape[2], outputs), U)
@@ -291,6 +298,8 @@ def dense(call: Call) -> Values:
         raise CoarseError
     if len(w.shape) != 2 or x.elements % w.shape[1]:
         raise BrokenModelError(f"weights of shape {list(w.shape)} do not fit an input of shape {list(x.shape)}")
+    if call.option("keepNumDims", False) and call.output.shape != (*x.shape[:-1], w.shape[0]):
+        raise CoarseError  # LiteRT makes another shape of it
     rows = x.elements // max(1, w.shape[1])
     made = factors(call, 0, 1, call.keys.float_order(w.shape[1])[None], rows)
     total = product(made.data.reshape(rows, -1), np.ascontiguousarray(made.weights.T))
