@@ -11,6 +11,9 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.models import ALL, float_sum, if_model, streaming_model, while_model
+from tflite_memopt import Options, optimize
+from tflite_memopt.io.reader import read_model
+from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.making import VALID
@@ -364,3 +367,14 @@ def test_a_model_with_unknown_operators_is_unknown() -> None:
     assert proof.status is Status.UNKNOWN
     assert proof.reason is not None
     assert "BUCKETIZE" in proof.reason
+
+
+def test_integers_in_place_of_floats_at_the_boundary_are_proved_if_asked() -> None:
+    original = write_model(ALL["quantized_at_the_boundary"]())
+    result = optimize(original, Options(verify=False, io="int8")).model
+    models = read_model(original), read_model(result)
+    assert models[1].main.inputs[0].dtype is I8
+    assert prove(*models, converts=True).status is Status.PROVED
+    assert prove(*models).status is Status.DIFFERENT
+    models[1].main.inputs[0].quantization = per_tensor(0.051, 0)
+    assert prove(*models, converts=True).status is Status.DIFFERENT
