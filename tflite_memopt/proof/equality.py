@@ -11,6 +11,7 @@ some invocations from the first one on are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -45,7 +46,7 @@ def prove(
     invocations: int = INVOCATIONS,
     seed: bytes | None = None,
 ) -> Proof:
-    """Compare two models for all inputs.
+    """Compare two models for all inputs, both as they are read from files, with all options of their operators.
 
     ``converts``: the result may take and give quantized integers where the original has the numbers that they stand
     for. ``invocations``: how many are compared where states cannot be. ``seed``: fixes the random keys, for tests; who
@@ -209,19 +210,21 @@ class _Comparison:
     def _explained(self, before: Run, after: Run, wrong: tuple[int, ...]) -> Proof:
         """Whether the difference is one of what is computed, or one that a coarse operator may hide."""
         tensor = self._first_difference(before, after)
-        operator = None if tensor is None or tensor.producer is None else tensor.producer
-        label = None if operator is None else operator.opcode.label
-        odd = sorted(set(before.coarse) ^ set(after.coarse)) if sorted(before.coarse) != sorted(after.coarse) else []
-        odd = odd or ([] if sorted(before.coarse) == sorted(after.coarse) else sorted(set(after.coarse)))
-        status, reason = (
-            (Status.UNKNOWN, f"{', '.join(odd)}: taken as functions of all their inputs")
-            if odd
-            else (Status.DIFFERENT, _said(wrong))
+        label = None if tensor is None or tensor.producer is None else tensor.producer.opcode.label
+        one, other = Counter(before.coarse), Counter(after.coarse)
+        odd = sorted((one - other) + (other - one))
+        found = Proof(
+            Status.DIFFERENT,
+            None,
+            _said(wrong),
+            None if tensor is None else tensor.name,
+            label,
+            wrong,
+            coarse=tuple(sorted(other)),
         )
-        name = None if tensor is None else tensor.name
-        return Proof(
-            status, reason=reason, tensor=name, operator=label, outputs=wrong, coarse=tuple(sorted(set(after.coarse)))
-        )
+        if not odd:
+            return found
+        return replace(found, status=Status.UNKNOWN, reason=f"{', '.join(odd)}: taken as functions of all their inputs")
 
     def _first_difference(self, before: Run, after: Run) -> Tensor | None:
         """The first tensor of the result that the original has by name, and with other values."""

@@ -14,7 +14,12 @@ BITS_LOST = 9
 
 
 class Status(Enum):
-    """How far two models are known to be equal."""
+    """How far two models are known to be equal.
+
+    DIFFERENT: both were followed to the end and are other terms of the inputs, or the result is broken. That does harm,
+    unless an identity between numbers that no fact states makes up for it; samples tell. UNKNOWN: something was not
+    followed.
+    """
 
     PROVED = "proved for all inputs"
     REASSOCIATED = "proved for all inputs as real polynomials: float sums are taken in another order"
