@@ -22,7 +22,7 @@ FRONTS += [(*case, 8) for case in IN_COLUMNS]
 
 
 RUNNING_MEANS = ("mean_of_image", "mean_of_sequence", "pooled", "pooled_late")
-"""A mean as a float sum and two roundings: equal for every possible sum, which total.py goes through; no fact says so."""
+"""A mean as a float sum, rounded twice: equal for every possible sum, as total.py finds out; no fact says so."""
 
 
 @pytest.mark.parametrize(("name", "rows", "pieces", "columns"), FRONTS)

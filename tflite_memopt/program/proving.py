@@ -65,6 +65,5 @@ def _places(feed: Feed, given: Sequence[Value]) -> list[tuple[int, int]]:
 
 
 def _filled(keys: Keys, tensor: Tensor, byte: int) -> Ring:
-    """The element of a tensor each byte of which is ``byte``."""
-    held = np.frombuffer(bytes([byte]) * tensor.dtype.arena_bytes, tensor.dtype.label)
-    return keys.constant(held)[0]
+    """One element of a tensor, each byte of which is ``byte``."""
+    return keys.constant(np.frombuffer(bytes([byte]) * tensor.dtype.arena_bytes, tensor.dtype.label))

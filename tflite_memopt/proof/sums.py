@@ -193,7 +193,9 @@ def _requantized(call: Call, total: Ring, slots: tuple[int, int, int], activatio
 def _channel_words(call: Call, data: int, weights: int, more: Any) -> Ring:
     """A word for each channel: of its scale, and of what all channels have in common."""
     x, w, output = call.tensor(data), call.tensor(weights), call.output
-    scales = quantization_of(w)[0]
+    scales, _, axis = quantization_of(w)
+    if len(scales) > 1 and axis != (3 if call.operator.name == "DEPTHWISE_CONV_2D" else 0):
+        raise CoarseError
     has_several = w.quantization is not None and w.quantization.scale.size > 1
     is_dense = call.operator.name == "FULLY_CONNECTED"  # LiteRT has a kernel of its own for several scales
     if has_several and not is_dense:
@@ -202,7 +204,7 @@ def _channel_words(call: Call, data: int, weights: int, more: Any) -> Ring:
     if len(sides[0][1][0]) > 1 or len(sides[1][1][0]) > 1:
         raise CoarseError
     options = (call.option("quantizedBiasType", None), call.option("asymmetricQuantizeInputs", None))
-    common = (call.operator.name, is_dense and has_several, w.dtype.name, quantization_of(w)[2], *sides, options, more)
+    common = (call.operator.name, is_dense and has_several, w.dtype.name, *sides, options, more)
     found = [call.keys.word("rescaled", common, scale) for scale in scales or (None,)]
     if len(found) not in (1, output.shape[-1]):
         raise CoarseError
