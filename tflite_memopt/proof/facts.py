@@ -31,6 +31,6 @@ FACTS: Mapping[str, str] = {
     DENSE_PIXEL: "CONV_2D of 1x1 and FULLY_CONNECTED add the same float products in the same order, and then the bias",
     NEVER_MINUS_ZERO: "a sum of float products starts from +0 and is never -0, so that adding +0 changes no bit of it",
     SAME_EITHER_WAY: "SELECT and IF of two equal values give this value",
-    UNORDERED: "a maximum or minimum does not depend on the order of what it is taken of",
+    UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",
 }
 """Why each holds, by name."""

@@ -372,17 +372,17 @@ def pool(call: Call) -> Values:
         return [one]
     call.lean_on(WINDOW)
     is_max = name == "MAX_POOL_2D"
-    call.lean_on(UNORDERED if is_max else SUM_OF_INTEGERS)
+    if not call.is_float:
+        call.lean_on(UNORDERED if is_max else SUM_OF_INTEGERS)
     data = _around(keys.hash(x, "pooled") | U(1) if is_max or name == "L2_POOL_2D" else x, high, wide)
     inside = _around(np.ones((1, *x.shape[1:3], 1), U), high, wide)
-    is_ordered = call.is_float and not is_max
-    factor = keys.float_order(taps[0] * taps[1]) if is_ordered else np.ones(taps[0] * taps[1], U)
+    factor = keys.float_order(taps[0] * taps[1])  # of a maximum too: whether -0 or +0 comes first
     total = np.zeros((x.shape[0], high.count, wide.count, x.shape[3]), U)
     count = np.zeros((1, high.count, wide.count, 1), np.int64)
     for i in range(taps[0]):
         for j in range(taps[1]):
             at = (slice(None), high.at(i), wide.at(j))
-            total += data[at] * factor[np.minimum(count, factor.size - 1)] if is_ordered else data[at]
+            total += data[at] * factor[np.minimum(count, factor.size - 1)] if call.is_float else data[at]
             count += inside[at].astype(np.int64)
     if not is_max:
         total = total + keys.hash(count.astype(U), "count")
@@ -401,15 +401,12 @@ def reduction(call: Call) -> Values:
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     rows = np.transpose(x, (*kept, *axes)).reshape(*(x.shape[axis] for axis in kept), -1)
     is_sum = name in ("MEAN", "SUM")
-    if is_sum and not call.is_float:
-        call.lean_on(SUM_OF_INTEGERS)
-        total = rows.sum(-1, dtype=U)
-    elif is_sum or name == "REDUCE_PROD":
-        sealed = rows if is_sum else call.keys.hash(rows, "factor")
-        total = (sealed * call.keys.float_order(rows.shape[-1])).sum(-1, dtype=U)
+    sealed_rows = rows if is_sum else call.keys.hash(rows, "reduced")
+    if call.is_float or name == "REDUCE_PROD":
+        total = (sealed_rows * call.keys.float_order(rows.shape[-1])).sum(-1, dtype=U)
     else:
-        call.lean_on(UNORDERED)
-        total = call.keys.hash(rows, "reduced").sum(-1, dtype=U)
+        call.lean_on(SUM_OF_INTEGERS if is_sum else UNORDERED)
+        total = sealed_rows.sum(-1, dtype=U)
     kept_as = (x.ndim, tuple(axes)) if keep else None  # images have a mean of their own
     total = np.asarray(total) + call.keys.hash(np.full(1, rows.shape[-1], U), "count", kept_as)
     return [call.hashed(total, call.parameters()).reshape(call.output.shape)]
