@@ -15,6 +15,7 @@ from tests.tflm import run_models
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.kernels.requests.table import REFERENCE
 from tflite_memopt.proof import Keys, Run, inputs_of
 from tflite_memopt.proof.kinds import KINDS
@@ -117,6 +118,64 @@ def test_an_output_element_depends_on_no_more_than_a_proof_says(kind: str, dtype
             values = run.outputs[number]
             moved = [a != b for a, b in zip(values[:3], values[3:], strict=True)]
             assert not (np.logical_or.reduce(moved) & (one == other)).any()
+
+
+def rows_and_hybrids() -> Model:
+    """Kinds that see a whole row: normalizations, sums along an axis, floats that are quantized while they run."""
+    b = ModelBuilder()
+    x = b.input("x", (2, 3, 4, 8), F32)
+    picks = b.input("picks", (3,), I32)
+    draw = np.random.default_rng(0)
+    outputs = []
+
+    def layer(name: str, shape: tuple[int, ...], kind: str, *inputs: Tensor, **fields: Any) -> None:
+        y = b.tensor(f"{name}{len(outputs)}", shape, F32)
+        b.operator(name, inputs, (y,), kind, **fields)
+        outputs.append(y)
+
+    def ints(*values: int) -> Tensor:
+        return b.constant(f"c{len(b.graph.tensors)}", np.asarray(values, np.int32))
+
+    def weights(*shape: int) -> Tensor:
+        values = draw.integers(-127, 128, shape).astype(np.int8)
+        return b.constant(f"w{len(b.graph.tensors)}", values, per_tensor(0.01, 0))
+
+    bias = b.constant("bias", draw.normal(size=5).astype(np.float32))
+    layer("SOFTMAX", x.shape, "SoftmaxOptions", x, beta=1.0)
+    layer("LOG_SOFTMAX", x.shape, "LogSoftmaxOptions", x)
+    layer("L2_NORMALIZATION", x.shape, "L2NormOptions", x)
+    layer("CUMSUM", x.shape, "CumsumOptions", x, ints(1), exclusive=True)
+    layer("REDUCE_MAX", (2, 8), "ReducerOptions", x, ints(1, 2))
+    layer("SUM", (2, 3, 1, 8), "ReducerOptions", x, ints(2), keepDims=True)
+    layer("GATHER", (2, 3, 3, 8), "GatherOptions", x, picks, axis=2)
+    layer("FULLY_CONNECTED", (24, 5), "FullyConnectedOptions", x, weights(5, 8), bias)
+    fields = {"strideH": 1, "strideW": 1}
+    layer("CONV_2D", (2, 3, 4, 5), "Conv2DOptions", x, weights(5, 3, 3, 8), bias, **fields)
+    return b.finish(*outputs)
+
+
+def test_rows_depend_on_no_more_than_a_proof_says() -> None:
+    """As above; ``picks`` stay within the dimension that they pick from."""
+    model, keys, draw = rows_and_hybrids(), Keys(b"seed"), np.random.default_rng(1)
+    samples = []
+    for at in (0, 37, 100, 191):
+        x = draw.normal(size=(2, 3, 4, 8)).astype(np.float32)
+        picks = draw.integers(0, 4, 3).astype(np.int32)
+        samples += [(at, [x, picks], [_other(x, at), picks])]
+    both = [*(before for _, before, _ in samples), *(after for _, _, after in samples)]
+    run = run_models("litert", {"model": write_model(model)}, both, ARENA)["model"]
+    assert run.ran, run.reason
+    for number, (at, (_, picks), _) in enumerate(samples):
+        for known in (False, True):
+            rings: list[Array] = list(inputs_of(keys, model.main.inputs))
+            rings[1] = picks if known else rings[1]
+            before = Run(model, keys).invoke(rings)
+            rings[0] = rings[0].copy()
+            rings[0].flat[at] ^= np.uint64(1 << 40)
+            for output, (one, other) in enumerate(zip(before, Run(model, keys).invoke(rings), strict=True)):
+                values = run.outputs[output]
+                moved = values[number] != values[number + len(samples)]
+                assert not (moved & (one == other)).any(), (model.main.outputs[output].name, known)
 
 
 def _drawn(model: Model, draw: np.random.Generator) -> list[Array]:
