@@ -126,7 +126,7 @@ def rows_and_hybrids() -> Model:
     x = b.input("x", (2, 3, 4, 8), F32)
     picks = b.input("picks", (3,), I32)
     draw = np.random.default_rng(0)
-    outputs = []
+    outputs = list[Tensor]()
 
     def layer(name: str, shape: tuple[int, ...], kind: str, *inputs: Tensor, **fields: Any) -> None:
         y = b.tensor(f"{name}{len(outputs)}", shape, F32)
@@ -159,8 +159,8 @@ def test_rows_depend_on_no_more_than_a_proof_says() -> None:
     model, keys, draw = rows_and_hybrids(), Keys(b"seed"), np.random.default_rng(1)
     samples = []
     for at in (0, 37, 100, 191):
-        x = draw.normal(size=(2, 3, 4, 8)).astype(np.float32)
-        picks = draw.integers(0, 4, 3).astype(np.int32)
+        x: Array = draw.normal(size=(2, 3, 4, 8)).astype(np.float32)
+        picks: Array = draw.integers(0, 4, 3).astype(np.int32)
         samples += [(at, [x, picks], [_other(x, at), picks])]
     both = [*(before for _, before, _ in samples), *(after for _, _, after in samples)]
     run = run_models("litert", {"model": write_model(model)}, both, ARENA)["model"]

@@ -48,6 +48,7 @@ def prove(
 ) -> Proof:
     """Compare two models for all inputs, both as they are read from files, with all options of their operators.
 
+    Shapes are those of the files: an original whose converter left some open is compared as LiteRT infers them.
     ``converts``: the result may take and give quantized integers where the original has the numbers that they stand
     for. ``invocations``: how many are compared where states cannot be. ``seed``: fixes the random keys, for tests; who
     chooses a model must not know them.
