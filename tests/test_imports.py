@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "tflite_memopt"
 LEVELS = (
     ("errors", "graph", "version"),
     ("ir", "plan", "schedule"),
-    ("analysis", "io", "kernels", "operators"),
+    ("analysis", "io", "kernels", "operators", "proof"),
     ("options",),
     ("equivalence", "memory"),
     ("cascade", "firmware", "report", "rewrite"),
@@ -106,6 +106,28 @@ def test_imports_form_no_circle() -> None:
 def test_solvers_see_only_integers() -> None:
     seen = {file: others - {"errors", "graph"} for file, others in parts_below().items() if part_of(file) in SOLVERS}
     assert {file: others for file, others in seen.items() if others} == {}
+
+
+def test_a_proof_sees_only_models() -> None:
+    """What judges a result must not share code with what made it, nor read files."""
+    seen = {file: others - {"errors", "ir"} for file, others in parts_below().items() if part_of(file) == "proof"}
+    assert {file: others for file, others in seen.items() if others} == {}
+    for file in (file for file in FILES if part_of(file) == "proof"):
+        names = [node for node in ast.walk(tree_of(file)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        outside = {(n.module or "") for n in names if isinstance(n, ast.ImportFrom) and n.level == 0}
+        outside |= {alias.name for node in names if isinstance(node, ast.Import) for alias in node.names}
+        allowed = {
+            "__future__",
+            "collections",
+            "dataclasses",
+            "enum",
+            "hashlib",
+            "itertools",
+            "math",
+            "numpy",
+            "secrets",
+        }
+        assert {name.partition(".")[0] for name in outside} <= {*allowed, "typing"}, file
 
 
 def test_only_the_command_line_prints() -> None:

@@ -21,6 +21,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Quantization, Tensor
 from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.proof import Status, prove
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rule import AnyRule
 from tflite_memopt.rewrite.table import SPLITS
@@ -112,22 +113,38 @@ def rule_named(name: str) -> AnyRule:
 
 
 def assert_exact(
-    rule: AnyRule, pattern: Pattern, seed: int, count: int, runtimes: Sequence[str] = (LITERT, TFLM)
+    rule: AnyRule,
+    pattern: Pattern,
+    seed: int,
+    count: int,
+    runtimes: Sequence[str] = (LITERT, TFLM),
+    is_proved: bool = True,
 ) -> None:
-    """The rule applies in every branch, and each runtime computes the same bits as before."""
+    """The rule applies in every branch, and each runtime computes the same bits as before, proved for all inputs."""
     model, owners = model_of(pattern, seed, count)
     original = write_model(model)
     driver = Driver(model)
     driver.apply_everywhere((rule,))
     assert not driver.refused, next(iter(driver.refused.values()))
     assert len(driver.applied) == count
-    assert_same_bits(original, write_model(model), owners, seed, runtimes)
+    assert_same_bits(original, write_model(model), owners, seed, runtimes, is_proved)
 
 
 def assert_same_bits(
-    original: bytes, rewritten: bytes, owners: Sequence[int], seed: int, runtimes: Sequence[str] = (LITERT, TFLM)
+    original: bytes,
+    rewritten: bytes,
+    owners: Sequence[int],
+    seed: int,
+    runtimes: Sequence[str] = (LITERT, TFLM),
+    is_proved: bool = True,
 ) -> None:
-    """Each runtime computes the same; ``owners`` says which branch an output is of."""
+    """Each runtime computes the same, for all inputs; ``owners`` says which branch an output is of.
+
+    ``is_proved``: whether that can be proved.
+    """
+    proof = prove(read_model(original), read_model(rewritten))
+    wrong = [f"branch {owners[at]}" for at in proof.outputs]
+    assert (proof.status is Status.PROVED) == is_proved, (str(proof), wrong, f"seed {seed}")
     samples = seeded_inputs(read_model(original), 2, seed)
     for runtime in runtimes:
         verdict = compare_models(runtime, original, rewritten, samples, ARENA)

@@ -85,7 +85,9 @@ def lookup(branch: Branch) -> None:
 
 @pytest.mark.parametrize(("pattern", "count"), [(convolution, 20), (dense, 8), (lookup, 6)])
 def test_the_same_bits(pattern: Any, count: int) -> None:
-    assert_exact(channel_tiles(3), pattern, 0, count)
+    # Of a dense layer with several scales a part may have one channel. Kernels make the multiplier of one scale of a
+    # product of floats, those of several scales in double (kernel_util.cc, fully_connected_common.cc): not proved.
+    assert_exact(channel_tiles(3), pattern, 0, count, is_proved=pattern is not dense)
 
 
 def test_sizes_are_whole_vectors_where_they_can_be() -> None:

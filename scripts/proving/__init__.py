@@ -1,0 +1,1 @@
+"""Proofs of pairs of models in a folder, and of mutants."""

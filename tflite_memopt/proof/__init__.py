@@ -1,0 +1,29 @@
+"""Equality of two models for all inputs, and of a plan for all of them: by one run on random values.
+
+It imports the intermediate representation alone, and knows nothing of rules, stripes, schedules or kernels' code: it
+judges what others made.
+"""
+
+from .equality import Chain, inputs_of, prove, prove_computed
+from .facts import FACTS
+from .outcome import BrokenModelError, Notes, Proof, Status, UndecidedError
+from .plan import Places, prove_plan
+from .ring import Keys
+from .run import Run
+
+__all__ = [
+    "FACTS",
+    "BrokenModelError",
+    "Chain",
+    "Keys",
+    "Notes",
+    "Places",
+    "Proof",
+    "Run",
+    "Status",
+    "UndecidedError",
+    "inputs_of",
+    "prove",
+    "prove_computed",
+    "prove_plan",
+]

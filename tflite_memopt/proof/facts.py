@@ -1,0 +1,36 @@
+"""The facts about kernels that a proof leans on, beyond that a kernel is a function of what an element depends on.
+
+Each has a name, by which a proof says that it has used it, and a test on real kernels in tests/proof/test_facts.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+WINDOW = "window"
+SUM_OF_INTEGERS = "sum of integers"
+ZERO_TAP = "zero tap"
+WINDOW_OF_ONE = "window of one"
+EQUAL_SCALES = "equal scales"
+SAME_QUANTIZATION = "same quantization"
+DENSE_PIXEL = "dense pixel"
+NEVER_MINUS_ZERO = "never minus zero"
+SAME_EITHER_WAY = "same either way"
+UNORDERED = "unordered"
+
+FACTS: Mapping[str, str] = {
+    WINDOW: "a convolution, pool or dense layer computes an output element from its window, its channel's weights, "
+    "bias and scale, and the parameters alone",
+    SUM_OF_INTEGERS: "integers are added exactly, in any order: an accumulator is the sum modulo a power of two",
+    ZERO_TAP: "a weight of zero, and a pixel of the zero point or of a window's padding, add nothing to a sum; "
+    "of floats where the other factor is finite, which is checked of weights and assumed of data",
+    WINDOW_OF_ONE: "a pool over one element, with no activation and one quantization, gives it back; a float average "
+    "only where it is not -0",
+    EQUAL_SCALES: "a convolution treats one scale for all channels as that scale for each",
+    SAME_QUANTIZATION: "CAST, and QUANTIZE of integers, between equal types and quantizations changes nothing",
+    DENSE_PIXEL: "CONV_2D of 1x1 and FULLY_CONNECTED add the same float products in the same order, and then the bias",
+    NEVER_MINUS_ZERO: "a sum of float products starts from +0 and is never -0, so that adding +0 changes no bit of it",
+    SAME_EITHER_WAY: "SELECT and IF of two equal values give this value",
+    UNORDERED: "a maximum or minimum of integers does not depend on the order of what it is taken of",
+}
+"""Why each holds, by name."""
