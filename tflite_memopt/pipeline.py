@@ -1,4 +1,4 @@
-"""The whole run, top to bottom: load, measure the original, and for each attempt transform, write, verify; report."""
+"""The whole run, top to bottom: load, measure the original; transform, write, verify each attempt; prove; report."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from pathlib import Path
 from .equivalence.failure import FailedVerificationError, save_failure
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
 from .graph.clock import StageClock
+from .io import offline_plan
 from .io.files import Source, check_target, load, write_files
+from .io.reader import read_model
 from .io.writer import write_model
 from .ir.copying import copy_model
+from .memory.in_force import offsets_in_force
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
+from .memory.places import places_of
 from .memory.reading import read_planned
 from .memory.ties import with_ties
 from .options import LAST_STEP, Options, fallbacks
+from .proof import Proof, prove, prove_plan
 from .report.build import RunOutcome, build_report, facts_of
 from .report.model import Report
 from .report.options_used import shaping_options
@@ -112,6 +117,9 @@ def optimize(
                 failed.append(FailedStep(step, str(failure)))
                 progress(of_failure(failed[-1]))
 
+    with clock.stage("prove"):
+        proofs = _proofs(shapes.data, written, options) if options.verify else {}
+
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
         written=written,
@@ -125,5 +133,17 @@ def optimize(
         least_in_stripes=candidate.cascaded.least,
         failed=tuple(failed),
         metadata_left_out=metadata_left_out,
+        proofs=proofs,
     )
     return Result(written, build_report(facts, candidate.model, outcome, options))
+
+
+def _proofs(original: bytes, result: bytes, options: Options) -> dict[str, Proof]:
+    """Prove the result equal to the original for all inputs, and its plan sound for all of them, from their files."""
+    model, profile = read_planned(result), options.profile
+    layout = memory_layout(model, profile)
+    offsets = offsets_in_force(layout, offline_plan.decode(model) or {})
+    return {
+        "result": prove(read_model(original), read_model(result), converts=options.io == "int8"),
+        "plan": prove_plan(model, places_of(model, layout, offsets, profile)),
+    }

@@ -70,6 +70,12 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "without such a search.",
         "tflm": f"{_TFLM} For the result.",
         "device": _DEVICE,
+        "proofs": 'Proofs for all inputs, of the "result" and of its "plan"; empty without verification.',
+    },
+    "ProofUse": {
+        "status": '"proved", "reassociated" (proved as real polynomials), "different" or "unknown".',
+        "reason": "Why it is not proved; null where it is.",
+        "chance": "Upper bound on the probability that the proof is false, over its random keys.",
     },
     "DeviceUse": {
         "name": "Name of the chip or board.",

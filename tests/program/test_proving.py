@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.program.test_feed import CASES, IN_COLUMNS, IN_PIECES, WRONG, front_of, without_masks
+from tests.program.test_feed import CASES, IN_PIECES, WRONG, front_of, without_masks
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
@@ -17,17 +17,16 @@ def as_read(model: Model) -> Model:
     return read_model(write_model(model))
 
 
-FRONTS = [*((name, rows, 1, 1) for name, rows in CASES), *((*case, 1) for case in IN_PIECES)]
-FRONTS += [(*case, 8) for case in IN_COLUMNS]
+FRONTS = [*((name, rows, 1) for name, rows in CASES), *IN_PIECES]
 
 
 RUNNING_MEANS = ("mean_of_image", "mean_of_sequence", "pooled", "pooled_late")
 """A mean as a float sum, rounded twice: equal for every possible sum, as total.py finds out; no fact says so."""
 
 
-@pytest.mark.parametrize(("name", "rows", "pieces", "columns"), FRONTS)
-def test_fronts_are_proved(name: str, rows: int, pieces: int, columns: int) -> None:
-    model, file = front_of(name, rows, pieces, columns)
+@pytest.mark.parametrize(("name", "rows", "pieces"), FRONTS)
+def test_fronts_are_proved(name: str, rows: int, pieces: int) -> None:
+    model, file = front_of(name, rows, pieces)
     proof = prove_program(as_read(model), [read_model(file.data)], file.feed)
     assert (proof.status is Status.PROVED) == (name not in RUNNING_MEANS), proof
 
@@ -40,8 +39,7 @@ def test_what_is_fed_wrongly_is_different(name: str) -> None:
     assert proof.status is Status.DIFFERENT, proof
 
 
-@pytest.mark.parametrize(("name", "rows", "columns"), [("chain", 4, 1), ("blocks", 2, 8)])
-def test_without_masks_it_is_different(name: str, rows: int, columns: int) -> None:
-    model, file = front_of(name, rows, 1, columns)
+def test_without_masks_it_is_different() -> None:
+    model, file = front_of("chain", 4)
     proof = prove_program(as_read(model), [without_masks(read_model(file.data))], file.feed)
     assert proof.status is Status.DIFFERENT, proof

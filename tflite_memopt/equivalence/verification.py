@@ -11,6 +11,7 @@ from ..io.reader import read_model
 from ..ir.check import check_model
 from ..ir.model import Graph, Model
 from ..options import Options
+from ..proof import Status, prove
 from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
 from .failure import FailedVerificationError, Subject
@@ -27,8 +28,8 @@ from .verdict import Basis, Verdict
 
 Progress = Callable[[str], None]
 Facts = dict[str, int | str]
-FILE = "file"
-"""The verdict of what needs no run."""
+PROOF, FILE = "proof", "file"
+"""The verdicts that need no run: of a proof for all inputs, None where it does not succeed, and of the files."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
 
 
@@ -115,7 +116,8 @@ def verify_result(
 def verify(
     first: bytes, second: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...] = ()
 ) -> dict[str, Verdict]:
-    """Compare any two models with the same interface, runtime by runtime, and their files (key ``file``).
+    """Compare any two models with the same interface: by a proof for all inputs (key ``proof``), by their files (key
+    ``file``), and on each runtime.
 
     ``ties``: of the second model, (output, input) by position: it runs in sequences as well, and the first one with
     states that are copied. Raises UsageError when their inputs or outputs differ in number, shape or type.
@@ -136,7 +138,9 @@ def verify(
     stored = first_stored_difference(models[0], models[1], {})
     differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
-    return {FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
+    proof = prove(baseline.model, models[1])
+    in_terms = Verdict(0, True if proof.proved else None, 0.0, None if proof.status is Status.PROVED else str(proof))
+    return {PROOF: in_terms, FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
 
 
 def open_for(options: Options) -> Interpreters:

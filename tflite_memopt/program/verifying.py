@@ -28,6 +28,7 @@ from ..options import Options
 from ..transform import Progress
 from .feeding import fed_outputs
 from .files import Feed, read_program
+from .proving import prove_program
 
 _NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
 _WORDS: Mapping[Exactness, str] = {
@@ -107,8 +108,10 @@ def verify_program(
         raise EquivalenceError(
             "nothing can be verified: no interpreter runs the original; --no-verify writes the parts"
         )
+    proof = prove_program(baseline.model, models, feed)
     apart = max((gap.max_lsb_diff for gap in gaps if gap.max_lsb_diff is not None), default=None)
-    return said_of(len(baseline.samples), ran, exactness, apart if exactness == "approximates" else None)
+    said = said_of(len(baseline.samples), ran, exactness, apart if exactness == "approximates" else None)
+    return f"{said}, and proved for all inputs" if proof.proved and exactness != "approximates" else said
 
 
 def said_of(inputs: int, runtimes: Iterable[str], exactness: Exactness = "exact", apart: float | None = None) -> str:

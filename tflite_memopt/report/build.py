@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..analysis.placeholders import cleared_inputs
 from ..equivalence.verification import Verification
@@ -23,13 +23,25 @@ from ..memory.libraries import miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
 from ..options import Options
+from ..proof import Proof
 from ..schedule.bounds import head_lower_bound, schedule_lower_bound
 from ..schedule.check import peak_of
 from ..schedule.memory_graph import memory_graph
 from ..version import __version__
 from .advice import advice_for, of_types
 from .loops import loop_uses
-from .model import NO_SUMMARY, Analysis, BindingStep, DeviceUse, EndedBy, PlanUse, Report, SearchUse, SectionUse
+from .model import (
+    NO_SUMMARY,
+    Analysis,
+    BindingStep,
+    DeviceUse,
+    EndedBy,
+    PlanUse,
+    ProofUse,
+    Report,
+    SearchUse,
+    SectionUse,
+)
 from .options_used import options_used
 from .summary import summary_of, summary_of_analysis
 from .warnings import (
@@ -94,6 +106,7 @@ class RunOutcome:
     least_in_stripes: int | None
     failed: tuple[FailedStep, ...]
     metadata_left_out: tuple[str, ...]
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
 
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
@@ -145,6 +158,7 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         least_in_stripes=outcome.least_in_stripes,
         tflm=_support(model, verification),
         device=device_use(options.device),
+        proofs={name: _proof_use(proof) for name, proof in outcome.proofs.items()},
     )
     advice = advice_for(report, model, profile, options)
     cleared = cleared_inputs(model, placement.offsets)
@@ -192,6 +206,11 @@ def build_analysis(
         tflm=support,
         device=device,
     )
+
+
+def _proof_use(proof: Proof) -> ProofUse:
+    reason = None if proof.proved else str(proof)
+    return ProofUse(proof.status.name.lower(), reason, proof.chance)
 
 
 def device_use(name: str | None) -> DeviceUse | None:

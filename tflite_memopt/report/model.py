@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ..equivalence.verdict import Basis, Verdict
@@ -163,6 +163,25 @@ class DeviceUse:
 
 
 @dataclass(frozen=True)
+class ProofUse:
+    """A proof for all inputs, of the result or of its memory plan; see ``proof/``.
+
+    ``status``: "proved"; "reassociated", which is proved as real polynomials, float sums taken in another order;
+    "different"; or "unknown". ``reason``: why it is not proved. ``chance``: upper bound on the probability that a proof
+    is false, over its random keys.
+    """
+
+    status: str
+    reason: str | None
+    chance: float
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether it holds for all inputs."""
+        return self.status in ("proved", "reassociated")
+
+
+@dataclass(frozen=True)
 class Analysis:
     """What ``analyze`` says of one model: its memory as it stands, bounds, and every operator's working set.
 
@@ -200,7 +219,8 @@ class Report:
     measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
     without such a search.
-    ``tflm``: whether TFLM can run the result. ``device``: the chip or board that was named. ``options``: those that
+    ``tflm``: whether TFLM can run the result. ``device``: the chip or board that was named. ``proofs``: of
+    the "result" and of its "plan", for all inputs; empty without verification. ``options``: those that
     decide the result, by name. ``sha256``: of the files "before" and "after". ``timing``: seconds by stage, the only
     part in which two runs of the same differ.
     """
@@ -240,6 +260,7 @@ class Report:
     least_in_stripes: int | None = None
     tflm: TflmSupport = RUNS
     device: DeviceUse | None = None
+    proofs: dict[str, ProofUse] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -94,14 +94,23 @@ def _verified(report: Report) -> str:
     if not report.equivalence:
         return "NOT verified (--no-verify)"
     agreeing = [name for name, verdict in report.equivalence.items() if verdict.equal]
-    where = " and ".join(
-        f"{_RUNTIMES.get(name, name)}{_not_run(report, name)}" for name in sorted(agreeing, reverse=True)
-    )
+    where = " and ".join(f"{_RUNTIMES.get(name, name)}{_not_run(report, name)}" for name in sorted(agreeing))
     if not agreeing:
         return "NOT verified: no runtime could run both models"
     inputs = max(report.equivalence[name].samples for name in agreeing)
     plan = "" if report.basis.plan_executed else ", the plan itself was not run"
-    return f"{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
+    return f"{_proved(report)}{_word(report.equivalence)} on {counted(inputs, 'input')} ({where}{plan})"
+
+
+def _proved(report: Report) -> str:
+    """Say what holds for all inputs; nothing where a rewrite approximates, which no proof covers."""
+    proof = report.proofs.get("result")
+    if proof is None or any(use.exactness == "approximates" for use in report.rewrites):
+        return ""
+    if not proof.is_proved:
+        return "not proved, "
+    how = "" if proof.status == "proved" else " as real polynomials"
+    return f"proved for all inputs{how} and "
 
 
 def _not_run(report: Report, runtime: str) -> str:

@@ -20,6 +20,7 @@ def warnings_for(report: Report, profile: KernelProfile, options: Options) -> tu
     """The warnings of a report, most general first."""
     return (
         *_of_basis(report),
+        *_of_proofs(report),
         *_of_kernels(report, profile, options),
         *_of_runner(report),
         *_of_values(report),
@@ -87,6 +88,15 @@ def _of_basis(report: Report) -> Iterator[str]:
     unproved = {name for verdict in report.equivalence.values() for name in verdict.unproved_outputs}
     if unproved:
         yield f"not verified, since the values are below 1e-6: {', '.join(sorted(unproved))}"
+
+
+def _of_proofs(report: Report) -> Iterator[str]:
+    """What is not proved, and why. Where a rewrite approximates, the result is not equal, and samples count."""
+    approximates = any(use.exactness == "approximates" for use in report.rewrites)
+    for name, proof in report.proofs.items():
+        if not proof.is_proved and not (name == "result" and approximates):
+            what = "the result" if name == "result" else "the memory plan"
+            yield f"{what} is verified on samples alone; a proof for all inputs ends with: {proof.reason}"
 
 
 def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Iterator[str]:
