@@ -43,6 +43,7 @@ def test_a_named_target_needs_at_most_what_the_answer_for_any_needs_there(number
     assert slowest(model, named.model, options) <= options.extra_work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0.0, 0.03, 0.3])
 def test_the_limit_that_was_asked_for_is_kept(limit: float) -> None:
     options = Options(verify=False, max_extra_work=limit)

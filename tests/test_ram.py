@@ -28,6 +28,7 @@ def test_it_is_the_arena_that_analyze_reports(name: str) -> None:
     assert ram_of(data, kernels="reference") == analyze(data, "reference").memory.required_for_target
 
 
+@pytest.mark.slow
 def test_bytes_a_path_and_a_model_in_memory_have_the_same_answer(tmp_path: Path) -> None:
     model = mobile_chain()
     data, path, before = write_model(model), tmp_path / "m.tflite", dump_model(model)
@@ -37,6 +38,7 @@ def test_bytes_a_path_and_a_model_in_memory_have_the_same_answer(tmp_path: Path)
     assert dump_model(model) == before
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(TARGETS))
 @settings(max_examples=6, deadline=None)
 def test_optimized_is_the_arena_of_the_file_that_optimize_writes(seed: int, target: str | None) -> None:

@@ -43,6 +43,7 @@ def spoiling(step: str, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
 STEPS = [("cascade", "cascade", "stripes"), ("rewrite", "rewrite", "rewrites")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "field", "named"), STEPS)
 def test_what_fails_its_proof_is_left_out_said_and_kept(
     step: str, field: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

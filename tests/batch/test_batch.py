@@ -100,6 +100,7 @@ def test_a_worker_that_dies_is_restarted_and_its_model_tried_again(cluster: Any,
     assert lines_in(tmp_path)["once"]["error"] == "UsageError: lived on"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fate", ["die", "memory"])
 def test_a_model_that_ends_every_worker_costs_only_itself(fate: str, tmp_path: Path) -> None:
     import dask
@@ -196,6 +197,7 @@ def dask_scheduler(file: Path, workers: int) -> Iterator[str]:
         yield str(json.loads(file.read_text())["address"])
 
 
+@pytest.mark.slow
 def test_workers_of_a_cluster_that_come_later_get_work_too(tmp_path: Path) -> None:
     file, seen = tmp_path / "scheduler.json", set[int]()
     with ExitStack() as started:
@@ -212,6 +214,7 @@ def test_workers_of_a_cluster_that_come_later_get_work_too(tmp_path: Path) -> No
     assert os.getpid() not in seen
 
 
+@pytest.mark.slow
 def test_the_command_on_a_cluster_writes_what_it_writes_on_this_machine(tmp_path: Path) -> None:
     write_models(tmp_path / "in", "dense_model", "branches")
     write_fates(tmp_path / "in", "nonsense")
@@ -265,6 +268,7 @@ def done_so_far(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> None:
     folder, count = tmp_path / "in", 16
     folder.mkdir()

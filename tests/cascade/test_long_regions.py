@@ -97,6 +97,7 @@ def test_the_search_takes_it_where_it_costs_less(monkeypatch: pytest.MonkeyPatch
     assert len(found.model.graphs) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "options"),
     [

@@ -152,6 +152,7 @@ def test_a_looped_model_can_be_optimized_again() -> None:
     assert placement_of(again).memory.arena_bytes == placement.memory.arena_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_with_a_loop_can_be_optimized_again(form: LoopForm) -> None:
     model = looped(form)

@@ -83,6 +83,7 @@ def test_where_wider_limits_lead_astray_the_answer_is_that_of_narrower_ones(
     )
 
 
+@pytest.mark.slow
 def test_a_budget_that_narrower_limits_meet_ends_the_run() -> None:
     model = write_model(mobile_chain(32))
     need = tflite_memopt.optimize(model, PLAIN).report.after.arena_bytes

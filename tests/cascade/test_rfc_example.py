@@ -74,6 +74,7 @@ def test_layer_by_layer_all_of_the_middle_is_alive() -> None:
     assert report.after.tflm["head"] == WHOLE + RESULT == 23_040
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["portable", "reference"])
 def test_a_stripe_of_one_row_is_smaller_than_a_tile(kernels: str) -> None:
     result = in_stripes(24, replace(PLAN_ONLY, kernels=kernels))
@@ -81,6 +82,7 @@ def test_a_stripe_of_one_row_is_smaller_than_a_tile(kernels: str) -> None:
     assert result.report.after.tflm["head"] == result.report.after.arena_bytes < IMAGE + TILE + RESULT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernels", "planner"), [("portable", "best"), ("reference", "strip_packing_best_fit")])
 def test_twelve_stripes_need_the_smallest_head_and_no_more_macs(kernels: str, planner: str) -> None:
     quick = replace(PLAN_ONLY, rewrite=True, scheduler="best_first", planner=planner, kernels=kernels)

@@ -57,7 +57,7 @@ def run(model: Model, options: Options) -> Report:
 
 
 def shown(report: Report) -> str:
-    console = Console(width=200, file=StringIO(), record=True)
+    console = Console(width=400, file=StringIO(), record=True)
     console.print(render_report(report))
     return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
 
@@ -68,6 +68,7 @@ def best() -> Report:
     return run(wide_inside(), replace(HEAD, max_extra_macs=1.0, runtimes=("litert", "tensorflow", "tflm")))
 
 
+@pytest.mark.slow
 def test_stripes_lower_the_head_and_are_proved_on_all_runtimes(best: Report) -> None:
     unstriped = run(wide_inside(), replace(HEAD, cascade=False, rewrite=False))  # no tiles
     assert best.after.arena_bytes < unstriped.after.arena_bytes // 2
@@ -84,6 +85,7 @@ def test_the_total_is_never_above_the_unstriped_one(model: Model) -> None:
     assert striped.after.required_bytes["32"] <= unstriped.after.required_bytes["32"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["reference", "portable"])
 @pytest.mark.parametrize("seed", range(4))
 def test_random_networks_in_stripes_need_what_the_plan_says_and_no_more_than_whole(seed: int, kernels: str) -> None:
@@ -148,6 +150,7 @@ def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
     assert report.after.macs <= report.before.macs * 1.05
 
 
+@pytest.mark.slow
 def test_a_budget_stops_at_the_cheapest_that_fits(best: Report) -> None:
     budget = (best.after.arena_bytes + best.before.arena_bytes) // 2
     report = run(wide_inside(), replace(HEAD, max_extra_macs=1.0, budget=budget))

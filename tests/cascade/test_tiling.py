@@ -113,6 +113,7 @@ def test_the_documentation_has_every_form() -> None:
     assert [row.split("`")[1] for row in rows] == list(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_tilings_that_are_read_are_written_as_those_that_were_found(seed: int) -> None:
     model = random_network(seed, TYPES[seed % 3], 5, height=16)

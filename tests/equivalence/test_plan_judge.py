@@ -73,6 +73,7 @@ def test_a_wrong_plan_is_found_beside_litert_in_the_same_words() -> None:
     assert words[0] == words[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [mobile_chain, branches, concat_model])
 def test_a_sample_of_wrong_plans_is_caught(make: object, interpreters: Interpreters) -> None:
     assert callable(make)
@@ -81,6 +82,7 @@ def test_a_sample_of_wrong_plans_is_caught(make: object, interpreters: Interpret
     assert [score.missed for score in scores if score.missed] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [mobile_chain, concat_model])
 def test_a_sample_of_wrong_graphs_is_caught(make: object, interpreters: Interpreters) -> None:
     assert callable(make)

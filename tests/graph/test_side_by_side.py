@@ -97,6 +97,7 @@ def test_an_exception_is_the_one_that_one_process_would_raise() -> None:
     assert are_all_gone()
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_all() -> None:
     here = os.getpid()
 

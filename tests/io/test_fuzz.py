@@ -11,6 +11,7 @@ BASES = bases()
 _SEED = 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_damaged_models_are_optimized_or_refused(first: int) -> None:
     ends = {number: ending(damaged(BASES, number, _SEED)) for number in range(first, first + 50)}

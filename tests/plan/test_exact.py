@@ -36,6 +36,7 @@ def _assert_optimal(problem: PlanProblem, optimum: int, settings: TreeSettings) 
     assert arena_bytes(problem, found.offsets) == found.lower_bound == optimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_equals_brute_force_and_proves_it_on_a_thousand_problems(kind: str) -> None:
     alignments, scale = KINDS[kind]

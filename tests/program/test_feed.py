@@ -205,6 +205,7 @@ def test_rows_give_what_the_image_gives(name: str, rows: int, runtime: str, inte
     assert not differs(name, rows, runtime, interpreters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["litert", "tflm"])
 @pytest.mark.parametrize(("name", "rows", "pieces"), IN_PIECES)
 def test_pieces_give_what_the_image_gives(
@@ -365,6 +366,7 @@ def test_the_limit_on_run_time_is_of_the_model_as_it_came(monkeypatch: pytest.Mo
     assert now + before * 0.9 * made[0].most_work / SHARE == pytest.approx(before * 1.9, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_all_of_a_network_can_be_its_front() -> None:
     options = Options(target="cortex-m7", max_extra_work=1.0, effort="quick", samples=2)
     b = ModelBuilder()

@@ -145,6 +145,7 @@ def test_state_leaves_a_model_whole() -> None:
         optimize_in_parts(data, QUIET, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "change", "said"),
     [

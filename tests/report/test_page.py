@@ -272,6 +272,7 @@ def test_a_page_of_600_operators_is_below_5_mb(pages: dict[str, Path]) -> None:
     assert pages["600"].stat().st_size < 5_000_000
 
 
+@pytest.mark.slow
 def test_pictures_as_files(report: Report) -> None:
     svg = ElementTree.fromstring(plot_of(report.arena))
     words = {node.text for node in svg.iter() if node.text}

@@ -29,6 +29,7 @@ def is_lean(model: Model) -> bool:
     return all(len(each.inputs) == 1 for each in model.main.operators if each.name == "RESHAPE")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bears_the_end", [False, True])
 def test_tiles_are_judged_with_what_comes_after_them(bears_the_end: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """No library bears the tiles alone; with the rules for the end there is one that decides."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import logging
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -53,6 +54,8 @@ def open_cluster(workers: int | None, memory: int | None, address: str | None) -
 def dask_setup(_: Any) -> None:
     """Leave Ctrl-C to the command: a worker on this machine is in its process group. Dask calls it in each worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Once the command is gone, a worker may still report that its scheduler does not answer.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
 def answers_of(
