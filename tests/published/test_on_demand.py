@@ -48,6 +48,8 @@ def test_without_highs_its_extra_is_named_in_one_line(monkeypatch: pytest.Monkey
     assert str(refused.value) == NO_HIGHS
     said: list[str] = []
     with pytest.raises(UsageError) as refused:
-        compare(data, progress=said.append)
+        compare(data, ("ilp",), progress=said.append)
     assert (str(refused.value), said) == (NO_HIGHS, [])
+    every = [each.method for each in compare(data, planners=("naive",)).schedulers]
+    assert every == [method for method in METHODS if method != "ilp"]
     assert compare(data, ("serenity",), ("naive",)).schedulers[0].method == "serenity"

@@ -71,9 +71,13 @@ def compare(
     from ..measuring import compare as run
     from ..report.model import to_json
     from ..report.pictures.pages import comparison_page
+    from ..schedule.methods import METHODS, lacking_package
 
     check_files(reports, (source,), force)
     names = [[name.strip() for name in text.split(",")] for text in (schedulers, planners)]
+    lacking = [method for method in METHODS if lacking_package(method) is not None]
+    if "all" in names[0] and lacking:
+        click.echo(f"without {', '.join(lacking)}: run pip install 'tflite-memopt[published]' for it", err=True)
     with progress_line(quiet) as say:
         comparison = run(source, names[0], names[1], Options(**chosen), say, beside)
     makers: Makers = {

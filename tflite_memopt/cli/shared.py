@@ -173,8 +173,7 @@ def show(renderable: RenderableType) -> None:
     # A pipe has no width: no line is wrapped, and none is padded.
     text = StringIO()
     Console(file=text, width=_WIDEST).print(renderable)
-    for line in text.getvalue().splitlines():
-        click.echo(line.rstrip())
+    click.echo("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
 
 
 _WIDEST = 10_000

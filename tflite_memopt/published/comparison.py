@@ -13,7 +13,7 @@ from ..options import Options
 from ..plan.methods import STRATEGIES
 from ..plan.methods import solve as solve_plan
 from ..report.model import Comparison, MethodUse
-from ..schedule.methods import METHODS, check_method
+from ..schedule.methods import METHODS, check_method, lacking_package
 from ..schedule.methods import solve as solve_schedule
 from .msf_cnn.layers import chain_of
 from .msf_cnn.study import fusion_uses
@@ -34,7 +34,7 @@ def compare_methods(
     progress: Callable[[str], None],
     beside: Sequence[str] = (),
 ) -> Comparison:
-    """Run the named methods, each within the time limit; ``("all",)`` stands for the whole table.
+    """Run the named methods, each within the time limit; ``("all",)`` stands for all that are installed.
 
     With all planners the shared-object strategies run too. ``beside``: some of ``BESIDE``.
 
@@ -44,6 +44,8 @@ def compare_methods(
     """
     orders, plans = _chosen(schedulers, METHODS, "scheduler"), _chosen(planners, STRATEGIES, "planner")
     fuses = bool(_chosen(beside, BESIDE, "method"))
+    if ALL in schedulers:
+        orders = tuple(method for method in orders if lacking_package(method) is None)
     for method in orders:
         check_method(method)
     layers = chain_of(model.main) if fuses else ()

@@ -56,12 +56,18 @@ _NEEDED = {"ilp": "highspy"}
 """Packages that only the extra ``published`` installs."""
 
 
+def lacking_package(method: str) -> str | None:
+    """Return the package that a method needs and that is not installed; None where it can run."""
+    package = _NEEDED.get(method)
+    return package if package is not None and find_spec(package) is None else None
+
+
 def check_method(method: str) -> None:
     """Raise UsageError for a name that the table does not have, and where the method's package is not installed."""
     if method not in METHODS:
         raise UsageError(f"unknown scheduler '{method}'; choose one of {', '.join(METHODS)}")
-    package = _NEEDED.get(method)
-    if package is not None and find_spec(package) is None:
+    package = lacking_package(method)
+    if package is not None:
         raise UsageError(
             f"the scheduler '{method}' needs the package '{package}', which is not installed: "
             "run pip install 'tflite-memopt[published]', or choose other schedulers"
