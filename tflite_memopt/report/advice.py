@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..analysis.side_effects import is_stateful
+from ..analysis.loops import loops_of
+from ..analysis.side_effects import has_side_effects
 from ..ir.dtype import DType
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
@@ -12,10 +13,11 @@ from ..kernels.profiles import PROFILES
 from ..memory.figures import MemoryUse
 from ..options import Options
 from .model import Advice, Report
-from .summary import least_of_any_option
+from .summary import least_as_one
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """What the converter makes int8 of."""
+_IMAGE_AXES = 4
 _MOSTLY = 0.5
 _WEIGHTY = 0.25
 """The share of TFLM's structures in the arena from which parts are named: with less, hardly anything is saved."""
@@ -26,8 +28,9 @@ _CLEARLY = 0.02
 def advice_for(report: Report, model: Model, profile: KernelProfile, options: Options) -> tuple[Advice, ...]:
     """What to try next, the surest first. ``model`` is the result."""
     interface = (*of_types(report.after, model), *_of_interface(model, options))
-    if report.budget is not None and report.budget < least_of_any_option(report):
-        return interface  # nothing else changes what is too large
+    if report.budget is not None and report.budget < least_as_one(report):
+        # In one file nothing else helps.
+        return (*interface, *_of_parts(report, model, options), *_of_feed(report, model, options))
     return (
         *interface,
         *_of_planner(report.after),
@@ -81,15 +84,32 @@ def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
         )
 
 
+def _has_state(model: Model) -> bool:
+    """True when an invocation may depend on the ones before it. The loops that stripes made keep nothing."""
+    loops = {loop.operator for loop in loops_of(model)}
+    return any(has_side_effects(operator) for operator in model.main.operators if operator not in loops)
+
+
 def _of_parts(report: Report, model: Model, options: Options) -> Iterator[Advice]:
     """Where TFLM's structures weigh as much as the tensors: several models in one arena need those of one at a time."""
     tail, need = report.after.tail_for_target, report.after.required_for_target
     counts = options.objective == "total" and options.cascade and not options.pins and _head_counts(report)
-    if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not is_stateful(model.main):
+    if counts and tail > _WEIGHTY * need and len(model.main.operators) > 1 and not _has_state(model):
         yield Advice(
             "--parts auto",
             f"{tail:,} bytes are structures of all operators; written as several models in one arena, only those of "
             "the largest count (docs/parts.md)",
+        )
+
+
+def _of_feed(report: Report, model: Model, options: Options) -> Iterator[Advice]:
+    """Where an image alone takes the interface: in rows it never lies in the arena as a whole."""
+    counts = options.objective == "total" and options.cascade and not _has_state(model)
+    image = max(model.main.inputs, key=lambda tensor: tensor.nbytes, default=None)
+    if counts and image is not None and len(image.shape) == _IMAGE_AXES and image.nbytes >= report.bounds.io:
+        yield Advice(
+            "--feed rows=auto --parts auto",
+            f"the input, {image.nbytes:,} bytes, arrives in rows (experimental, docs/feed.md)",
         )
 
 

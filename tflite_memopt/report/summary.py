@@ -232,18 +232,18 @@ def _operators(more: int) -> str:
 
 def _limits_of_search(report: Report) -> Iterator[str]:
     """Which limit on computation binds, or that none does; nothing where the result beats the bound of the search."""
-    need, least = _need(report, report.after), least_of_any_option(report)
+    need, least = _need(report, report.after), least_as_one(report)
     if report.budget is not None and report.budget < least:
         yield (
-            f"no option reaches {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) and "
-            f"TFLM's structures ({least - report.bounds.io:,}) need {least:,}"
+            f"as one model it cannot fit {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) "
+            f"and TFLM's structures ({least - report.bounds.io:,}) need {least:,}"
         )
     elif report.least_in_stripes is not None and need == report.least_in_stripes:
         yield f"the search for stripes finds no candidate below {need:,} bytes within the limits on computation"
 
 
-def least_of_any_option(report: Report) -> int:
-    """Bytes of the objective that the interface takes, and the tail: no option changes the one or shrinks the other."""
+def least_as_one(report: Report) -> int:
+    """Return the bytes of the interface and the tail, which a model in one file cannot go below."""
     if report.objective == "head":
         return report.bounds.io
     return report.bounds.io + min(report.before.tail_for_target, report.after.tail_for_target)
