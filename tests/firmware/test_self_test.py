@@ -21,7 +21,7 @@ from tflite_memopt import Options, UsageError
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.adapter import Sample
 from tflite_memopt.firmware.generate import generate, runner_source
-from tflite_memopt.firmware.self_test import RUNS, Expected, drawn_inputs, expected_outputs
+from tflite_memopt.firmware.self_test import RUNS, Expected, digest, drawn_inputs, expected_outputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
@@ -60,6 +60,11 @@ def test_inputs_are_drawn_as_the_firmware_draws_them(shapes: list[tuple[DType, i
         for one, other in zip(ours, theirs, strict=True):
             assert one.dtype == other.dtype
             assert np.array_equal(one, other)
+
+
+def test_the_digest_is_fnv_1a() -> None:
+    """The value of the reference implementation for "foobar"."""
+    assert digest(np.frombuffer(b"foobar", np.uint8)) == 0xBF9CF968
 
 
 def floats() -> Model:

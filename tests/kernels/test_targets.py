@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ from tflite_memopt import Options, optimize
 from tflite_memopt.errors import UsageError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model
+from tflite_memopt.kernels import boards
 from tflite_memopt.kernels.arena import arena_use
+from tflite_memopt.kernels.boards import device_named
 from tflite_memopt.kernels.chips import CHIPS, plain_name
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
+from tflite_memopt.kernels.since import SINCE, has_operators
 from tflite_memopt.kernels.targets import TARGETS, profile_for, target_named
 from tflite_memopt.options import OBJECTIVES, Objective
 from tflite_memopt.report.targets import targets_json
@@ -186,3 +190,34 @@ def test_a_program_gets_values() -> None:
     assert (rows["cortex-m3"]["read"], rows["esp32s3"]["measured"]) == (None, None)
     assert rows["esp32s3"]["read"][0] == "scratch"
     assert "STM32F4" in rows["cortex-m4"]["chips"]
+
+
+@pytest.mark.parametrize(
+    ("target", "kernels"),
+    [
+        ("cortex-m0", "cmsis-nn"),
+        ("cortex-m3", "cmsis-nn"),
+        ("cortex-m4", "cmsis-nn-dsp"),
+        ("cortex-m7", "cmsis-nn-dsp"),
+        ("cortex-m33", "cmsis-nn-dsp"),
+        ("cortex-m55", "cmsis-nn-mve"),
+        ("esp32s3", "esp-nn-s3"),
+    ],
+)
+def test_a_core_has_the_kernels_of_its_instructions(target: str, kernels: str) -> None:
+    assert profile_for(target).name == kernels
+
+
+def test_a_tflm_of_the_day_has_the_operator_of_that_day() -> None:
+    kinds, day = ("DYNAMIC_UPDATE_SLICE",), SINCE["DYNAMIC_UPDATE_SLICE"]
+    assert has_operators(kinds, day)
+    assert not has_operators(kinds, day - timedelta(days=1))
+
+
+@pytest.mark.parametrize("name", [*boards.BOARDS, *boards.CHIPS])
+def test_a_board_is_a_target_with_its_ram(name: str) -> None:
+    device = device_named(name)
+    assert device is not None
+    assert target_named(name).name == device.target
+    assert 16 << 10 <= device.ram <= 1 << 20
+    assert device.flash is None or device.flash >= 128 << 10

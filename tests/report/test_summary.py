@@ -77,6 +77,14 @@ def test_the_first_line_is_about_the_device_that_was_named(report: Report) -> No
     )
 
 
+def test_a_device_fits_to_the_last_byte(report: Report) -> None:
+    need = report.after.required_bytes["32"]
+    for ram, fits in ((need, True), (need - 1, False)):
+        line = headline(replace(report, device=DeviceUse("it", "it", ram, None)))
+        assert ("DOES NOT FIT" in line) != fits
+        assert fits or line.endswith(": 1 byte too many")
+
+
 def test_the_first_line_names_kernels_that_did_not_run(report: Report) -> None:
     said = "(TFLM's reference kernels, not CMSIS-NN)"
     assert said in headline(proved(replace(report, kernels="cmsis-nn-dsp"), tflm=EQUAL))
