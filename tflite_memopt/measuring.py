@@ -13,7 +13,7 @@ from .kernels.targets import profile_for
 from .memory.layout import memory_layout
 from .memory.reading import read_planned
 from .memory.schedule_problem import schedule_problem
-from .memory.ties import ties_named
+from .memory.ties import tie_positions
 from .options import Options
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
@@ -56,9 +56,8 @@ def verify(
     """
     both = [load(source) for source in (first, second)]
     _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
-    label, graph = plan_label.decode(model), model.main
-    named = ties_named(model, [] if label is None else label.options.get("ties", []))
-    ties = tuple((graph.outputs.index(output), graph.inputs.index(source)) for output, source in named)
+    label = plan_label.decode(model)
+    ties = tie_positions(model, [] if label is None else label.options.get("ties", []))
     return verify_models(both[0][0], both[1][0], options, progress, ties)
 
 

@@ -10,15 +10,13 @@ from pathlib import Path
 from .equivalence.failure import FailedVerificationError, save_failure
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
 from .graph.clock import StageClock
-from .io import offline_plan
 from .io.files import Source, check_target, load, write_files
 from .io.reader import read_model
 from .io.writer import write_model
 from .ir.copying import copy_model
-from .memory.in_force import offsets_in_force
 from .memory.label import attach_plan
 from .memory.layout import memory_layout
-from .memory.places import places_of
+from .memory.places import places_in_force
 from .memory.reading import read_planned
 from .memory.ties import with_ties
 from .options import LAST_STEP, Options, fallbacks
@@ -140,10 +138,8 @@ def optimize(
 
 def _proofs(original: bytes, result: bytes, options: Options) -> dict[str, Proof]:
     """Prove the result equal to the original for all inputs, and its plan sound for all of them, from their files."""
-    model, profile = read_planned(result), options.profile
-    layout = memory_layout(model, profile)
-    offsets = offsets_in_force(layout, offline_plan.decode(model) or {})
+    planned = read_planned(result)
     return {
         "result": prove(read_model(original), read_model(result), converts=options.io == "int8"),
-        "plan": prove_plan(model, places_of(model, layout, offsets, profile)),
+        "plan": prove_plan(planned, places_in_force(planned, options.profile)),
     }

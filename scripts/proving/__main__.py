@@ -10,13 +10,10 @@ from pathlib import Path
 import click
 
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.in_force import offsets_in_force
-from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.places import places_of
+from tflite_memopt.memory.places import places_in_force
 from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.proof import Proof, prove, prove_plan
 
@@ -62,9 +59,7 @@ def _equality(original: bytes, result: bytes) -> tuple[str, bool]:
 def _plan(result: bytes, profile: KernelProfile) -> tuple[str, bool]:
     try:
         model = read_planned(result)
-        layout = memory_layout(model, profile)
-        offsets = offsets_in_force(layout, offline_plan.decode(model) or {})
-        return _said(prove_plan(model, places_of(model, layout, offsets, profile)))
+        return _said(prove_plan(model, places_in_force(model, profile)))
     except MemoptError as error:
         return f"no plan: {error}", False
 

@@ -22,7 +22,6 @@ from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.pool import Interpreters
 from tflite_memopt.equivalence.runner import ProcessLimits
 from tflite_memopt.errors import MemoptError
-from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.constants import values
@@ -30,9 +29,7 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Graph, Model, OperatorOptions, Tensor
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.memory.in_force import offsets_in_force
-from tflite_memopt.memory.layout import memory_layout
-from tflite_memopt.memory.places import places_of
+from tflite_memopt.memory.places import places_in_force
 from tflite_memopt.memory.reading import read_planned
 from tflite_memopt.proof import BrokenModelError, Keys, Run, UndecidedError, inputs_of, prove_plan
 
@@ -181,9 +178,7 @@ class _Judge:
         for mutant in plan_mutants(self.result, count, self.seed):
             try:
                 model = read_planned(mutant.data)
-                layout = memory_layout(model, profile)
-                offsets = offsets_in_force(layout, offline_plan.decode(model) or {})
-                is_proved = prove_plan(model, places_of(model, layout, offsets, profile)).proved
+                is_proved = prove_plan(model, places_in_force(model, profile)).proved
             except MemoptError:
                 is_proved = False
             found = self._run("tflm", mutant.data, self.samples[:_FEW])

@@ -157,10 +157,11 @@ def _files_of_one(
     original: Path | None,
     force: bool,
 ) -> dict[str, bytes]:
-    from ..firmware.generate import generate, tie_positions
+    from ..firmware.generate import generate
     from ..firmware.self_test import expected_outputs
     from ..io.files import read_file
     from ..memory.reading import read_planned
+    from ..memory.ties import tie_positions
 
     data = read_file(source)
     generate(data, target, name, source.name, force, planner, request)  # refuse a wrong request before TFLM runs

@@ -20,7 +20,7 @@ from ..kernels.support import said_of, support_of
 from ..kernels.targets import profile_for, target_named
 from ..memory.figures import LibraryNeed
 from ..memory.reading import read_planned
-from ..memory.ties import ties_named
+from ..memory.ties import tie_positions
 from ..version import __version__
 from . import Planner
 from .cpp_text import EXTERNAL, check_namespace, identifiers, literal
@@ -164,14 +164,6 @@ def _words(model: Model, data: bytes, name: str) -> dict[str, str]:
         "bytes": str(len(data)),
         **{f"more_{layout}": str(size) for layout, size in larger_structures(model).items()},
     }
-
-
-def tie_positions(model: Model, texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Return (output, input) positions of ties that texts name. Raises UsageError as ``ties_named``."""
-    graph = model.main
-    return tuple(
-        (graph.outputs.index(output), graph.inputs.index(source)) for output, source in ties_named(model, texts)
-    )
 
 
 def self_test_file(

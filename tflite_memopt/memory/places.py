@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from ..io import offline_plan
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
 from ..kernels.relations.model import KernelReuse
 from ..kernels.requests.model import ILP32
 from ..proof import Places
-from .layout import MemoryLayout
+from .in_force import offsets_in_force
+from .layout import MemoryLayout, memory_layout
+
+
+def places_in_force(model: Model, profile: KernelProfile) -> Places:
+    """Compute the places at which TFLM runs a model: those of the plan in its file, and those that TFLM finds itself.
+
+    ``model``: as ``read_planned`` returns it. Raises ModelFormatError for a plan of another graph.
+    """
+    layout = memory_layout(model, profile)
+    return places_of(model, layout, offsets_in_force(layout, offline_plan.decode(model) or {}), profile)
 
 
 def places_of(model: Model, layout: MemoryLayout, offsets: Sequence[int], profile: KernelProfile) -> Places:

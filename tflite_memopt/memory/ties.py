@@ -43,6 +43,11 @@ def ties_named(model: Model, texts: Sequence[str]) -> tuple[tuple[Tensor, Tensor
     return tuple(found)
 
 
+def tie_positions(model: Model, texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Return (output, input) positions of the ties that texts name. Raises UsageError as ``ties_named``."""
+    return _positions(model.main, ties_named(model, texts))
+
+
 def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Model:
     """The model itself with ties that texts name, its operators in an order in which they can be kept.
 
@@ -51,7 +56,7 @@ def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Mod
     if not texts:
         return model
     graph, pairs = model.main, ties_named(model, texts)
-    model.ties = tuple((graph.outputs.index(output), graph.inputs.index(source)) for output, source in pairs)
+    model.ties = _positions(graph, pairs)
     places = {operator: at for at, operator in enumerate(graph.operators)}
     before = [
         (places[t.producer], at) for op, at in places.items() for t in op.present_inputs() if t.producer in places
@@ -64,6 +69,10 @@ def with_ties(model: Model, texts: Sequence[str], profile: KernelProfile) -> Mod
             graph.reorder(order)
     groups_with(memory_layout(model, profile), pairs)
     return model
+
+
+def _positions(graph: Graph, pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple[tuple[int, int], ...]:
+    return tuple((graph.outputs.index(output), graph.inputs.index(source)) for output, source in pairs)
 
 
 def readers_before_writers(graph: Graph, ties: Sequence[tuple[Tensor, Tensor]]) -> Iterator[tuple[int, int]]:
