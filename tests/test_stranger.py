@@ -1,6 +1,6 @@
 """A stranger's first hour: an empty folder, an empty home, no compiler, no clone, and the wheel from an index.
 
-Every command of ``--help`` and every snippet of README and docs/python.md runs, on the demo model, as it stands there.
+Runs every command of ``--help`` and every snippet of README and docs/python.md, unchanged, on the demo model.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def done_so_far(folder: Path) -> int:
 def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> None:
     folder, count = tmp_path / "in", 16
     folder.mkdir()
-    for number in range(count):  # so many that some are left when the first ones are done
+    for number in range(count):  # enough that some still wait when the first ones end
         b = ModelBuilder()
         y = b.conv(b.input("x", (1, 8, 8, 2)), 4 + number, seed=number)
         (folder / f"many{number:02}.tflite").write_bytes(write_model(b.finish(y)))

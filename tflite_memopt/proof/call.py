@@ -105,7 +105,7 @@ def _options(options: OperatorOptions | None, without: Sequence[str]) -> Any:
 class Call:
     """An operator, and the value of each of its inputs; None for one that is missing.
 
-    ``cache``: what was worked out of constants, by operator and name; a loop calls an operator again and again.
+    ``cache``: values computed from constants, by operator and name: a loop calls one operator many times.
     """
 
     operator: Operator
@@ -163,7 +163,7 @@ class Call:
         return value.astype(np.int64).ravel()
 
     def kept(self, name: Any, made: Callable[[], Any], slot: int | None = None) -> Any:
-        """What ``made`` gives, worked out once for an operator, unless input ``slot``, which it is of, may change."""
+        """Return ``made()``, computed once per operator, or at every call if input ``slot`` is not a constant."""
         if slot is not None and not self.tensor(slot).is_constant:
             return made()
         key = (id(self.operator), name)

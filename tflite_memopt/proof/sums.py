@@ -108,10 +108,10 @@ class Factors:
 
 
 def factors(call: Call, data: int, weights: int, order: Ring, rows: int) -> Factors:
-    """The data and weights of an operator.
+    """Compute the factors of the products that an operator sums.
 
-    ``order``: the factors of the terms of a float sum, in a shape that fits the weights'. ``rows``: into so many parts
-    the data is quantized, where the kernel does that.
+    ``order``: one factor per term of a float sum, broadcast to the weights. ``rows``: the number of parts of the data
+    that a hybrid kernel quantizes separately.
     """
     keys, x, w = call.keys, call.tensor(data), call.tensor(weights)
     if w.dtype is DType.UINT8 or call.operator.name == "FULLY_CONNECTED":
