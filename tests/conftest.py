@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import profiles
+from tests import interpreters, profiles
+from tflite_memopt.equivalence import pool
+from tflite_memopt.equivalence.runner import Interpreter
 
 __all__ = ["profiles"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kept_interpreters() -> Iterator[None]:
+    with interpreters.kept():
+        yield
+
+
+@pytest.fixture
+def own_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start and end processes as a run outside of the tests does."""
+    monkeypatch.setattr(pool, "Interpreter", Interpreter)
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from tflite_memopt.report.model import to_json
 from tflite_memopt.rewrite import search, tiles
 from tflite_memopt.schedule import contracted_orders
 
+pytestmark = pytest.mark.usefixtures("own_interpreters")
 ALONE = Options(samples=2, effort="quick")
 MODELS: dict[str, Callable[[], Model]] = {
     "chain": lambda: mobile_chain(32),

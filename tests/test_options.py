@@ -137,6 +137,7 @@ def test_where_no_time_is_left_the_answer_for_any_library_is_left_out_and_that_i
     assert out_of_time(report) == ["the search"]
 
 
+@pytest.mark.slow
 def test_a_stop_in_the_search_for_any_library_is_said(clock: list[float]) -> None:
     def progress(message: str) -> None:
         if message.startswith("for any kernel library: stripes"):

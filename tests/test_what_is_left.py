@@ -63,6 +63,7 @@ def test_what_fails_its_proof_is_left_out_said_and_kept(
     assert "not equal" in (folder / "message.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_wrong_plan_is_an_error_once_each_step_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = offline_plan.attach, []
 
@@ -82,6 +83,7 @@ def test_a_wrong_plan_is_an_error_once_each_step_was_left_out(monkeypatch: pytes
     assert [each.split(" left out")[0] for each in said if " left out" in each] == ["stripes", "rewrites"]
 
 
+@pytest.mark.slow
 def test_when_nothing_is_left_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     real = write_model
 

@@ -139,6 +139,7 @@ def test_the_limit_on_operators_is_kept(limit: int) -> None:
     assert any(use.rule.startswith("cascade") for use in report.rewrites) == (limit > 0)
 
 
+@pytest.mark.slow
 def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
     b = ModelBuilder()
     y = b.input("x", (1, 12, 12, 2))
@@ -172,6 +173,7 @@ def test_a_budget_that_fits_as_it_is_changes_nothing() -> None:
     assert f"fits {in_words(unstriped.after.arena_bytes)}, as it did before, with 0 bytes to spare" in shown(report)
 
 
+@pytest.mark.slow
 def test_a_budget_that_cannot_be_met_gives_the_smallest_need_found(best: Report) -> None:
     report = run(wide_inside(), replace(HEAD, max_extra_macs=1.0, budget=64))
     assert report.within_budget is False

@@ -136,6 +136,7 @@ def _in_a_thread_that_ends(function: Callable[[], int]) -> int:
 
 
 @needs_wheel
+@pytest.mark.usefixtures("own_interpreters")
 def test_closed_interpreters_give_no_answer() -> None:
     job = RunJob(write_model(mobile_chain()), seeded_inputs(mobile_chain(), 1, 0), ARENA)
     with Interpreters(("tflm",), ProcessLimits()) as interpreters:

@@ -219,6 +219,7 @@ def float_conv(b: ModelBuilder, x: Tensor, channels: int, seed: int) -> Tensor:
     return y
 
 
+@pytest.mark.slow
 def test_a_real_approximation_is_off_by_steps_and_only_when_permitted() -> None:
     data, options = write_model(joined(DType.INT8)), replace(BOTH, objective="head", max_extra_work=1.0)
     strict = tflite_memopt.optimize(data, options).report

@@ -351,6 +351,7 @@ def test_the_array_is_the_file_and_is_aligned(tmp_path: Path) -> None:
     assert bytes(map(int, numbers)) == data
 
 
+@pytest.mark.slow
 def test_a_loop_takes_what_the_report_says(tmp_path: Path) -> None:
     """Stripes as one loop have tensors that stand for bytes of others."""
     model = (Path(__file__).parents[2] / "scripts" / "models" / "demo_int8.tflite").read_bytes()

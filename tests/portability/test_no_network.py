@@ -54,6 +54,7 @@ def test_no_command_asks_for_the_network(folder: Path) -> None:
     assert not (folder / "asked.txt").exists()
 
 
+@pytest.mark.slow
 def test_it_works_where_the_system_has_no_network(folder: Path) -> None:
     """In a network namespace without a way out, so that libraries in other languages have none either."""
     alone = ("unshare", "--net")

@@ -204,6 +204,7 @@ def test_wrong_options_are_refused_in_a_line(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_schema_is_that_of_the_dataclasses() -> None:
     text = (Path(__file__).parents[2] / "schema" / "program.schema.json").read_text()
     assert text == schema_text(), "run python -m scripts.makers.schemas"

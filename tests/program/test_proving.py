@@ -17,7 +17,11 @@ def as_read(model: Model) -> Model:
     return read_model(write_model(model))
 
 
-FRONTS = [*((name, rows, 1) for name, rows in CASES), *IN_PIECES]
+_SLOW = {("sequence", 16, 4), ("deep", 8, 4), ("deep", 8, 2)}
+FRONTS = [
+    pytest.param(*front, marks=pytest.mark.slow) if front in _SLOW else front
+    for front in (*((name, rows, 1) for name, rows in CASES), *IN_PIECES)
+]
 
 
 RUNNING_MEANS = ("mean_of_image", "mean_of_sequence", "pooled", "pooled_late")

@@ -124,6 +124,7 @@ def test_a_pad_is_padding_and_additions_are_passed_over() -> None:
     assert found == [(8, 1, 192), (4, 1, 64), (4, 0, 64)]
 
 
+@pytest.mark.slow
 def test_the_command_shows_both_problems(tmp_path: Path) -> None:
     source = tmp_path / "m.tflite"
     source.write_bytes(write_model(mobile_chain(24)))

@@ -71,6 +71,7 @@ def in_chromium(test: Callable[..., None]) -> Callable[..., None]:
     return marked
 
 
+@pytest.mark.slow
 def test_a_page_says_what_it_is_for() -> None:
     data = write_model(mobile_chain())
     options = Options(verify=False, cascade=False, target="cortex-m4", budget=64 * 1024)

@@ -56,6 +56,7 @@ def changed(job):
 """
 
 
+@pytest.mark.slow
 def test_the_report_has_the_runners_verdict_and_figures() -> None:
     report = optimize(MODEL, ON_WHEEL).report
     verdict = report.equivalence["runner"]

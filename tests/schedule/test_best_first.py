@@ -164,6 +164,7 @@ def test_the_models_own_order_stays_where_none_is_better() -> None:
         assert best_first(problem, SearchLimit()).order == (0, 1, 2)
 
 
+@pytest.mark.slow
 def test_no_recursion_and_no_quadratic_time_on_a_long_chain() -> None:
     """The second reader of the input makes it a search, and not an order that is given."""
     sizes = [16 * (7919 * i % 101 + 1) for i in range(20_001)]
