@@ -49,7 +49,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], word: str, code: int 
 
 def test_optimize_writes_a_model_and_a_report(source: Path, tmp_path: Path) -> None:
     output, report = tmp_path / "out.tflite", tmp_path / "report.json"
-    done = run("optimize", source, "-o", output, "--report", report, "--samples", 2, "--no-cascade", "--progress")
+    done = run("optimize", source, "-o", output, "--report", report, "--changes", "rewrites", "--progress")
     assert done.returncode == 0, done.stderr
     assert "live tensor" not in done.stdout
     assert f"flash {output.name}: reserve " in done.stdout
@@ -112,7 +112,7 @@ def test_pins_from_the_command_line(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
     assert_refused(run("optimize", source, "-o", output, "--pin", "image"), "TENSOR=OFFSET")
     assert_refused(run("optimize", source, "-o", output, "--pin", "picture=0"), "no tensor of this name")
-    done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify", "--no-cascade")
+    done = run("optimize", source, "-o", output, "--pin", "image=4K", "--no-verify", "--changes", "rewrites")
     assert done.returncode == 0, done.stderr
 
 
@@ -128,28 +128,28 @@ def test_flags_that_leave_a_stage_out(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return [operator.outputs[0].name for operator in read_model(output.read_bytes()).main.operators]
 
-    moved = order("--no-rewrite", "--no-cascade")
+    moved = order("--changes", "order")
     assert moved != before
     assert sorted(moved) == sorted(before)
     assert sorted(order("--no-rewrite", "--no-reorder")) != sorted(before)
-    assert order("--no-rewrite", "--no-cascade", "--no-reorder") == before
+    assert order("--changes", "order", "--no-reorder") == before
     told = json.loads(report.read_text())
     assert (told["schedule"]["method"], told["rewrites"], told["refused"]) == ("as_is", [], [])
-    assert order("--no-cascade", "--no-reorder", "--scheduler", "as_is", "--allow-approximate") == before
+    assert order("--changes", "rewrites", "--no-reorder", "--scheduler", "as_is", "--allow-approximate") == before
     refused = run("optimize", source, *options, "--no-reorder", "--scheduler", "rpo")
     assert_refused(refused, "--no-reorder and --scheduler rpo exclude each other")
     assert_refused(run("optimize", source, *options, "--no-reorderr"), "No such option")
-    assert order("--max-extra-macs", "0%", "--max-extra-operators", "0", "--no-rewrite", "--no-reorder") == before
-    assert order("--max-extra-macs", "0.1", "--no-rewrite", "--no-cascade", "--no-reorder") == before
+    assert order("--max-extra-work", "0%", "--max-extra-operators", "0", "--no-rewrite", "--no-reorder") == before
+    assert order("--max-extra-work", "0.1", "--changes", "order", "--no-reorder") == before
     for wrong in ("10", "1", "-0.1", "1.2.3%", "%", "nan"):
-        assert_refused(run("optimize", source, *options, "--max-extra-macs", wrong), "is not a percentage")
+        assert_refused(run("optimize", source, *options, "--max-extra-work", wrong), "is not a percentage")
 
 
 @pytest.mark.slow
 def test_the_halo_from_the_command_line(source: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     options = ("-o", tmp_path / "out.tflite", "--no-verify", "--objective", "head", "--report", report)
-    done = run("optimize", source, *options, "--halo", "rolling", "--max-extra-macs", "100%")
+    done = run("optimize", source, *options, "--halo", "rolling", "--max-extra-work", "100%")
     assert done.returncode == 0, done.stderr
     told = json.loads(report.read_text())
     tried = [each["rule"] for each in told["rewrites"]] + [each["operator"] for each in told["refused"]]
@@ -188,7 +188,7 @@ def test_explain_shows_what_was_rewritten_and_why_not(tmp_path: Path) -> None:
     assert "dead, dead_weight" in shown
     source.write_bytes(write_model(dense_model()))
     assert "is not one NHWC tensor" in run("optimize", source, *options, "--explain").stdout
-    assert "no rule fits" in run("optimize", source, *options, "--explain", "--no-cascade").stdout
+    assert "no rule fits" in run("optimize", source, *options, "--explain", "--changes", "rewrites").stdout
 
 
 def test_analyze_json_is_json(source: Path) -> None:
@@ -235,7 +235,7 @@ def test_own_inputs_are_used_and_checked(tmp_path: Path) -> None:
 
 def test_budget_decides_the_exit_code(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tflite"
-    fixed: tuple[str | Path, ...] = ("-o", output, "--no-verify", "--no-cascade", "--force")
+    fixed: tuple[str | Path, ...] = ("-o", output, "--no-verify", "--changes", "rewrites", "--force")
     options = (*fixed, "--report", tmp_path / "report.json", "--budget")
     assert run("optimize", source, *options, "1M").returncode == 0
     for objective in ("total", "head"):
@@ -285,7 +285,7 @@ def test_a_read_only_folder_is_refused_before_the_work(source: Path, tmp_path: P
 
 
 def test_a_folder_that_takes_no_files_is_refused(source: Path) -> None:
-    assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify", "--no-cascade"), "/proc")
+    assert_refused(run("optimize", source, "-o", "/proc/out.tflite", "--no-verify", "--changes", "rewrites"), "/proc")
 
 
 def test_what_is_left_at_the_end_is_not_looked_through_once_more() -> None:
@@ -304,7 +304,7 @@ def test_a_full_disk_leaves_no_file(source: Path, tmp_path: Path) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
         f"sys.argv = ['tflite-memopt', 'optimize', {str(source)!r}, '-o', {str(output)!r}];"
-        "sys.argv += ['--no-verify', '--no-cascade'];"
+        "sys.argv += ['--no-verify', '--changes', 'rewrites'];"
         "from tflite_memopt.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -389,7 +389,7 @@ def refused_as_no_model(words: tuple[str, ...], folder: Path) -> None:
 def test_an_interrupted_run_says_so_and_leaves_nothing(source: Path, tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "tflite_memopt", "optimize", source, "-o", tmp_path / "out.tflite"]
     with subprocess.Popen(
-        [*map(str, command), "--samples", "2000", "--no-cascade", "--progress"],
+        [*map(str, command), "--changes", "rewrites", "--progress"],
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=heed_interrupts,
@@ -437,7 +437,7 @@ def test_help_names_every_command() -> None:
 
 def test_help_has_groups_and_keeps_what_experts_want_apart() -> None:
     flags = run("optimize", "--help").stdout
-    for name in ("Result:", "--no-rewrite", "--no-cascade", "--allow-approximate", "--explain", "--io", "--help-all"):
+    for name in ("Result:", "--changes", "order", "--allow-approximate", "--explain", "--io", "--help-all"):
         assert name in flags
     everything = run("optimize", "--help-all").stdout
     assert set(flags.splitlines()) <= set(everything.splitlines())
@@ -451,13 +451,13 @@ def test_help_has_groups_and_keeps_what_experts_want_apart() -> None:
 
 @pytest.mark.slow
 def test_explore_shows_the_front_and_writes_what_a_budget_picks(source: Path, tmp_path: Path) -> None:
-    output, quick = tmp_path / "out.tflite", ("--effort", "quick", "--samples", 2)
+    output, quick = tmp_path / "out.tflite", ("--effort", "quick")
     done = run("explore", source, "-o", output, "--budget", "1M", *quick, "--progress")
     assert done.returncode == 0, done.stderr
     assert "ways to run the model" in done.stdout
     assert "fits 1 MB (total)" in done.stdout
     assert "verified bit-exact on" in done.stdout
-    assert "\n--max-extra-macs 100%: reading" in done.stderr
+    assert "\n--max-extra-work 100%: reading" in done.stderr
     assert read_model(output.read_bytes()).metadata[0][0] == "OfflineMemoryAllocation"
     points = tmp_path / "points.json"
     found = json.loads(run("explore", source, *quick, "--json", "--report", points).stdout)

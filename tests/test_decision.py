@@ -62,10 +62,10 @@ def test_what_is_no_decision_is_refused(text: str) -> None:
 
 MODELS = {
     "stripes": (write_model(wide_inside()), OPTIONS, "unrolled"),
-    "a loop": (write_model(wide_inside()), replace(OPTIONS, kernels=None, target="cortex-m7", max_extra_macs=1.0), "-"),
+    "a loop": (write_model(wide_inside()), replace(OPTIONS, kernels=None, target="cortex-m7", max_extra_work=1.0), "-"),
     "a sequence": (
         write_model(sequence(DType.INT8)),
-        Options(verify=False, max_extra_macs=1.0, max_extra_work=1.0),
+        Options(verify=False, max_extra_work=1),
         "along H",
     ),
     "channels in tiles": (write_model(text_model()), replace(OPTIONS, max_extra_work=1.0), "x8"),
@@ -138,7 +138,7 @@ def test_a_file_is_made_again_byte_for_byte_from_what_it_says(tmp_path: Path) ->
     source, first = tmp_path / "in.tflite", tmp_path / "a b.tflite"
     source.write_bytes(write_model(wide_inside()))
     asked = ["--target", "cortex-m4", "--kernels", "cmsis-nn", "--effort", "quick", "--objective", "head"]
-    asked += ["--max-extra-macs", "100%", "--tflm-since", "2024-01-31", "--pin", "x=0", "--no-loops", "--seed", "7"]
+    asked += ["--max-extra-work", "100%", "--tflm-since", "2024-01-31", "--pin", "x=0", "--no-loops", "--seed", "7"]
     _optimize(source, first, *asked)
     assert _optimize(source, tmp_path / "b.tflite", "--replay", first) == ""
     assert first.read_bytes() == (tmp_path / "b.tflite").read_bytes()

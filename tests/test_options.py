@@ -51,7 +51,7 @@ def test_a_wrong_value_is_named(field: str, value: Any) -> None:
 
 
 def test_the_limits_themselves_are_allowed() -> None:
-    Options(time_limit=0, seed=0, samples=1, budget=1, max_extra_operators=0, max_extra_macs=1, max_extra_work=0)
+    Options(time_limit=0, seed=0, samples=1, budget=1, max_extra_operators=0, max_extra_work=0)
 
 
 def test_the_emergency_stop_is_one_for_all_searches_of_a_run() -> None:

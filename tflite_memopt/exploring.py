@@ -14,7 +14,7 @@ from .memory.work import slowest
 from .options import Options
 from .pipeline import optimize
 from .program.run import optimize_in_parts
-from .report.exploration import chosen_of, flags_of, front_of, within
+from .report.exploration import chosen_of, flags_of, front_of
 from .report.model import Exploration, FrontPoint
 from .transform import Cache
 
@@ -55,7 +55,7 @@ def explore(
     run = _Exploring(data, progress)
     run.search(replace(options, budget=None, verify=False))
     for limit in PARTS_LIMITS if most_parts != 1 else ():
-        run.cut(within(replace(options, budget=None, verify=False), limit), most_parts)
+        run.cut(replace(options, budget=None, verify=False, max_extra_work=limit), most_parts)
     warnings = (f"the search: {OUT_OF_TIME}",) if run.has_struck else ()
     assert run.before is not None
     before = _point_of(run.before, run.before, len(data), "")
@@ -93,7 +93,7 @@ class _Exploring:
         self._made(replace(options, cascade=False))
         most: float | None = LIMITS[-1] if options.cascade else None
         while most is not None:
-            point = self._made(within(options, most))
+            point = self._made(replace(options, max_extra_work=most))
             self.searches += 1
             # A limit that the answer keeps by itself is left out: the answer would be the same.
             most = max((each for each in LIMITS if each < min(most, point.slowdown)), default=None)

@@ -1,4 +1,4 @@
-"""What a run is asked to do. Every field is a command-line option of the same name, but ``until``."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
 RUNTIMES = ("litert", "tensorflow", "tflm")
-REQUIRABLE = ("tflm",)
 PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
-LEAST_WORK = 0.1
-"""The fraction of run time that may be added, if ``max_extra_work`` is not given and ``max_extra_macs`` is less."""
+DEFAULT_LIMIT = 0.1
+"""The fraction of run time that may be added; no smaller limit narrows that of the multiply-accumulates."""
 PROVING = ("litert", "tflm")
 """TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
@@ -58,8 +57,7 @@ class Options:
     run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, at least;
     ``inputs``: an .npz with the user's own. ``verify``: prove equality; without it the result is unproved and TFLM's
     memory is not measured. ``runtimes``: where to prove it. ``runner``: a command that runs models on the user's own
-    kernels (docs/device_runner.md), where it is proved as well. ``require``:
-    ``("tflm",)`` refuses a result whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
+    kernels (docs/device_runner.md), where it is proved as well. ``least_decibels``: signal to noise that an
     approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
     one model and in bytes of address space (None: no limit).
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
@@ -68,13 +66,12 @@ class Options:
     ``rewrite``: change the graph where that lowers the objective; ``allow_approximate``: also where integers are
     requantized once more, so that outputs may differ in the last bits. ``io``: ``keep`` the types of inputs and
     outputs, or remove QUANTIZE and DEQUANTIZE there, so that the model takes and gives the integers itself (``int8``).
-    ``cascade``: run regions stripe by stripe where that lowers the objective, with at most ``max_extra_macs`` more
-    multiply-accumulates, as a fraction of the model's from 0 to 1, and ``max_extra_operators`` more operators (None:
-    any number). ``max_extra_work``: how much longer the model may run than before, estimated in instructions
-    (``memory/work.py``), as a fraction as well, with each measured library that the firmware may link; None: 0.1, or
-    ``max_extra_macs`` if that is more.
+    ``cascade``: run regions stripe by stripe where that lowers the objective. ``max_extra_work``: how much longer the
+    model may run than before, as a fraction from 0 to 1, estimated in instructions (``memory/work.py``) of each
+    measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
+    ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
+    ``transform.WORTH`` of the objective and the budget does not need it.
     ``keep_failures``: a folder for everything that reproduces a step that failed verification.
-    ``all_kernels``: also report the head that each other kernel profile would allow.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     ``loops``: also write stripes as one loop, whose operators exist once. ``replay``: a decision of another run
     (``ir/decision.py``), which is carried out in place of a search. ``tflm_since``: the date of the firmware's
@@ -94,9 +91,8 @@ class Options:
     verify: bool = True
     runtimes: tuple[str, ...] = PROVING
     runner: str | os.PathLike[str] | None = None
-    require: tuple[str, ...] = ()
     least_decibels: float = 10.0
-    interpreter_seconds: float = 900.0
+    interpreter_seconds: float = 300.0
     interpreter_memory: int | None = 16 << 30
     keep_failures: str | os.PathLike[str] | None = None
     objective: Objective = "total"
@@ -107,11 +103,9 @@ class Options:
     allow_approximate: bool = False
     io: Io = "keep"
     cascade: bool = True
-    max_extra_macs: float = 0.1
-    max_extra_work: float | None = None
-    max_extra_operators: int | None = None
+    max_extra_work: float = DEFAULT_LIMIT
+    every_byte: bool = False
     halos: tuple[str, ...] = HALOS
-    all_kernels: bool = False
     loops: bool = True
     replay: str | None = None
     tflm_since: date | None = None
@@ -148,9 +142,9 @@ class Options:
         return self.budget is not None and need <= self.budget
 
     @property
-    def extra_work(self) -> float:
-        """The limit on added run time, as a fraction: the one that was asked for, or the one that the MACs imply."""
-        return max(LEAST_WORK, self.max_extra_macs) if self.max_extra_work is None else self.max_extra_work
+    def max_extra_macs(self) -> float:
+        """The limit on added multiply-accumulates, as a fraction."""
+        return max(DEFAULT_LIMIT, self.max_extra_work)
 
     @property
     def seconds_left(self) -> float:
@@ -176,14 +170,13 @@ class Options:
         for option, known in (*given, *names, ("objective", OBJECTIVES), ("io", IO), ("effort", EFFORTS)):
             if getattr(self, option) not in known:
                 yield option, f"choose one of {', '.join(known)}"
-        required = (("require", REQUIRABLE),) if self.require else ()
-        for option, known in (("runtimes", RUNTIMES), ("halos", HALOS), *required):
+        for option, known in (("runtimes", RUNTIMES), ("halos", HALOS)):
             if not _is_choice(getattr(self, option), known):
                 yield option, f"choose one or more of {', '.join(known)}"
         for option, least in (("time_limit", 0), ("seed", 0), ("samples", 1), ("jobs", 1), ("interpreter_seconds", 1)):
             if not least <= getattr(self, option) < math.inf:
                 yield option, f"must be a number from {least}"
-        for option, least in (("budget", 1), ("max_extra_operators", 0), ("interpreter_memory", 1 << 28)):
+        for option, least in (("budget", 1), ("interpreter_memory", 1 << 28)):
             if getattr(self, option) is not None and getattr(self, option) < least:
                 yield option, f"must be None or a number from {least}"
         yield from self._other_faults()
@@ -193,9 +186,8 @@ class Options:
             self.decision  # noqa: B018 (it raises)
         except UsageError as error:
             yield "replay", str(error)
-        for option, fraction in (("max_extra_macs", self.max_extra_macs), ("max_extra_work", self.max_extra_work)):
-            if fraction is not None and not 0 <= fraction <= 1:
-                yield option, "must be a fraction from 0 to 1; 0.1 stands for 10 %"
+        if not 0 <= self.max_extra_work <= 1:
+            yield "max_extra_work", "must be a fraction from 0 to 1; 0.1 stands for 10 %"
         if self.ties and self.io != "keep":
             yield "ties", "states keep their types: leave io as it is"
         if self.runner is not None and not self.verify:

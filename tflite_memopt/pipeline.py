@@ -25,7 +25,7 @@ from .report.build import RunOutcome, build_report, facts_of
 from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
-from .transform import Cache, Progress, RunContext, best_candidate, subject_of
+from .transform import Cache, Progress, RunContext, subject_of, worthy_candidate
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def optimize(
         run = RunContext(shapes.data, model, options.profile, before, clock, progress, known)
         failed: list[FailedStep] = []
         for step, attempt in fallbacks(options):
-            candidate = best_candidate(run, attempt)
+            candidate, declined = worthy_candidate(run, attempt)
             if not candidate.is_no_worse and step != LAST_STEP:
                 continue
             with clock.stage("write"):
@@ -125,13 +125,13 @@ def optimize(
         rewrites=(*candidate.rewritten.uses, *candidate.cascaded.uses),
         refused=(*candidate.rewritten.refused, *candidate.cascaded.refused),
         verification=verification,
-        arenas=candidate.arenas,
         seconds=clock.seconds(),
         decision=str(candidate.decision),
         least_in_stripes=candidate.cascaded.least,
         failed=tuple(failed),
         metadata_left_out=metadata_left_out,
         proofs=proofs,
+        declined=declined,
     )
     return Result(written, build_report(facts, candidate.model, outcome, options))
 

@@ -5,10 +5,10 @@ The best of the answers under the limits that were asked for, under narrower one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from functools import partial
-from itertools import product
 
 from .analysis.macs import model_macs
 from .cascade.measure import Measured
@@ -25,14 +25,16 @@ from .ir.model import Model
 from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.portable import PORTABLE
 from .kernels.profile import KernelProfile
-from .memory.arrange import Arrangement, ModelPlacement, arena_by_kernels, arrange
-from .memory.cost import Cost, cost_in
+from .kernels.since import needed_since
+from .memory.arrange import Arrangement, ModelPlacement, arrange
+from .memory.cost import Cost, Declined, cost_in
 from .memory.figures import LibraryNeed
 from .memory.libraries import fitted, miscomputed, needs_by_library
 from .memory.run_through import check_loops
 from .memory.ties import with_ties
+from .memory.usage import operator_kinds
 from .memory.work import WorkLimit, instructions
-from .options import EFFORTS, LEAST_WORK, Options
+from .options import EFFORTS, Options, fallbacks
 from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
@@ -40,9 +42,9 @@ from .rewrite.tiles import Striped, TileSearch
 
 Progress = Callable[[str], None]
 _NOTHING_BETTER = Refusal("cascade", "the search", "narrower limits, or a plan for any kernels, led to the answer")
-MACS = (0.0, 0.1, 0.3, 1.0)
-"""Limits on added MACs, as fractions, from which wider ones start."""
 _DEFAULT = Options()
+WORTH = 0.05
+"""The share of the objective that a new operator kind or a newer TFLM must save."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,6 @@ class Candidate:
     unplanned: bytes
     cascaded: Changed
     arrangement: Arrangement
-    arenas: Mapping[str, int]
     is_no_worse: bool
 
     @property
@@ -115,37 +116,23 @@ class RunContext:
 
     def work_limit(self, options: Options) -> WorkLimit:
         """The limit on run time: what the options allow to be added to the original."""
-        return WorkLimit(instructions(self.original, self.profile), options.extra_work, self.profile)
+        return WorkLimit(instructions(self.original, self.profile), options.max_extra_work, self.profile)
 
 
 def narrower(options: Options) -> tuple[Options, ...]:
-    """The options with each narrower limit, from narrow to wide; none where no limit is wider than by default.
+    """Return the options with the default limits, where they ask for wider ones.
 
-        asked for: 30 % more MACs, thorough
-
-        10 %, normal -> 30 %, normal -> 10 %, thorough -> 30 %, thorough      the best of the four is the answer
-
-    A search with wider limits looks at more, and may choose what seems better and then gains less by tiles, rules and
-    the final plan. So each of these runs goes all the way. The default limits are where this starts: narrower ones are
-    not run again, since each takes as long as the run itself.
+    A search with wider limits looks at more candidates, and may choose one that gains less by tiles, rules and the
+    final plan. So the default limits are tried as well, to the end.
     """
     if not options.cascade or options.decision is not None:
         return ()
-    wanted, least = (EFFORTS.index(each) for each in (options.effort, _DEFAULT.effort))
-    efforts = EFFORTS[min(wanted, least) : wanted + 1]
-    shares = [each for each in MACS if _DEFAULT.max_extra_macs <= each < options.max_extra_macs]
-    every = product(efforts, (*shares, options.max_extra_macs))
-    found = [
-        replace(options, effort=effort, max_extra_macs=share, max_extra_work=work)
-        for effort, share in every
-        for work in _works(options.max_extra_work, share)
-    ]
-    return tuple(each for each in found if each != options)
-
-
-def _works(asked: float | None, share: float) -> Sequence[float | None]:
-    """The limits on work to go through with a share of MACs: first what that allows by itself, if that is less."""
-    return (None, asked) if asked is not None and asked > max(LEAST_WORK, share) else (asked,)
+    usual = replace(
+        options,
+        effort=min(options.effort, _DEFAULT.effort, key=EFFORTS.index),
+        max_extra_work=min(options.max_extra_work, _DEFAULT.max_extra_work),
+    )
+    return () if usual == options else (usual,)
 
 
 def best_candidate(run: RunContext, options: Options) -> Candidate:
@@ -175,6 +162,61 @@ def best_candidate(run: RunContext, options: Options) -> Candidate:
     # The bound of the limits that were asked for, on the library that was.
     least = found[len(every) - 1].cascaded.least if is_whole else None
     return replace(best, cascaded=replace(best.cascaded, refused=tuple(refused), least=least))
+
+
+def worthy_candidate(run: RunContext, options: Options) -> tuple[Candidate, Declined | None]:
+    """Return the cheapest candidate of which everything new pays, and the cheapest one of all where that is another.
+
+        order and plan  ->  rewrites  ->  stripes on an older TFLM  ->  stripes
+
+    A candidate further to the right replaces the one to its left when it has no operator kind and no newer TFLM that
+    the other does without, when it saves ``WORTH`` of the objective, or when it alone meets the budget.
+    """
+    is_free = options.every_byte or options.decision is not None or run.before is None
+    if is_free:
+        return best_candidate(run, options), None
+    plain, kept = None, None
+    for _, attempt in reversed(fallbacks(options)):
+        if kept is not None and kept.meets_budget(options):
+            return kept, None
+        best = best_candidate(run, attempt)
+        if kept is None or _pays(run, kept, best, options):
+            plain, kept = kept, best
+    assert kept is not None
+    since = _since(run, kept)
+    if plain is not None and since is not None:
+        older = best_candidate(run, replace(options, tflm_since=since - timedelta(days=1)))
+        plain = older if _pays(run, plain, older, options) else plain
+        kept = kept if _pays(run, plain, kept, options) else plain
+    return kept, _declined(run, best, kept, options)
+
+
+def _pays(run: RunContext, plain: Candidate, other: Candidate, options: Options) -> bool:
+    """Return whether ``other`` is cheaper, and all that it has and ``plain`` does without pays."""
+    (is_worse, cost), (was_worse, before) = other.price(options), plain.price(options)
+    if (is_worse, cost) >= (was_worse, before):
+        return False
+    if was_worse or not _news(run, other) - _news(run, plain):
+        return True
+    is_needed = options.meets_budget(cost.need) and not options.meets_budget(before.need)
+    return is_needed or cost.need <= (1 - WORTH) * before.need
+
+
+def _news(run: RunContext, candidate: Candidate) -> frozenset[str]:
+    """Return the operator kinds that the candidate has and the original has not."""
+    return operator_kinds(candidate.model) - operator_kinds(run.original)
+
+
+def _since(run: RunContext, candidate: Candidate) -> date | None:
+    return needed_since(_news(run, candidate))
+
+
+def _declined(run: RunContext, candidate: Candidate, kept: Candidate, options: Options) -> Declined | None:
+    need = candidate.price(options)[1].need
+    if not candidate.is_no_worse or need >= kept.price(options)[1].need:
+        return None
+    kinds = tuple(sorted(_news(run, candidate)))
+    return Declined(need, kinds, needed_since(kinds), instructions(candidate.model, run.profile))
 
 
 def _for_any_library(run: RunContext, options: Options) -> Candidate:
@@ -242,13 +284,11 @@ def _placed(run: RunContext, options: Options, found: Striped, unplanned: bytes)
         made = found.arrangement or arrange(model, profile, options)
         fitting = made if run.before is None else fitted(model, made, run.before, profile, options)
         arrangement, fits = fitting or made, fitting is not None
-        others = arena_by_kernels(model, options) if options.all_kernels else {}
-        arenas = others | {profile.name: arrangement.placement.memory.arena_bytes}
         model.main.reorder(arrangement.placement.order)
         check_model(model)
         check_loops(model, arrangement.placement)
     is_no_worse = _is_no_worse(run, options, found.rewritten, model, fits)
-    return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, arenas, is_no_worse)
+    return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse)
 
 
 def _is_no_worse(run: RunContext, options: Options, rewritten: Changed, model: Model, fits: bool) -> bool:

@@ -33,6 +33,19 @@ _LIMITS = "What would have to get smaller for the model to need less, in sentenc
 _ADVICE = "Options that could lower the result further."
 
 FIELDS: Mapping[str, Mapping[str, str]] = {
+    "Way": {
+        "flags": "Flags of optimize that write it.",
+        "need": "Bytes of RAM to reserve; null without such a result.",
+        "slowdown": "Run time that it adds, as a fraction, with the slowest library; null without such a result.",
+        "fits": "Whether it meets the budget.",
+        "reason": "Why there is no such result; null where there is one.",
+    },
+    "DeclinedUse": {
+        "need": "Bytes of the objective.",
+        "slowdown": "Run time that it adds, as a fraction, with the slowest library.",
+        "kernel_bytes": "Flash of its new kernels on Cortex-M4, in bytes; null where not measured.",
+        "tflm_since": "Day of the oldest TFLM that has them; null where any has.",
+    },
     "Report": {
         "version": "Version of tflite-memopt.",
         "model": _NAME,
@@ -53,7 +66,10 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "refused": "What fits a rule and was left as it is, with the reason.",
         "sharing": "Outputs that share bytes with an input of their operator, most bytes first.",
         "operators_added": "Kinds of operators that the firmware's op resolver must have and did not need before.",
-        "arena_by_kernels": "Head in bytes that each kernel profile would allow, by its name, in its own best order.",
+        "kernel_bytes": "Flash of the kernels of operators_added on Cortex-M4, in bytes; null where not measured.",
+        "tflm_since": "Day of the oldest TFLM that has them; null where any has.",
+        "ways": "Where the budget is missed: what the model needs in parts, and fed row by row.",
+        "declined": "A result that needs less and was not worth its price; null without one.",
         "libraries": 'What the model needs "before" and "after" under each kernel library, by the name of its profile.',
         "equivalence": "Verdict on equality, by runtime; empty where it was switched off.",
         "basis": "What the verdicts rest on.",

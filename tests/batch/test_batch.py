@@ -276,7 +276,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> Non
         b = ModelBuilder()
         y = b.conv(b.input("x", (1, 8, 8, 2)), 4 + number, seed=number)
         (folder / f"many{number:02}.tflite").write_bytes(write_model(b.finish(y)))
-    words = ["batch", str(folder), "-o", str(tmp_path / "out"), "--jobs", "2", "--samples", "1", "--no-cascade"]
+    words = ["batch", str(folder), "-o", str(tmp_path / "out"), "--jobs", "2", "--changes", "rewrites"]
     command = [sys.executable, "-m", "tflite_memopt", *words]
     first = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupts

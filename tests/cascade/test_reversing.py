@@ -63,7 +63,7 @@ def test_the_drift_is_undone_and_tflm_says_so() -> None:
 
 
 def test_the_stage_takes_it_and_says_what_it_did() -> None:
-    options = replace(HEAD, verify=False, loops=False, halos=("recompute",), max_extra_macs=0.0)
+    options = replace(HEAD, verify=False, loops=False, halos=("recompute",), max_extra_work=0.0)
     report = tflite_memopt.optimize(write_model(chain()), options).report
     assert any(use.rule.endswith("the last one first)") for use in report.rewrites)
 

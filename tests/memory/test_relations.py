@@ -124,7 +124,7 @@ def test_reference_kernels_share_and_the_report_says_so() -> None:
     y = b.conv(b.depthwise(b.conv(x, 16, seed=1), seed=2), 16, seed=3)
     data = write_model(b.finish(y))
     portable = optimize(data, Options(verify=False)).report
-    report = optimize(data, Options(kernels="reference", runtimes=("tflm",), samples=3, all_kernels=True)).report
+    report = optimize(data, Options(kernels="reference", runtimes=("tflm",), samples=3)).report
     assert report.after.arena_bytes < portable.after.arena_bytes == 2 * 1024
     assert report.after.tflm["head"] == report.after.arena_bytes
     assert report.equivalence["tflm"].equal

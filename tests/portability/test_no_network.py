@@ -14,7 +14,7 @@ from tests.models import dense_model, mobile_chain
 from tflite_memopt.io.writer import write_model
 
 HERE = Path(__file__).parent
-QUICK = ("--samples", "2", "--effort", "quick")
+QUICK = ("--effort", "quick")
 COMMANDS = (
     ("optimize", "m.tflite", "-o", "small.tflite", *QUICK, "--report", "r.json", "--report", "r.html"),
     ("analyze", "small.tflite", "--report", "a.svg"),

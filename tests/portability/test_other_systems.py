@@ -63,14 +63,14 @@ def test_what_is_hidden_is_missed(code: str, said: str) -> None:
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_command_runs(system: str, folder: Path) -> None:
     small, name = "kleiner ü.tflite", "mein modell ü.tflite"
-    quick = ("--samples", "2", "--effort", "quick", "--jobs", "2")
+    quick = ("--effort", "quick", "--jobs", "2")
     for arguments in (
         ("optimize", name, "-o", small, *quick, "--report", "ein bericht ü.json"),
         ("analyze", small, "--report", "jetzt ü.json"),
         ("verify", name, small, "--samples", "2"),
         ("codegen", small, "-o", "fürs Gerät"),
         ("explore", name, *quick),
-        ("batch", name, small, "-o", "alle ü", "--samples", "2", "--effort", "quick"),
+        ("batch", name, small, "-o", "alle ü", "--effort", "quick"),
         ("targets",),
     ):
         done = run(system, folder, *arguments)

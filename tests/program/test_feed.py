@@ -290,7 +290,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_dense()))
     how = ("--feed", "rows=auto", "--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick")
-    code, said = run("optimize", path, "-o", folder, *how, "--samples", 2)
+    code, said = run("optimize", path, "-o", folder, *how)
     assert code == 0, said
     assert "rows a call" in said
     assert "needs  TFLM of 2025-11-10 or later in the firmware" in said
@@ -402,7 +402,7 @@ def test_one_of_several_inputs_is_fed(how: str, rows: int, tmp_path: Path) -> No
     """The largest, or the one that is named; the others stay until the parts behind the front read them."""
     path, folder = tmp_path / "m.tflite", tmp_path / "program"
     path.write_bytes(write_model(with_others()))
-    options = ("--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick", "--samples", 2, "--parts", 3)
+    options = ("--target", "cortex-m7", "--max-extra-work", "90%", "--effort", "quick", "--parts", 3)
     code, said = run("optimize", path, "-o", folder, "--feed", how, *options)
     assert code == 0, said
     assert "verified bit-exact on" in said.replace("\n", " ")

@@ -51,7 +51,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_whole_way(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    how = ("--parts", 3, "--target", "cortex-m7", "--max-extra-work", "50%", "--effort", "quick", "--samples", 2)
+    how = ("--parts", 3, "--target", "cortex-m7", "--max-extra-work", "50%", "--effort", "quick")
     code, said = run("optimize", model, "-o", folder, *how)
     assert code == 0, said
     assert "in 3 parts" in said or "in 2 parts" in said

@@ -28,7 +28,7 @@ from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.memory.work import WorkLimit, instructions
 from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
 
-OPTIONS = Options(samples=3, max_extra_macs=1.0)
+OPTIONS = Options(samples=3, max_extra_work=1.0)
 F32, I8 = DType.FLOAT32, DType.INT8
 
 

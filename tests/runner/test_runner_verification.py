@@ -156,7 +156,7 @@ def cli(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_exit_codes_of_the_command(tmp_path: Path) -> None:
     source, planned = tmp_path / "in.tflite", tmp_path / "out.tflite"
     source.write_bytes(MODEL)
-    done = cli("optimize", source, "-o", planned, "--samples", 2, "--no-cascade", "--runner", WHEEL, "-v")
+    done = cli("optimize", source, "-o", planned, "--changes", "rewrites", "--runner", WHEEL, "-v")
     assert done.returncode == 0, done.stderr
     assert "measured on the runner" in done.stdout
     assert "TFLM executed the plan (tflm, runner)" in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 
 from ..ir.check import misfit
 from ..ir.model import Model, Operator, Tensor
@@ -26,9 +27,15 @@ def model_macs(model: Model, loops: Sequence[Loop] | None = None) -> int:
 
     A loop whose turns depend on data counts as one turn. ``loops``: those of the model, where they are known.
     """
+    per_graph = (sum(map(operator_macs, graph.operators)) for graph in model.graphs)
+    return sum(map(mul, runs_of(model, loops), per_graph))
+
+
+def runs_of(model: Model, loops: Sequence[Loop] | None = None) -> list[int]:
+    """Return how often each subgraph runs in one invocation of the entry graph, as ``model_macs`` counts it."""
     loops = loops_of(model) if loops is None else loops
     turns = {id(loop.body): loop.turns for loop in loops if loop.turns is not None}
-    return sum(turns.get(id(graph), 1) * sum(map(operator_macs, graph.operators)) for graph in model.graphs)
+    return [turns.get(id(graph), 1) for graph in model.graphs]
 
 
 def _weights(operator: Operator, slot: int = 1) -> Tensor:

@@ -23,9 +23,11 @@ from .find import FoundModel
 RESULTS = "results.jsonl"
 MODELS = "models"
 """The folder of the optimized models, beside it, under the paths of the originals."""
-DONE, REFUSED, FAILED, LOST = "done", "refused", "failed", "lost"
+DONE, UNRUNNABLE, REFUSED, FAILED, LOST = "done", "TFLM cannot run it", "refused", "failed", "lost"
 """``refused``: an error that names what is wrong with the model. ``failed``: a fault of this tool. ``lost``: the
 processes that worked on it died again and again, of memory or by a crash."""
+LASTING = (DONE, UNRUNNABLE, REFUSED)
+"""Another run under the same options ends in the same status."""
 Line = dict[str, Any]
 
 
@@ -49,7 +51,7 @@ class Results:
         except OSError as error:
             raise OutputError(f"cannot use the folder '{folder}': {error.strerror or error}") from error
         self._files = {(line["model"], line["content"]) for line in lines}
-        self._lasting = {line["content"]: line for line in lines if line["status"] in (DONE, REFUSED)}
+        self._lasting = {line["content"]: line for line in lines if line["status"] in LASTING}
 
     def lasting(self, content: str) -> Line | None:
         """Return the line of a model of these bytes that another try would not change."""
@@ -78,7 +80,7 @@ class Results:
             raise OutputError(f"cannot write '{self._path}': {error.strerror or error}") from error
         self._is_torn = False
         self._files.add((found.name, found.content))
-        if line["status"] in (DONE, REFUSED):
+        if line["status"] in LASTING:
             self._lasting[found.content] = line
 
     def _lines(self) -> Iterator[Line]:

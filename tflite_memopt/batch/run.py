@@ -14,12 +14,13 @@ from typing import Any, Protocol
 
 from ..errors import MemoptError
 from ..io.files import read_file
+from ..kernels.support import said_of
 from ..memory.work import slowest
 from ..options import Options
 from ..report.model import Report, to_json
 from .cluster import answers_of
 from .find import FoundModel
-from .results import DONE, FAILED, LOST, REFUSED, Line, Results
+from .results import DONE, FAILED, LOST, REFUSED, UNRUNNABLE, Line, Results
 
 
 class Optimized(Protocol):
@@ -101,7 +102,8 @@ def _worked(job: _Job, work: Work, options: Options) -> tuple[Line, bytes | None
     report = replace(result.report, model=job.files[0].name)
     before, after = report.before, report.after
     line = {
-        "status": DONE,
+        "status": DONE if report.tflm.runs else UNRUNNABLE,
+        "error": None if report.tflm.runs else said_of(report.tflm),
         "before": before.required_for_target,
         "after": after.required_for_target,
         "slowdown": slowest(before.instructions, after.instructions),

@@ -53,7 +53,7 @@ class Plans:
 
     def __init__(self, model: Model, profile: KernelProfile, options: Options) -> None:
         self._model, self._profile, self._options = model, profile, options
-        self._work = WorkLimit(instructions(model, profile), options.extra_work, profile)
+        self._work = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
         self.work = 0
         """The operators of all models that have been planned."""
         self.drafts: dict[Tilings, Cost | None] = {}
@@ -116,9 +116,8 @@ class Plans:
         return Cost(need(head), head, model_macs(model, layouts[0].loops.loops), operator_count(model)), None
 
     def _is_within(self, made: Model) -> bool:
-        """Whether it keeps the limits on what may be added to the model."""
-        most, added = self._options.max_extra_operators, operator_count(made) - operator_count(self._model)
-        return (most is None or added <= most) and self._work.is_kept_by(made)
+        """Return whether it keeps the limit on run time."""
+        return self._work.is_kept_by(made)
 
     def _placed(self, model: Model, order: Order) -> Cost | None:
         """What TFLM makes of the plan in one order, which may be more than was planned; None where pins collide."""

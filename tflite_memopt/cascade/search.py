@@ -106,7 +106,7 @@ def _along_h(model: Model, profile: KernelProfile, options: Options, other_form:
     form = other_form(model, [name for name, _ in options.pins])
     if form is None:
         return None
-    limit = WorkLimit(instructions(model, profile), options.extra_work, profile)
+    limit = WorkLimit(instructions(model, profile), options.max_extra_work, profile)
     if not limit.is_kept_by(form.model):
         return None
     return _variant_of(form, True, replace(options, max_extra_work=limit.left_for(form.model)))

@@ -123,8 +123,8 @@ class Space:
         # What no region can hold is there in any set.
         fixed = [need for need, way in zip(self.needs, self._ways, strict=True) if isinstance(way, str)]
         self._floor = max(io_lower_bound(model), *fixed) if fixed else io_lower_bound(model)
-        operators = len(self.needs) * 1000 if options.max_extra_operators is None else options.max_extra_operators
-        work = int(model_work(model, profile.prices) * options.extra_work * _SURE)
+        operators = len(self.needs) * 1000
+        work = int(model_work(model, profile.prices) * options.max_extra_work * _SURE)
         self.limits = Limits(int(self._terms.macs * options.max_extra_macs), operators, work)
         constant = tuple(size.on(profile.abi) for size in CONSTANT)
         self.base = Base(

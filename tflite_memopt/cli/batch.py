@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from .exit_codes import INTERRUPTED, NOT_EQUAL
-from .grouped import GroupedCommand
 from .optimize import optimize as optimize_command
 from .optimize import options_from_flags
 from .shared import QUIET, progress_line
 from .types import ByteSize, ModelPath
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *("source", "output", "pins", "ties", "inputs", "runner", "keep_failures", "all_kernels", "explain"),
-    *("force", "replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
+    *("source", "output", "ties", "inputs", "force", "replay", "reports", "quiet", "verbose", "parts", "feed"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
 
 
 @click.command(
-    cls=GroupedCommand,
     short_help="Optimize many models.",
     params=[each for each in optimize_command.params if each.name in _OF_OPTIMIZE],
 )
@@ -77,7 +75,7 @@ def batch(
 
     if cluster is not None and (workers, worker_memory) != (None, None):
         raise click.UsageError("--cluster has workers of its own: leave --jobs and --worker-memory out")
-    options, models = options_from_flags(**chosen), find_models(patterns)
+    options, models = replace(options_from_flags(**chosen), jobs=1), find_models(patterns)
     if not no_models:
         refuse_mixing(folder, models)
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import MemoptError, UsageError
+from ..errors import MemoptError, UnsupportedModelError, UsageError
 from .exit_codes import BAD_INPUT, OVER_BUDGET
 from .shared import FORCE, KERNELS, TARGET, check_files
 from .types import ByteSize, ModelPath
@@ -99,9 +99,13 @@ def _row(path: Path, name: str, target: str | None, kernels: str | None, against
 
 
 def _ram(data: bytes, target: str | None, kernels: str | None) -> int:
+    from ..kernels.support import said_of
     from ..measuring import analyze
 
-    return analyze(data, kernels, target).memory.required_for_target
+    analysis = analyze(data, kernels, target)
+    if not analysis.tflm.runs:
+        raise UnsupportedModelError(said_of(analysis.tflm))
+    return analysis.memory.required_for_target
 
 
 def _check_revision(folder: Path, revision: str) -> None:

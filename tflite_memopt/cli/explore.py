@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..graph.side_by_side import usable_cores
 from ..options import Options
 from .exit_codes import OVER_BUDGET
 from .grouped import GroupedCommand
@@ -20,16 +21,12 @@ from .shared import (
     FORCE,
     INPUTS,
     IO_TYPES,
-    JOBS,
     JSON,
     KERNELS,
     OBJECTIVE,
     QUIET,
-    SAMPLES,
-    SEED,
     TARGET,
     TFLM_SINCE,
-    TIME_LIMIT,
     check_files,
     progress_line,
     show,
@@ -71,10 +68,6 @@ if TYPE_CHECKING:
 @APPROXIMATE
 @TFLM_SINCE
 @EFFORT
-@JOBS
-@TIME_LIMIT
-@SEED
-@SAMPLES
 @INPUTS
 @report_option(".json", ".html", ".svg")
 @JSON
@@ -104,7 +97,7 @@ def explore(
     check_files((output, *reports), (source,), force)
     if parts is not None and output is not None:
         raise click.UsageError("--parts shows what parts bring: to write them run optimize with the flags of the point")
-    options = Options(**chosen)
+    options = Options(jobs=usable_cores(), every_byte=True, **chosen)
     is_chosen = output is not None or options.budget is not None
     # It takes long enough that a pipe is told how far it is, too.
     with progress_line(bool(quiet)) as say:

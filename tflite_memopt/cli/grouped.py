@@ -1,52 +1,52 @@
-"""Help in groups: a command with many options shows those of its users, and with --help-all those of experts."""
+"""Help in groups."""
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+from collections.abc import Sequence
 
 import click
 
 _GROUPS = {
-    "Result": ("output", "folder", "budget", "objective", "effort", "io", "allow_approximate"),
-    "Target": ("target", "kernels", "tflm_since", "all_kernels"),
-    "Limits on what may change": ("max_extra_work", "max_extra_macs", "no_rewrite", "no_cascade"),
-    "Verification": ("samples", "inputs", "runner", "no_verify", "require"),
-    "Many models": ("workers", "worker_memory", "cluster", "no_models"),
-    "Output": ("reports", "as_json", "explain", "verbose", "quiet", "force", "help_all", "help"),
+    "Result": ("output", "budget", "objective", "effort", "io", "parts", "feed", "ties", "replay"),
+    "Target": ("target", "kernels", "tflm_since"),
+    "Limits on changes": ("changes", "max_extra_work", "allow_approximate"),
+    "Verification": ("inputs", "no_verify"),
 }
-"""Names of parameters by title, as the help shows them. A parameter that stands nowhere here is for experts."""
-_EXPERT = "Expert"
+"""Names of parameters by title, as the help shows them; the last group has the others."""
+_REST = "Output"
+_WORDS = "tflite_memopt.words"
 
 
 class GroupedCommand(click.Command):
-    """A command with ``--help-all``."""
+    """A command whose help has its options in groups, and that can be told again with other options."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        text = "Show this message with the options for experts."
-        self.params.append(
-            click.Option(
-                ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_everything, help=text
-            )
-        )
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words of the command line."""
+        ctx.meta[_WORDS] = list(args)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups, each in its own order, and the experts' options where they were asked for."""
+        """Write the groups, each in its own order."""
         records = {
-            each.name: record for each in self.get_params(ctx) if (record := each.get_help_record(ctx)) is not None
+            each.name: record
+            for each in self.get_params(ctx)
+            if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None
         }
-        for title, names in _GROUPS.items():
-            rows = [records.pop(name) for name in names if name in records]
+        groups = {title: [records.pop(name) for name in names if name in records] for title, names in _GROUPS.items()}
+        for title, rows in (groups | {_REST: list(records.values())}).items():
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-        if records and ctx.meta.get(_EXPERT):
-            with formatter.section(_EXPERT):
-                formatter.write_dl(list(records.values()))
 
 
-def _show_everything(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
-    if is_asked:
-        ctx.meta[_EXPERT] = True
-        click.echo(ctx.get_help())
-        ctx.exit()
+def said_again(ctx: click.Context, without: Sequence[str], more: Sequence[str]) -> str:
+    """Return the command line, to be copied, without some options that take a value, and with more words."""
+    words: list[str] = []
+    given = iter(ctx.meta[_WORDS])
+    for word in given:
+        if word in without:
+            next(given, None)
+        elif word.partition("=")[0] not in without:
+            words.append(word)
+    return shlex.join(["tflite-memopt", str(ctx.info_name), *words, *more])

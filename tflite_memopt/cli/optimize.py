@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UsageError
-from ..options import HALOS, REQUIRABLE, Options
-from ..plan.methods import NAMES as PLANNERS
-from ..schedule.methods import DEFAULT as DEFAULT_SCHEDULER
-from ..schedule.methods import METHODS as SCHEDULERS
+from ..graph.side_by_side import usable_cores
+from ..options import Options
 from ..version import __version__
 from .exit_codes import OVER_BUDGET
-from .grouped import GroupedCommand
+from .grouped import GroupedCommand, said_again
 from .reports import Makers, report_option, reports_of
 from .shared import (
     APPROXIMATE,
+    CHANGED,
+    CHANGES,
     EFFORT,
     FORCE,
     INPUTS,
     IO_TYPES,
-    JOBS,
-    JSON,
     KERNELS,
+    MAX_EXTRA_WORK,
     OBJECTIVE,
     QUIET,
-    RUNNER,
-    SAMPLES,
-    SEED,
     TARGET,
     TFLM_SINCE,
-    TIME_LIMIT,
     VERBOSE,
     check_files,
     progress_line,
     show,
 )
-from .types import ByteSize, GivenRows, ModelPath, PartCount, Percent, Pin, RowsFed
+from .types import ByteSize, GivenRows, ModelPath, PartCount, RowsFed
 
 if TYPE_CHECKING:
     from ..io.plan_label import PlanLabel
     from ..report.model import Report
-
-_AS_IS = "as_is"
 
 
 @click.command(cls=GroupedCommand, short_help="Make a model that needs less RAM, and verify it.")
@@ -62,72 +55,11 @@ _AS_IS = "as_is"
 )
 @TARGET
 @KERNELS
-@click.option(
-    "--scheduler",
-    type=click.Choice(list(SCHEDULERS)),
-    default=Options.scheduler,
-    show_default=True,
-    help="How to find the order in which the operators run; 'compare' shows them all side by side.",
-)
-@click.option(
-    "--planner",
-    type=click.Choice(PLANNERS),
-    default=Options.planner,
-    show_default=True,
-    help="How to find each tensor's place in memory; 'compare' shows them all side by side.",
-)
-@click.option(
-    "--no-reorder", is_flag=True, help="Run the operators in the order of the file, as --scheduler as_is does."
-)
-@click.option(
-    "--no-rewrite",
-    is_flag=True,
-    help="Keep the graph: split no concatenation or layer with many channels, and clean nothing up.",
-)
 @APPROXIMATE
-@click.option(
-    "--no-cascade",
-    is_flag=True,
-    help="Run every operator as a whole: do not run groups of layers a few rows (a stripe) at a time.",
-)
-@click.option(
-    "--max-extra-macs",
-    type=Percent(),
-    default=f"{100 * Options.max_extra_macs:g}%",
-    show_default=True,
-    help="How many multiply-accumulates (MACs) stripes may add: neighboring stripes compute some rows twice.",
-)
-@click.option(
-    "--max-extra-work",
-    type=Percent(),
-    help="How much longer the model may run than before, as estimated in instructions of the target's kernels; without "
-    "a target, with each library that was measured. [default: 10%, or as much as --max-extra-macs]",
-)
-@click.option(
-    "--max-extra-operators",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="How many operators stripes may add; each takes some memory and flash. [default: any number]",
-)
-@click.option(
-    "--halo",
-    type=click.Choice([*HALOS, "both"]),
-    default="both",
-    show_default=True,
-    help="What to do with rows that two neighboring stripes need (the halo): compute them twice (recompute), keep "
-    "them in memory (rolling), or whichever is cheaper (both).",
-)
-@click.option("--no-loops", is_flag=True, help="Write stripes one after the other, never as one loop.")
+@MAX_EXTRA_WORK
+@CHANGES
 @TFLM_SINCE
 @IO_TYPES
-@click.option(
-    "--pin",
-    "pins",
-    type=Pin(),
-    multiple=True,
-    metavar="TENSOR=OFFSET",
-    help="Put this tensor at this byte of the arena, a multiple of 16. Repeat for more tensors.",
-)
 @click.option(
     "--tie",
     "ties",
@@ -145,58 +77,11 @@ _AS_IS = "as_is"
     "smallest price in computation; when it does not fit, the file is written all the same and the exit code is 3.",
 )
 @EFFORT
-@JOBS
-@TIME_LIMIT
-@click.option(
-    "--all-kernels",
-    is_flag=True,
-    help="Also show how small the RAM that tensors share (the head) could be with each other kernel library.",
-)
-@SEED
-@SAMPLES
 @INPUTS
-@RUNNER
 @click.option(
     "--no-verify",
     is_flag=True,
     help="Write the result without verifying that it computes the same. TFLM's own figures are then missing.",
-)
-@click.option(
-    "--require",
-    type=click.Choice(REQUIRABLE),
-    multiple=True,
-    help="tflm: write nothing, and exit with 1, unless TFLM itself ran the result with its plan.",
-)
-@click.option(
-    "--least-snr",
-    "least_decibels",
-    type=float,
-    default=Options.least_decibels,
-    show_default=True,
-    metavar="DB",
-    help="With --allow-approximate: the least signal-to-noise ratio of the outputs; anything noisier is refused.",
-)
-@click.option(
-    "--interpreter-seconds",
-    type=click.FloatRange(min=1),
-    default=Options.interpreter_seconds,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long one model may run in a process of the verification.",
-)
-@click.option(
-    "--interpreter-memory",
-    type=ByteSize(),
-    default="16G",
-    show_default=True,
-    metavar="SIZE",
-    help="How much memory each process of the verification may take on this computer.",
-)
-@click.option(
-    "--keep-failures",
-    type=ModelPath,
-    metavar="FOLDER",
-    help="Where to keep everything that reproduces a step that failed verification, for a bug report.",
 )
 @click.option(
     "--parts",
@@ -219,14 +104,8 @@ _AS_IS = "as_is"
     help="Do what another run decided, without a search: the decision in its report, or the .tflite that it wrote, "
     "whose target, kernels and options then hold where this command line gives none.",
 )
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Also show every change that was made or considered, why some were left out, and the log of the search.",
-)
 @report_option(".json", ".html", ".svg")
 @FORCE
-@JSON
 @QUIET
 @VERBOSE
 def optimize(
@@ -236,8 +115,6 @@ def optimize(
     force: bool,
     quiet: bool | None,
     verbose: bool,
-    as_json: bool,
-    explain: bool,
     parts: int | None,
     feed: GivenRows | None,
     **chosen: Any,
@@ -246,8 +123,9 @@ def optimize(
 
     Exits with 1, and writes no model, when the result is not equal.
     """
-    from ..io.files import write_files
+    from ..io.files import read_file, write_files
     from ..pipeline import optimize as run
+    from ..program.ways import other_ways
     from ..report.model import to_json
     from ..report.pictures.pages import report_page
     from ..report.pictures.plot import plot_of
@@ -255,21 +133,22 @@ def optimize(
     options = options_from_flags(**chosen)
     if parts is not None or feed is not None:
         most_parts = 2 if parts is None else parts or None
-        _in_parts(source, output, reports, options, most_parts, feed, force, quiet, as_json)
+        _in_parts(source, output, reports, options, most_parts, feed, force, quiet)
         return
     check_files((output, *reports), (source,), force)
-    if explain:
-        logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
-    with progress_line(True if explain else quiet) as say:
+    with progress_line(quiet) as say:
         result = run(source, options, say)
-    report = result.report
+        report = result.report
+        if report.within_budget is False:
+            ways = tuple(other_ways(read_file(source), options.started(), result, say))
+            report = replace(report, ways=ways)
     makers: Makers = {
         ".json": lambda: to_json(report).encode(),
         ".html": lambda: report_page(report),
         ".svg": lambda: plot_of(report.arena),
     }
     write_files({output: result.model, **reports_of(reports, makers)})
-    _print(report, output, as_json, explain, verbose, quiet is True)
+    _print(report, output, verbose, quiet is True, _commands(report, output))
     if report.within_budget is False:
         sys.exit(OVER_BUDGET)
 
@@ -283,10 +162,9 @@ def _in_parts(
     feed: GivenRows | None,
     force: bool,
     quiet: bool | None,
-    as_json: bool,
 ) -> None:
     from ..io.files import write_files
-    from ..program.console import render_program
+    from ..program.console import headline_of, render_program
     from ..program.files import is_program, to_json
     from ..program.run import optimize_in_parts
 
@@ -305,50 +183,37 @@ def _in_parts(
     program = result.program
     result.save(output, force)
     write_files(dict.fromkeys(reports, to_json(program).encode()))
-    if as_json:
-        click.echo(to_json(program), nl=False)
-    else:
-        show(render_program(result, output))
+    show(headline_of(result) if quiet else render_program(result, output))
     need = program.head if options.objective == "head" else program.arena
     if options.budget is not None and need > options.budget:
         sys.exit(OVER_BUDGET)
 
 
-def _print(report: Report, output: Path, as_json: bool, explain: bool, verbose: bool, quiet: bool) -> None:
+def _commands(report: Report, output: Path) -> list[str]:
+    """Return the command that writes each other way, into a folder beside the output."""
+    context, folder = click.get_current_context(), str(output.with_suffix(""))
+    dropped = ("-o", "--output", "--report", "--receipt", "--effort")
+    return [said_again(context, dropped, ("-o", folder, *each.flags.split())) for each in report.ways]
+
+
+def _print(report: Report, output: Path, verbose: bool, quiet: bool, commands: list[str]) -> None:
     from ..report.console import brief_of, render_report
     from ..report.explanation import render_explanation
-    from ..report.model import to_json
 
-    if as_json:
-        click.echo(to_json(report), nl=False)
-    elif quiet and not explain and not verbose:
-        click.echo(brief_of(report))
-    else:
-        show(render_report(report, output.name, verbose))
-        if explain:
-            show(render_explanation(report))
+    if quiet and not verbose:
+        click.echo(brief_of(report, commands))
+        return
+    show(render_report(report, output.name, verbose, commands))
+    if verbose:
+        show(render_explanation(report))
 
 
-def options_from_flags(
-    no_verify: bool,
-    no_rewrite: bool,
-    no_cascade: bool,
-    no_loops: bool,
-    no_reorder: bool,
-    scheduler: str,
-    halo: str,
-    **chosen: Any,
-) -> Options:
-    """The options of ``optimize`` from its flags, five of which say what is left out."""
-    if no_reorder and scheduler not in (DEFAULT_SCHEDULER, _AS_IS):
-        raise click.UsageError(f"--no-reorder and --scheduler {scheduler} exclude each other")
-    order = _AS_IS if no_reorder else scheduler
+def options_from_flags(no_verify: bool, changes: str, **chosen: Any) -> Options:
+    """Return the options of ``optimize`` from its flags."""
     label = None if chosen.get("replay") is None else _label_in(chosen["replay"])
     if label is not None:
         chosen["replay"] = label.decision
-    stages: dict[str, Any] = {"verify": not no_verify, "rewrite": not no_rewrite, "cascade": not no_cascade}
-    stages["loops"] = not no_loops
-    options = Options(**stages, scheduler=order, halos=HALOS if halo == "both" else (halo,), **chosen)
+    options = Options(**chosen, **CHANGED[changes], verify=not no_verify, jobs=usable_cores())
     return options if label is None else _made_again(options, label)
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import StringIO
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..graph.side_by_side import usable_cores
 from ..kernels.profiles import PROFILES
 from ..options import EFFORTS, IO, OBJECTIVES, Options
-from .types import Date, GivenMemories, Memory, ModelPath, TargetName
+from .types import Date, GivenMemories, Memory, ModelPath, Percent, TargetName
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,7 +36,6 @@ def time_limit_option(seconds: float, of: str) -> Callable[[_Command], _Command]
     )
 
 
-TIME_LIMIT = time_limit_option(Options.time_limit, "all searches of a run may take together")
 KERNELS = click.option(
     "--kernels",
     type=click.Choice(list(PROFILES)),
@@ -59,7 +58,10 @@ QUIET = click.option(
     help="Show no progress, or show it; -q also prints only what matters most. [default: progress on a terminal]",
 )
 VERBOSE = click.option(
-    "-v", "--verbose", is_flag=True, help="Also print all figures as tables: before and after, verification, the peak."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also print all figures as tables, and every change that was made or refused, with the reason.",
 )
 FORCE = click.option("--force", is_flag=True, help="Replace existing files, even the input.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, to be read by programs.")
@@ -91,8 +93,9 @@ APPROXIMATE = click.option(
 TFLM_SINCE = click.option(
     "--tflm-since",
     type=Date(),
-    metavar="YYYY-MM-DD",
-    help="Date of the firmware's TFLM: use no operator that is newer. [default: a present-day TFLM]",
+    metavar="DAY|NAME",
+    help="The firmware's TFLM: its date, such as 2025-11-10, or a packaged copy, such as zephyr-4.2 or "
+    "esp-tflite-micro-1.3. No newer operator is used. [default: a present-day TFLM]",
 )
 IO_TYPES = click.option(
     "--io",
@@ -101,6 +104,30 @@ IO_TYPES = click.option(
     show_default=True,
     help="keep: the model takes and gives the same types as before. int8: it takes and gives the integers that it "
     "computes with, so that your code must quantize inputs and read integer outputs.",
+)
+MAX_EXTRA_WORK = click.option(
+    "--max-extra-work",
+    type=Percent(),
+    default=f"{100 * Options.max_extra_work:g}%",
+    show_default=True,
+    help="How much longer the model may run than before, as estimated in instructions of the target's kernels; without "
+    "a target, with each library that was measured.",
+)
+CHANGED: Mapping[str, dict[str, Any]] = {
+    "order": {"rewrite": False, "cascade": False},
+    "rewrites": {"cascade": False},
+    "stripes": {},
+    "every-byte": {"every_byte": True},
+}
+"""Fields of :class:`Options` by the value of ``--changes``."""
+CHANGES = click.option(
+    "--changes",
+    type=click.Choice(list(CHANGED)),
+    default="stripes",
+    show_default=True,
+    help="How far the model may be changed. order: only the order of operators and the places of tensors. rewrites: "
+    "also the graph. stripes: also run groups of layers a few rows at a time; an operator kind that the model does not "
+    "have, or a newer TFLM, is used where it saves 5 % or meets the budget. every-byte: use them for any saving.",
 )
 OBJECTIVE = click.option(
     "--objective",
@@ -118,14 +145,6 @@ EFFORT = click.option(
     help="How many ways of cutting the model into stripes are tried, and how much work the final plan may take. It "
     "counts work: every machine finds the same.",
 )
-JOBS = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=usable_cores,
-    metavar="N",
-    help="Processes that share the search. The result is the same with any number. [default: as many as there are "
-    "cores, at most 4]",
-)
 INPUTS = click.option(
     "--inputs",
     type=ModelPath,
@@ -136,11 +155,12 @@ INPUTS = click.option(
 
 @contextmanager
 def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
-    """What says how far a run is, on stderr; when ``quiet`` is None, only on a terminal.
+    """Say on stderr how far a run is: on a terminal as one live line, elsewhere as lines.
 
-    On a terminal it is one live line. Elsewhere each stage is a line: a message is "stage: how far", or a stage alone.
+    ``quiet``: True for nothing; False for a line a stage; None for a line after five seconds of silence. A message is
+    "stage: how far", or a stage alone.
     """
-    if not sys.stderr.isatty() if quiet is None else quiet:
+    if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
         from rich.console import Console
@@ -152,12 +172,14 @@ def progress_line(quiet: bool | None) -> Iterator[Callable[[str], None]]:
             task = live.add_task("starting", total=None)
             yield lambda message: live.update(task, description=escape(message))
     else:
-        said: list[str] = []
+        last_stage, last_time = "", monotonic()
 
         def say(message: str) -> None:
+            nonlocal last_stage, last_time
             stage = message.partition(":")[0]
-            if said[-1:] != [stage]:
-                said.append(stage)
+            is_due = monotonic() - last_time > _SILENCE if quiet is None else stage != last_stage
+            if is_due:
+                last_stage, last_time = stage, monotonic()
                 click.echo(f"{message} ...", err=True)
 
         yield say
@@ -177,6 +199,8 @@ def show(renderable: RenderableType) -> None:
 
 
 _WIDEST = 10_000
+_SILENCE = 4.0
+"""Seconds without a word, in a pipe, after which the next message is printed."""
 
 
 def check_files(paths: Iterable[Path | None], sources: tuple[Path, ...], force: bool) -> None:

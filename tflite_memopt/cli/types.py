@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from ..errors import UsageError
 from ..kernels.boards import device_named
 from ..kernels.chips import CHIP_MEMORIES, memories_of_chip
+from ..kernels.since import RELEASES
 from ..kernels.targets import TARGETS, target_named
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:I?B)?", re.IGNORECASE)
@@ -124,17 +125,20 @@ class Memory(click.ParamType):  # type: ignore[type-arg]
 
 
 class Date(click.ParamType):  # type: ignore[type-arg]
-    """A day such as ``2025-11-10``."""
+    """A day such as ``2025-11-10``, or a packaged copy of TFLM such as ``zephyr-4.2``."""
 
     name = "date"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
         if isinstance(value, date):
             return value
+        if str(value) in RELEASES:
+            return RELEASES[str(value)]
         try:
             return date.fromisoformat(str(value))
         except ValueError:
-            self.fail(f"'{value}' is no date; write for example 2025-11-10", param, ctx)
+            names = ", ".join(RELEASES)
+            self.fail(f"'{value}' is no date; write for example 2025-11-10, or one of {names}", param, ctx)
 
 
 class TargetName(click.ParamType):  # type: ignore[type-arg]
@@ -167,18 +171,7 @@ class Percent(click.ParamType):  # type: ignore[type-arg]
         is_number = digits.replace(".", "", 1).isdecimal()
         if not is_number or (digits == text and float(digits) >= 1):
             self.fail(f"'{value}' is not a percentage; write for example 10%, or 0.1", param, ctx)
-        return float(digits) if digits == text else float(digits) / 100
-
-
-class Pin(click.ParamType):  # type: ignore[type-arg]
-    """A tensor's name and its offset, such as ``image=0`` or ``image=4K``."""
-
-    name = "pin"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        if isinstance(value, tuple):
-            return value
-        name, equals, offset = str(value).rpartition("=")
-        if not equals or not name:
-            self.fail(f"'{value}' is not TENSOR=OFFSET", param, ctx)
-        return name, ByteSize().convert(offset, param, ctx)
+        share = float(digits) if digits == text else float(digits) / 100
+        if share > 1:
+            self.fail(f"'{value}' is more than 100%, the most that the search looks at", param, ctx)
+        return share

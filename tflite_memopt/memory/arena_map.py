@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..analysis.macs import operator_macs
+from ..analysis.macs import operator_macs, runs_of
 from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels import arena as tflm_arena
@@ -31,14 +31,14 @@ def arena_map(
     offsets = offsets_in_force(layout, planned)
     sets = working_sets_in_arena(model, layout, offsets)
     positions = {each.operator: position for position, each in enumerate(sets)}
-    spans, tops = layout.timeline.spans, _tops(layout, offsets)
+    spans, tops, runs = layout.timeline.spans, _tops(layout, offsets), runs_of(model)
     steps = tuple(
         OperatorUse(
             subgraph=each.graph,
             index=each.position,
             operator=each.operator.opcode.label,
             output=each.operator.outputs[0].name if each.operator.outputs else "",
-            macs=operator_macs(each.operator),
+            macs=runs[each.graph] * operator_macs(each.operator),
             working_set=each.nbytes,
             reach=max((tops[holder] for holder in (*each.live, each.operator) if holder in tops), default=0),
             scratch_bytes=each.scratch_bytes,

@@ -11,7 +11,6 @@ from ..graph.search_limit import SearchLimit
 from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.profiles import PROFILES
 from ..options import Options
 from ..plan.methods import IN_TURNS
 from ..plan.problem import Plan, PlanProblem
@@ -175,9 +174,3 @@ def reuse_in_force(placement: ModelPlacement) -> tuple[ReuseInForce, ...]:
                 use = ReuseInForce(operator.opcode.label, reuse.kind, reuse.input.name, reuse.output.name, both)
                 found.setdefault((id(operator), reuse.input, reuse.output), use)
     return tuple(sorted(found.values(), key=lambda use: -use.saved_bytes))
-
-
-def arena_by_kernels(model: Model, options: Options) -> dict[str, int]:
-    """The head in bytes that every kernel profile would allow, each in its own best order."""
-    found = {name: arrange(model, each, options, _OTHER_PROFILES_WORK) for name, each in PROFILES.items()}
-    return {name: arrangement.placement.memory.arena_bytes for name, arrangement in found.items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 
 from ..analysis.macs import model_macs
 from ..ir.model import Model
@@ -25,6 +27,20 @@ class Cost:
     head: int
     macs: int
     operators: int
+
+
+@dataclass(frozen=True)
+class Declined:
+    """A candidate that needs less, whose new operator kinds or newer TFLM do not pay.
+
+    ``need``: bytes of the objective. ``kinds``: operator kinds that the original does without. ``since``: the day of
+    the oldest TFLM that has them; None where any has. ``instructions``: estimated, by kernel library.
+    """
+
+    need: int
+    kinds: tuple[str, ...]
+    since: date | None
+    instructions: Mapping[str, int]
 
 
 _WORK = 0.1

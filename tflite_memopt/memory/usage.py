@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..analysis.macs import model_macs, operator_macs
+from ..analysis.macs import model_macs, operator_macs, runs_of
 from ..analysis.working_set import WorkingSet, io_lower_bound, peak, working_sets
 from ..graph.interval import covered
 from ..ir.model import Model, Tensor
@@ -77,7 +77,8 @@ def _interface_tensor(side: str, tensor: Tensor) -> InterfaceTensor:
 
 def step_uses(model: Model, layout: MemoryLayout, planned: Mapping[Tensor, int]) -> tuple[StepUse, ...]:
     """Every operator's working set under the plan in force."""
-    return tuple(map(step_use, working_sets_in_arena(model, layout, offsets_in_force(layout, planned))))
+    runs, sets = runs_of(model), working_sets_in_arena(model, layout, offsets_in_force(layout, planned))
+    return tuple(replace(use, macs=runs[use.subgraph] * use.macs) for use in map(step_use, sets))
 
 
 def working_sets_in_arena(model: Model, layout: MemoryLayout, offsets: Sequence[int]) -> list[WorkingSet]:

@@ -1,4 +1,4 @@
-"""A program for people: the answer, the parts, what to do next."""
+"""A program for people: the answer, its price, what to flash, the parts."""
 
 from __future__ import annotations
 
@@ -7,46 +7,71 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
-from ..report.words import counted, percent
+from ..io.reader import read_model
+from ..kernels.code_size import flash_of
+from ..kernels.profiles import PROFILES
+from ..memory.usage import operator_kinds
+from ..report.summary import flash_in_words
+from ..report.words import change_in_percent, counted, in_short, in_words, percent
 from .run import ProgramResult
 
 
 def render_program(result: ProgramResult, folder: Path) -> RenderableType:
-    """What ``optimize --parts`` shows."""
-    return Group(*_lines(result, folder), _table(result))
+    """Return what ``optimize --parts`` shows: the same lines as for one file, then the parts."""
+    return Group(headline_of(result), Text(), *_lines(result, folder), Text(), _table(result))
 
 
-def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
+def headline_of(result: ProgramResult) -> str:
+    """Return one line: RAM before and after, the price in run time, what is proved, and whether it fits."""
     program, report = result.program, result.whole.report
     is_head = report.objective == "head"
     what, before, after = "RAM", report.before.required_for_target, program.arena
     if is_head:
-        what, before, after = "largest head", report.before.arena_bytes, program.head
-    change = percent(after / before - 1) if before else ""
-    slowdown = max(program.slowdown.values(), default=0.0)
+        what, before, after = "head of the arena", report.before.arena_bytes, program.head
+    change = change_in_percent(before, after) or "no change"
     count = "as one model" if result.why_whole else f"in {counted(len(program.parts), 'part')}"
-    yield (
-        f"{what} {before:,} -> {after:,} bytes ({change}) {count} at {percent(slowdown)} run time, making every "
-        f"interpreter included; {program.equality}"
-    )
+    price = in_short({"": 1_000_000}, {"": round(1_000_000 * (1 + max(program.slowdown.values(), default=0.0)))})
+    first = f"{what} {before:,} -> {after:,} bytes ({change}) {count} at {price}, {program.equality}"
+    if report.budget is not None:
+        size, over = in_words(report.budget), after - report.budget
+        return f"{first}; {f'DOES NOT FIT {size}: {over:,} bytes too many' if over > 0 else f'fits {size}'}"
+    if report.device is not None and not is_head:
+        return f"{first}; needs {after:,} of the {report.device.name}'s {in_words(report.device.ram_bytes)}"
+    return first
+
+
+def _lines(result: ProgramResult, folder: Path) -> Iterator[str]:
+    program, report = result.program, result.whole.report
     if result.why_whole:
-        yield f"limit  one part was written: {result.why_whole}"
+        yield f"limit    one part was written: {result.why_whole}"
         return
+    kinds = sorted(frozenset().union(*(operator_kinds(read_model(data)) for data in result.models)))
+    new = [kind for kind in kinds if kind not in {step.operator for step in report.arena["before"].steps}]
+    flash = sum(map(len, result.models)) - program.source_bytes
+    kernels = flash_in_words(flash_of(new))
+    price = f"flash {flash:+,} bytes of file{f', {kernels}' if kernels else ''}"
+    since = "" if program.tflm_since is None else f"; TFLM of {program.tflm_since} or later"
+    slowdown = percent(max(program.slowdown.values(), default=0.0))
+    yield f"price    run time {slowdown}, re-creating the interpreters included; {price}{since}"
     if program.feed is not None:
         feed = program.feed
-        yield f"feed   {feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"
-    if program.tflm_since is not None:
-        yield f"needs  TFLM of {program.tflm_since} or later in the firmware"
-    yield f"whole  as one model it needs {program.whole_bytes:,} bytes"
-    if is_head:
-        yield f"arena  with TFLM's own structures and what crosses cuts it needs {program.arena:,} bytes"
+        yield f"feed     {feed.rows} rows a call, {feed.calls} calls for the {feed.height} rows of the image"
+    yield f"whole    as one model it needs {program.whole_bytes:,} bytes"
+    if report.objective == "head":
+        yield f"arena    with TFLM's own structures and the tensors that cross cuts it needs {program.arena:,} bytes"
+    profile = PROFILES[program.kernels]
+    if not profile.is_portable:
+        yield f"warning  correct only with firmware that links these kernels: {profile.description}"
     if max(program.arena_bytes.values()) > program.arena:
         needs = ", ".join(
             f"{need:,} with {library}" for library, need in program.arena_bytes.items() if need > program.arena
         )
-        yield f"kernels it needs {needs}: name a --target"
-    yield f"next   tflite-memopt codegen {folder} -o firmware: the class Program, which runs the parts in one arena"
+        yield f"warning  it needs {needs}: pass --target"
+    register = ", ".join(f"{kind} (new)" if kind in new else kind for kind in kinds)
+    yield f"next     flash the files of {folder}: reserve {program.arena:,} bytes, register {register}"
+    yield f"         tflite-memopt codegen {folder} -o firmware writes the class that runs them in one arena"
 
 
 def _table(result: ProgramResult) -> Table:

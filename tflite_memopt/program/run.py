@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,11 +24,11 @@ from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout
 from ..memory.reading import read_planned
 from ..memory.work import construction, instructions, moving, slowdowns
-from ..options import Options
+from ..options import Effort, Options
 from ..pipeline import Result, optimize
 from ..transform import Cache, Progress
 from ..version import __version__
-from .choice import Choice, Stretches, at_most, fewest
+from .choice import Choice, Stretches, at_most, choose, fewest
 from .cutting import cut, why_whole
 from .files import MANIFEST, NOT_VERIFIED, VERSION, Crossing, PartFile, Program, to_json
 from .fronts import FeedCosts, FrontFile, fed_input, in_rows, others_late, with_ties
@@ -40,7 +40,8 @@ MOST_PARTS = 8
 """Of ``auto``: with more, what every interpreter takes by itself weighs more than what a cut saves."""
 _LIMIT = 30
 """As many as the class Program has bits for."""
-_MOST_MEASURED, _MEASURED_EACH = 180, 60
+_MOST_MEASURED: Mapping[Effort, int] = {"quick": 24, "normal": 180, "thorough": 180}
+_MEASURED_EACH: Mapping[Effort, int] = {"quick": 12, "normal": 60, "thorough": 60}
 """Stretches that the search may transform, of ``auto`` and for each part of a number: its limits on work."""
 _ORDER_WORK = 0.1
 _NO_GAIN = "no cut saves one percent of what the whole needs"
@@ -86,6 +87,7 @@ def optimize_in_parts(
     cuts: tuple[int, ...] | None = None,
     image: str | None = None,
     cache: Cache | None = None,
+    whole: Result | None = None,
 ) -> ProgramResult:
     """A model as at most ``most_parts`` models in one arena, at most 30; None: as many as pay. Raises as ``optimize``.
 
@@ -93,7 +95,8 @@ def optimize_in_parts(
     ``feed``: how many rows of its image the first part takes in a call, or ``fronts.AUTO``; None: the whole image.
     ``image``: the name of the input that is fed; None: the largest.
     ``cuts``: positions among the operators, in the order in which they run, that may be cut; None: any.
-    ``cache``: as of ``optimize``, for runs of one model with several numbers of parts.
+    ``cache``: as of ``optimize``, for runs of one model with several numbers of parts. ``whole``: the model as one,
+    where it is there already.
     Raises UnsupportedModelError where none can, InfeasibleError where none does within the limits.
     """
     _check(options, most_parts, feed)
@@ -101,7 +104,7 @@ def optimize_in_parts(
     data, name = load(source)
     given = read_planned(data, name)  # what is wrong with the file is said with its name
     fed = None if feed is None else fed_input(given, image)
-    whole = optimize(data, options, progress, cache=cache)
+    whole = optimize(data, options, progress, cache=cache) if whole is None else whole
     model = _to_cut(data, options, progress, fed)
     reason = why_whole(model)
     if cuts is not None and [*cuts] != sorted({*cuts} & {*range(1, len(model.main.operators))}):
@@ -138,8 +141,8 @@ def _fed(
     choice = _chosen(costs, most_parts)
     if choice is None:
         raise InfeasibleError(
-            f"--feed: found no front within {options.extra_work:.0%} more run time: allow more with --max-extra-work, "
-            "or give a number of rows"
+            f"--feed: no front keeps the run time within {options.max_extra_work:.0%} more: allow more with "
+            "--max-extra-work, or give a number of rows"
         )
     front = costs.chosen(choice.stretches[0], choice.limits[0])
     parts = _optimized_parts(costs, choice, 1)
@@ -203,18 +206,25 @@ def _to_cut(data: bytes, options: Options, progress: Progress, fed: int | None) 
 
 
 def _chosen(costs: StretchCosts, most_parts: int | None) -> Choice | None:
+    options = costs.options
     stretches = Stretches(
         costs.positions,
         costs.limits_of,
         costs.estimate,
         costs.least_work,
         costs.measure,
-        _MOST_MEASURED if most_parts is None else _MEASURED_EACH,
+        (_MOST_MEASURED if most_parts is None else _MEASURED_EACH)[options.effort],
         costs.keeps_to,
         isinstance(costs, FeedCosts),
     )
     work = costs.most_work
-    return fewest(stretches, MOST_PARTS, work) if most_parts is None else at_most(stretches, most_parts, work)
+    if most_parts is not None:
+        return at_most(stretches, most_parts, work)
+    if options.budget is None:
+        return fewest(stretches, MOST_PARTS, work)
+    # What fits is enough; where nothing does, the least need is the answer.
+    fitting = choose(stretches, MOST_PARTS, work, enough=options.budget)
+    return choose(stretches, MOST_PARTS, work) if fitting is None else fitting
 
 
 def _optimized(

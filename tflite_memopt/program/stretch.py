@@ -15,7 +15,7 @@ from ..kernels.arena import arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..memory.libraries import needs_by_library
 from ..memory.work import construction, instructions, moving
-from ..options import LEAST_WORK, Options
+from ..options import Options
 from ..transform import Cache, Candidate, Progress, RunContext, known_or_made
 from .choice import Price, Stretch
 from .cutting import crossing, part_of
@@ -135,14 +135,12 @@ class StretchCosts:
         if limit == _NO_STRIPES:
             return replace(self.options, budget=None, cascade=False)
         part = part_of(self.model, *stretch)
-        own, macs = instructions(part, self._profile), model_macs(part)
+        own = instructions(part, self._profile)
         work = min((self._allowed[name] / each for name, each in own.items() if each), default=1.0)
-        more_macs = self.options.max_extra_macs * self._macs / macs if macs else 1.0
         return replace(
             self.options,
             budget=None,
-            max_extra_work=max(LEAST_WORK if self.options.max_extra_work is None else 0.0, min(1.0, work)),
-            max_extra_macs=min(1.0, more_macs),
+            max_extra_work=min(1.0, work),
             loops=self.options.loops and limit != _NO_LOOPS,
         )
 
@@ -161,7 +159,7 @@ class StretchCosts:
     @cached_property
     def _allowed(self) -> Mapping[str, float]:
         """Instructions that may be added, by kernel library."""
-        return {name: each * self.options.extra_work for name, each in self._original.items()}
+        return {name: each * self.options.max_extra_work for name, each in self._original.items()}
 
     @cached_property
     def _original(self) -> Mapping[str, int]:

@@ -9,11 +9,11 @@ from ..analysis.side_effects import has_side_effects
 from ..ir.dtype import DType
 from ..ir.model import Model
 from ..kernels.profile import KernelProfile
-from ..kernels.profiles import PROFILES
 from ..memory.figures import MemoryUse
 from ..options import Options
 from .model import Advice, Report
-from .summary import least_as_one
+from .summary import flash_in_words, least_as_one, needed_of
+from .words import change_in_percent, percent
 
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 """What the converter makes int8 of."""
@@ -33,6 +33,7 @@ def advice_for(report: Report, model: Model, profile: KernelProfile, options: Op
         return (*interface, *_of_parts(report, model, options), *_of_feed(report, model, options))
     return (
         *interface,
+        *_of_declined(report),
         *_of_planner(report.after),
         *_of_kernels(report, profile),
         *_of_parts(report, model, options),
@@ -65,23 +66,24 @@ def _of_planner(memory: MemoryUse) -> Iterator[Advice]:
 
 
 def _of_kernels(report: Report, profile: KernelProfile) -> Iterator[Advice]:
-    """The head under each profile is that of the result as it is, planned anew: a figure, not a guess."""
-    now = report.after.arena_bytes
+    """Ask for the target where none is named: a portable plan shares fewer bytes."""
     if not profile.is_portable or report.target is not None or not _head_counts(report):
         return
-    if len(report.arena_by_kernels) == 1:
-        yield Advice(
-            "--target",
-            "name your chip or core: a plan for its kernels is often smaller; --all-kernels shows how much",
-        )
-    smaller = {name: head for name, head in report.arena_by_kernels.items() if head < now and name in PROFILES}
-    if smaller:
-        heads = ", ".join(f"{head:,} with {name}" for name, head in smaller.items())
-        yield Advice(
-            "--target",
-            f"name your chip or core: its kernels may write outputs over inputs. The head, now {now:,} bytes, "
-            f"would be {heads} kernels",
-        )
+    yield Advice("--target", "name your chip or core: a plan for its kernels is often smaller")
+
+
+def _of_declined(report: Report) -> Iterator[Advice]:
+    """Name the smaller result that was declined, with its price."""
+    declined, need = report.declined, needed_of(report, report.after)
+    if declined is None:
+        return
+    price = [f"{percent(declined.slowdown)} run time", flash_in_words(declined.kernel_bytes)]
+    if declined.tflm_since is not None:
+        price.append(f"TFLM of {declined.tflm_since} or later")
+    yield Advice(
+        "--changes every-byte",
+        f"{declined.need:,} bytes ({change_in_percent(need, declined.need)}) at {', '.join(filter(None, price))}",
+    )
 
 
 def _has_state(model: Model) -> bool:
@@ -130,9 +132,7 @@ def _of_interface(model: Model, options: Options) -> Iterator[Advice]:
 
 def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
     if not options.cascade:
-        yield Advice("without --no-cascade", "layers that run a few rows at a time may need far less")
-    if not options.rewrite:
-        yield Advice("without --no-rewrite", "concatenations that are taken apart may need less")
+        yield Advice("--changes stripes", "layers that run a few rows at a time may need far less")
     if any(refusal.cause == "needs_approximation" for refusal in report.refused):
         yield Advice(
             "--allow-approximate",
@@ -141,8 +141,6 @@ def _of_stages(report: Report, options: Options) -> Iterator[Advice]:
 
 
 def _of_search(report: Report, options: Options) -> Iterator[Advice]:
-    if any(refusal.cause == "out_of_time" for refusal in report.refused):
-        yield Advice("--time-limit", f"a search ended after {options.time_limit:g} seconds; a longer one may find more")
     if options.cascade and options.effort != "thorough" and _may_be_improved(report):
         higher = "normal or thorough" if options.effort == "quick" else "thorough"
         yield Advice(f"--effort {higher}", "looks at more ways to cut the model into stripes; it takes longer")

@@ -12,16 +12,19 @@ from ..io import offline_plan, plan_label
 from ..ir.change import INFERRED_SHAPES, Refusal, RewriteUse
 from ..ir.model import Model
 from ..kernels.boards import device_named
+from ..kernels.code_size import flash_of
 from ..kernels.profile import KernelProfile
+from ..kernels.since import needed_since
 from ..kernels.support import RUNS, TflmSupport, support_of
 from ..memory.arena_map import arena_map
 from ..memory.arrange import Arrangement, ModelPlacement, reuse_in_force
-from ..memory.cost import needed_bytes
+from ..memory.cost import Declined, needed_bytes
 from ..memory.figures import ArenaMap, InterfaceTensor, LibraryNeed, MemoryUse
 from ..memory.layout import memory_layout
 from ..memory.libraries import miscomputed, needs_by_library
 from ..memory.schedule_problem import schedule_problem
 from ..memory.usage import bounds_of, interface_of, memory_use, operator_kinds, step_uses
+from ..memory.work import slowest
 from ..options import Options
 from ..proof import Proof
 from ..schedule.bounds import head_lower_bound, schedule_lower_bound
@@ -34,6 +37,7 @@ from .model import (
     NO_SUMMARY,
     Analysis,
     BindingStep,
+    DeclinedUse,
     DeviceUse,
     EndedBy,
     PlanUse,
@@ -100,13 +104,13 @@ class RunOutcome:
     rewrites: tuple[RewriteUse, ...]
     refused: tuple[Refusal, ...]
     verification: Verification
-    arenas: Mapping[str, int]
     seconds: dict[str, float]
     decision: str
     least_in_stripes: int | None
     failed: tuple[FailedStep, ...]
     metadata_left_out: tuple[str, ...]
     proofs: Mapping[str, Proof] = field(default_factory=dict)
+    declined: Declined | None = None
 
 
 def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, options: Options) -> Report:
@@ -122,6 +126,8 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
     needs = needs_by_library(model, placement.offsets, profile) if needs is None else dict(needs)
     bounds = bounds_of(model, placement.layout, any_order)
     inferred = (RewriteUse(INFERRED_SHAPES, outcome.inferred, "exact", 0),) if outcome.inferred else ()
+    added = sorted(operator_kinds(model) - original.kinds)
+    since = needed_since(added)
     report = Report(
         version=__version__,
         model=original.name,
@@ -142,8 +148,10 @@ def build_report(original: ModelFacts, model: Model, outcome: RunOutcome, option
         rewrites=(*inferred, *outcome.rewrites),
         refused=outcome.refused,
         sharing=reuse_in_force(placement),
-        operators_added=tuple(sorted(operator_kinds(model) - original.kinds)),
-        arena_by_kernels=dict(outcome.arenas),
+        operators_added=tuple(added),
+        kernel_bytes=flash_of(added),
+        tflm_since=None if since is None else since.isoformat(),
+        declined=_declined_use(outcome.declined, before.instructions),
         libraries={"before": original.libraries, "after": needs},
         equivalence=verification.verdicts,
         basis=verification.basis,
@@ -279,6 +287,14 @@ def _end_of(gap: int, stopped_by_clock: bool) -> EndedBy:
     if gap == 0:
         return "proof"
     return "clock" if stopped_by_clock else "work_limit"
+
+
+def _declined_use(declined: Declined | None, before: Mapping[str, int]) -> DeclinedUse | None:
+    if declined is None:
+        return None
+    since = None if declined.since is None else declined.since.isoformat()
+    slowdown = round(slowest(before, declined.instructions), 4)
+    return DeclinedUse(declined.need, slowdown, flash_of(declined.kinds), since)
 
 
 def _binding(after: MemoryUse) -> BindingStep | None:

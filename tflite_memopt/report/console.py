@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from rich.console import Group, OverflowMethod, RenderableType
 from rich.table import Table
@@ -14,7 +15,7 @@ from ..kernels.profiles import PROFILES
 from ..memory.figures import LibraryNeed, MemoryUse, StepUse
 from ..memory.work import slowdowns
 from .loops import said_of_loop
-from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy
+from .model import Analysis, Comparison, MethodUse, Report, SearchUse, SramStudy, Way
 from .options_used import options_text
 from .summary import done_of, price_of, registered_by
 from .words import FUSION_COLUMNS, counted, fusion_rows, in_words, percent, short_name
@@ -32,13 +33,34 @@ _RUNNER_FACTS = {
 }
 
 
-def render_report(report: Report, output: str = "the result", tables: bool = False) -> RenderableType:
+def render_report(
+    report: Report, output: str = "the result", tables: bool = False, commands: Sequence[str] = ()
+) -> RenderableType:
     """What ``optimize`` shows: the answer, what was done, its price, what limits it, what to do next.
 
-    ``output`` names the file to flash. With ``tables`` nothing is shortened, and all figures follow.
+    ``output`` names the file to flash. With ``tables`` nothing is shortened, and all figures follow. ``commands`` write
+    the report's ways.
     """
-    answer = _labeled(report.summary.headline, report.tflm.runs, _answer(report, output, tables))
+    lines = [*ways_of(report, commands), *_answer(report, output, tables)]
+    answer = _labeled(report.summary.headline, report.tflm.runs, lines)
     return Group(answer, *(_tables(report) if tables else ()))
+
+
+def ways_of(report: Report, commands: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what the model needs in parts and fed, with the command of one that fits; labels and lines."""
+    for way, command in zip_longest(report.ways, commands, fillvalue=""):
+        assert isinstance(way, Way)
+        label = "fed" if way.flags.startswith("--feed") else "in parts"
+        if way.need is None:
+            yield label, f"not possible: {way.reason}"
+            continue
+        verdict = "fits" if way.fits else "does not fit either"
+        yield label, f"{way.need:,} bytes at {percent(way.slowdown or 0.0)} run time: {verdict}"
+        if way.fits and command:
+            yield "", command
+    if report.ways and not any(way.fits for way in report.ways):
+        least = min((way.need for way in report.ways if way.need is not None), default=report.after.required_for_target)
+        yield "", f"no way that was searched fits; the least is {min(least, report.after.required_for_target):,} bytes"
 
 
 def _answer(report: Report, output: str, everything: bool) -> list[tuple[str, str]]:
@@ -48,9 +70,6 @@ def _answer(report: Report, output: str, everything: bool) -> list[tuple[str, st
     lines = [("done", said) for said in changes]
     lines.append(("price", price_of(report, each_library=everything)))
     lines += [("limit", said) for said in summary.limits]
-    if len(report.arena_by_kernels) > 1:
-        heads = "; ".join(f"{name} {size:,}" for name, size in report.arena_by_kernels.items())
-        lines.append(("kernels", f"bytes of the head by kernel library: {heads}"))
     if report.runner is not None and not everything:
         lines += [("runner", said) for said in _runner_lines(report.runner)]
     if report.interface["before"] != report.interface["after"] and not everything:
@@ -174,9 +193,10 @@ def _labeled(headline: str, runs: bool, lines: Sequence[tuple[str, str]]) -> Gro
     return Group(as_text(headline, style="bold" if runs else "bold red"), Text(), grid)
 
 
-def brief_of(report: Report) -> str:
+def brief_of(report: Report, commands: Sequence[str] = ()) -> str:
     """What ``optimize --quiet`` prints: the headline, the price, what to register and the warnings, one line each."""
-    lines = [report.summary.headline, f"price: {price_of(report)}", registered_by(report)]
+    lines = [report.summary.headline, *(f"{label}: {said}" for label, said in ways_of(report, commands))]
+    lines += [f"price: {price_of(report)}", registered_by(report)]
     lines += [f"warning: {warning}" for warning in report.warnings]
     return as_text("\n".join(lines)).plain
 

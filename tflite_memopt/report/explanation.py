@@ -1,4 +1,4 @@
-"""What the rewriter did and what it left alone, as rich tables for ``--explain``. Nothing here prints."""
+"""Tables of what the rewriter did and refused, for ``--verbose``. Nothing here prints."""
 
 from __future__ import annotations
 

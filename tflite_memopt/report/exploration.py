@@ -15,19 +15,12 @@ from .summary import limits_of
 from .words import counted, in_words, percent
 
 
-def within(options: Options, limit: float) -> Options:
-    """The options with a limit on added run time, a fraction, and with as many MACs from the default limit on."""
-    macs = max(limit, Options().max_extra_macs)
-    return replace(options, max_extra_macs=macs, max_extra_work=limit if limit < macs else None)
-
-
 def flags_of(options: Options) -> str:
-    """The limits under which a point was found, as flags of ``optimize``."""
+    """Return the limits under which a point was made, as flags of ``optimize``."""
     if not options.cascade:
-        return "--no-cascade" if options.rewrite else "--no-rewrite --no-cascade"
-    if options.max_extra_work is not None:
-        return f"--max-extra-work {100 * options.max_extra_work:g}%"
-    return f"--max-extra-macs {100 * options.max_extra_macs:g}%"
+        return f"--changes {'rewrites' if options.rewrite else 'order'}"
+    changes = "--changes every-byte " if options.every_byte else ""
+    return f"{changes}--max-extra-work {100 * options.max_extra_work:g}%"
 
 
 def front_of(points: Sequence[FrontPoint], before: FrontPoint, objective: Objective) -> tuple[FrontPoint, ...]:

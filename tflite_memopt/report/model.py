@@ -208,15 +208,45 @@ class Analysis:
 
 
 @dataclass(frozen=True)
+class Way:
+    """How ``optimize`` may write the model other than as one file; none of it is verified before it is written.
+
+    ``flags``: of ``optimize``. ``need``: bytes of RAM, ``slowdown``: the share of run time that it adds, both None
+    where there is no such result, for the ``reason``. ``fits``: whether it meets the budget.
+    """
+
+    flags: str
+    need: int | None
+    slowdown: float | None
+    fits: bool
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class DeclinedUse:
+    """A result that needs less, whose new operators or newer TFLM save too little to be taken without being asked for.
+
+    ``need``: bytes of the objective. ``slowdown``: the share of run time that it adds with the slowest library.
+    """
+
+    need: int
+    slowdown: float
+    kernel_bytes: dict[str, int | None]
+    tflm_since: str | None
+
+
+@dataclass(frozen=True)
 class Report:
     """What ``optimize`` did and found; see schema/report.schema.json.
 
     ``interface`` is that of the model "before" and "after", inputs first. ``binding`` is looked for when the budget is
     not met. ``decision``: what ``--replay`` takes to make the same again.
-    ``operators_added`` names what a firmware's op resolver must have as well. ``arena_by_kernels`` is the head in
-    bytes that each kernel profile would allow, in its own best order. ``libraries`` is what the model needs, "before"
-    and "after", under each library that the firmware may link, the plan in force. ``runner``: what the user's runner
-    measured of the model "before" and "after"; None without one. ``arena``: what lies where and when in the head.
+    ``operators_added`` names what a firmware's op resolver must have as well, ``kernel_bytes`` the flash of each kernel
+    (``kernels/code_size.py``), ``tflm_since`` the day of the oldest TFLM that has them. ``declined``: a result that
+    needs less and was not worth its price. ``libraries`` is what the model needs, "before" and "after", under each
+    library that the firmware may link, the plan in force. ``runner``: what the user's runner measured of the model
+    "before" and "after"; None without one. ``arena``: what lies where and when in the head.
+    ``ways``: where the budget is missed, what the model needs in parts and fed.
     ``least_in_stripes``: bytes of the objective that nothing goes below that the search for stripes looks at, None
     without such a search.
     ``tflm``: whether TFLM can run the result. ``device``: the chip or board that was named. ``proofs``: of
@@ -245,7 +275,9 @@ class Report:
     refused: tuple[Refusal, ...]
     sharing: tuple[ReuseInForce, ...]
     operators_added: tuple[str, ...]
-    arena_by_kernels: dict[str, int]
+    kernel_bytes: dict[str, int | None]
+    tflm_since: str | None
+    declined: DeclinedUse | None
     libraries: dict[str, dict[str, LibraryNeed]]
     equivalence: dict[str, Verdict]
     basis: Basis
@@ -258,6 +290,7 @@ class Report:
     arena: dict[str, ArenaMap]
     loops: tuple[LoopUse, ...] = ()
     least_in_stripes: int | None = None
+    ways: tuple[Way, ...] = ()
     tflm: TflmSupport = RUNS
     device: DeviceUse | None = None
     proofs: dict[str, ProofUse] = field(default_factory=dict)

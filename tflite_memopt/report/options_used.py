@@ -19,11 +19,9 @@ _LEFT_OUT = frozenset({"until", "jobs", "keep_failures", "device"})
 _FILES = frozenset({"inputs"})
 """Named without their folder: a report says nothing of the machine that it was made on."""
 
-_CHECKS = frozenset(
-    {"samples", "inputs", "verify", "runtimes", "runner", "require", "interpreter_seconds", "interpreter_memory"}
-)
+_CHECKS = frozenset({"samples", "inputs", "verify", "runtimes", "runner", "interpreter_seconds", "interpreter_memory"})
 """They say how a file is verified, not what is in it."""
-_SAID_APART = frozenset({"target", "kernels", "replay", "all_kernels", "time_limit"})
+_SAID_APART = frozenset({"target", "kernels", "replay", "time_limit"})
 """The first two stand in the label by themselves; the others say how to come by the same file, or show more of it."""
 
 

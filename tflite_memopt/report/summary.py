@@ -16,7 +16,6 @@ from .words import (
     in_short,
     in_words,
     over_libraries,
-    percent,
     short_name,
 )
 
@@ -132,7 +131,7 @@ def _fit_of(report: Report, need: int) -> str:
         return _fit(need, libraries, report.target is not None, report.device)
     size = in_words(report.budget)
     if report.within_budget:
-        already = ", as it did before," if _need(report, report.before) <= report.budget else ""
+        already = ", as it did before," if needed_of(report, report.before) <= report.budget else ""
         return f"fits {size}{already} with {counted(report.budget - need, 'byte')} to spare"
     return f"DOES NOT FIT {size}: {counted(need - report.budget, 'byte')} too many"
 
@@ -157,11 +156,11 @@ def _changes(report: Report) -> Iterator[str]:
     for use in report.rewrites[:_MOST_CHANGES]:
         yield _rewrite(use)
     if len(report.rewrites) > _MOST_CHANGES:
-        yield f"{counted(len(report.rewrites) - _MOST_CHANGES, 'more rewrite')}: --explain shows all"
+        yield f"{counted(len(report.rewrites) - _MOST_CHANGES, 'more rewrite')}: -v shows all"
     yield _STORED
     if report.sharing:
         yield f"memory reuse: {', '.join(_sharing(report.sharing))}"
-    saved = _need(report, report.before) - _need(report, report.after)
+    saved = needed_of(report, report.before) - needed_of(report, report.after)
     if saved > 0:
         yield f"all of this together: {counted(saved, 'byte')} less"
     yield f"the price: {price_of(report)}"
@@ -196,7 +195,7 @@ def _sharing(uses: Sequence[ReuseInForce]) -> Iterator[str]:
         yield f"{counted(over, 'output')} {'overwrites an input' if over == 1 else 'overwrite inputs'}"
 
 
-def _need(report: Report, memory: MemoryUse) -> int:
+def needed_of(report: Report, memory: MemoryUse) -> int:
     return memory.arena_bytes if report.objective == "head" else memory.required_for_target
 
 
@@ -209,30 +208,32 @@ def _rewrite(use: RewriteUse) -> str:
 
 
 def price_of(report: Report, each_library: bool = True) -> str:
-    """Run time, operators, multiply-accumulates and bytes of file that the result adds.
+    """Return the three parts of the price: run time, flash and the TFLM that the firmware needs.
 
     The run time is that with each kernel library, or the range of them.
     """
     before, after, sizes = report.before, report.after, report.file_bytes
     run_time = by_library if each_library else over_libraries
-    parts = (
-        run_time(before.instructions, after.instructions, report.kernels),
-        _operators(after.operators - before.operators),
-        f"{percent((after.macs - before.macs) / max(1, before.macs))} multiply-accumulates",
-        f"{sizes['after'] - sizes['before']:+,} bytes of file",
-    )
-    return ", ".join(parts)
+    parts = [run_time(before.instructions, after.instructions, report.kernels)]
+    file, kernels = sizes["after"] - sizes["before"], flash_in_words(report.kernel_bytes)
+    parts.append(f"flash {file:+,} bytes of file{f', {kernels}' if kernels else ''}")
+    if report.tflm_since is not None:
+        parts.append(f"TFLM of {report.tflm_since} or later")
+    return "; ".join(parts)
 
 
-def _operators(more: int) -> str:
-    if more == 0:
-        return "as many operators"
-    return f"{counted(abs(more), 'operator')} {'more' if more > 0 else 'fewer'}"
+def flash_in_words(kernels: Mapping[str, int | None]) -> str:
+    """Return the code of new kernels in words, on Cortex-M4; empty without any."""
+    measured = sum(size for size in kernels.values() if size is not None)
+    unknown = [kind for kind, size in kernels.items() if size is None]
+    known = ", ".join(kind for kind in kernels if kind not in unknown)
+    parts = [f"about {measured:,} bytes of new kernels ({known})"] if known else []
+    return ", ".join((*parts, *(f"the kernel of {kind} (not measured)" for kind in unknown)))
 
 
 def _limits_of_search(report: Report) -> Iterator[str]:
     """Which limit on computation binds, or that none does; nothing where the result beats the bound of the search."""
-    need, least = _need(report, report.after), least_as_one(report)
+    need, least = needed_of(report, report.after), least_as_one(report)
     if report.budget is not None and report.budget < least:
         yield (
             f"as one model it cannot fit {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) "

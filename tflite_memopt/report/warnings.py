@@ -10,7 +10,6 @@ from ..ir.change import BOUNDARY, OUT_OF_TIME
 from ..ir.model import Model
 from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
 from ..kernels.profile import KernelProfile
-from ..kernels.since import needed_since
 from ..memory.libraries import worse_under
 from ..options import Options, Step
 from .model import Report
@@ -113,10 +112,6 @@ def _of_kernels(report: Report, profile: KernelProfile, options: Options) -> Ite
     head = after.tflm.get("head")
     if isinstance(head, int) and profile.in_wheel and head != after.arena_bytes:
         yield f"TFLM's head is {head} bytes, the plan says {after.arena_bytes}: please report this model"
-    if report.operators_added:
-        since = needed_since(report.operators_added)
-        if since is not None:
-            yield f"the firmware needs TFLM of {since} or later; --tflm-since avoids newer operators"
     if after.arena_bytes > before.arena_bytes:
         yield f"the planned head is larger than before ({before.arena_bytes}): keep the original model"
 
@@ -152,7 +147,7 @@ def _of_time(report: Report) -> Iterator[str]:
 def _of_searches(report: Report) -> Iterator[str]:
     for name, search in (("order", report.schedule), ("plan", report.plan)):
         if search.ended_by == "clock":
-            yield f"time ended the search for the {name}: another run may find another; --time-limit allows more"
+            yield f"time ended the search for the {name}: another run may end with another"
     for reason in report.plan.dropped:
         yield f"a planner's answer broke a rule and was left out, please report this model: {reason}"
 

@@ -48,7 +48,7 @@ def rewrite(model: Model, profile: KernelProfile, options: Options, progress: Ca
     progress("looking for concatenations to take apart")
 
     now = instructions(model, profile)
-    work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.extra_work, profile)
+    work = WorkLimit({name: max(before[name], now[name]) for name in now}, options.max_extra_work, profile)
 
     found = _confirmed(model, _search(model, profile, options, work), profile, options)
     return with_sites(Changed(found.model, uses, (*refused, *found.refused)), found.sites)

@@ -1,0 +1,73 @@
+"""What a model needs in parts, and fed row by row: computed where one file does not meet the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..errors import InfeasibleError, UnsupportedModelError
+from ..ir.model import Model
+from ..options import Options
+from ..pipeline import Result
+from ..report.model import Way
+from ..transform import Progress
+from .choice import Stretches, best_path
+from .cutting import why_whole
+from .fronts import AUTO, FeedCosts, fed_input, in_rows, others_late
+from .run import MOST_PARTS, optimize_in_parts
+from .stretch import StretchCosts
+
+PARTS, FED = "--parts auto --effort quick", "--feed rows=auto --parts auto --effort quick"
+
+
+def other_ways(source: bytes, options: Options, whole: Result, progress: Progress) -> Iterator[Way]:
+    """Search the model in parts, then fed, until one meets the budget. Nothing is verified.
+
+    ``whole``: the result as one model. A way that the options or the model exclude is left out.
+    """
+    if options.objective != "total" or options.pins or options.ties or options.decision is not None:
+        return
+    for flags, rows in ((PARTS, None), (FED, AUTO)):
+        try:
+            found = optimize_in_parts(
+                source,
+                replace(options, verify=False, effort="quick"),
+                None,
+                lambda said, flags=flags: progress(f"{flags}: {said}"),  # type: ignore[misc]
+                rows,
+                whole=whole,
+            )
+        except (UnsupportedModelError, InfeasibleError) as reason:
+            yield Way(flags, None, None, False, str(reason))
+            continue
+        if found.why_whole is not None:
+            yield Way(flags, None, None, False, found.why_whole)
+            continue
+        slowdown = round(max(found.program.slowdown.values(), default=0.0), 4)
+        way = Way(flags, found.program.arena, slowdown, options.meets_budget(found.program.arena), None)
+        yield way
+        if way.fits:
+            return
+
+
+def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
+    """Estimate the bytes that the model needs in parts, and fed, from interfaces and TFLM's structures alone.
+
+    A result may need more, for what lives inside of a part, or less, where stripes shrink an interface.
+    """
+    if why_whole(model) is not None:
+        return
+    yield PARTS, _least(StretchCosts(model, options, lambda _: None))
+    image, model = fed_input(model), in_rows(model, options)
+    others_late(model, image)
+    fed = FeedCosts(model, options, lambda _: None, image=image)
+    if fed.why_none() is None:
+        yield FED, _least(fed)
+
+
+def _least(costs: StretchCosts) -> int:
+    """Return the largest estimate on the best path."""
+    unmeasured: Callable[..., None] = lambda *_: None  # noqa: E731
+    stretches = Stretches(costs.positions, costs.limits_of, costs.estimate, costs.least_work, unmeasured, 0)
+    path = best_path(stretches.options, stretches.positions, MOST_PARTS, costs.most_work)
+    return 0 if path is None else path.need
