@@ -67,7 +67,7 @@ def test_a_plan_says_what_it_is_for(target: str | None, kernels: str | None, exp
 
 
 def test_what_shared_code_writes_over_its_input_is_right_with_any_kernels() -> None:
-    model = looped("peeled")
+    model = looped("masked")
     placement = placement_of(model)
     assert any(use.kind != "view" for use in reuse_in_force(placement))
     attach_plan(model, profile_named("portable"), placement, model, NOTHING_DECIDED, {})

@@ -48,15 +48,6 @@ class Unrolled:
 
 
 @dataclass(frozen=True, order=True)
-class PeeledLoop:
-    """A loop over ``rows`` rows, with the first and the last stripe outside of it."""
-
-    rows: int
-    halo: Halo
-    edges: Edges
-
-
-@dataclass(frozen=True, order=True)
 class ClampedLoop:
     """A loop whose iterations at the edges of the image are moved inwards."""
 
@@ -84,11 +75,10 @@ class Reversed:
     ends: Ends
 
 
-RowLoop = PeeledLoop | ClampedLoop | MaskedLoop
+RowLoop = ClampedLoop | MaskedLoop
 Form = Unrolled | RowLoop | PhaseLoop | Reversed
 NAMES: Mapping[str, type[Form]] = {
     "unrolled": Unrolled,
-    "peeled": PeeledLoop,
     "clamped": ClampedLoop,
     "masked": MaskedLoop,
     "phases": PhaseLoop,
@@ -127,8 +117,7 @@ class Tiling:
             modes = [] if form.ends == even_ends(height, count) else ["uneven"]
             modes += [form.halo, form.edges] if isinstance(form, Unrolled) else ["the last one first"]
             return f"{count} stripes ({', '.join(modes)})"
-        said = f"a {NAME_OF[type(form)]} loop, {form.rows} row{'s' * (form.rows > 1)} per iteration"
-        return f"{said} ({form.halo}, {form.edges})" if isinstance(form, PeeledLoop) else said
+        return f"a {NAME_OF[type(form)]} loop, {form.rows} row{'s' * (form.rows > 1)} per iteration"
 
 
 Tilings = tuple[Tiling, ...]
@@ -205,9 +194,7 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
 
 def turns_for(region: Region, form: RowLoop) -> Turns | str:
     """The rows of a loop's iterations, or why there is no such loop."""
-    if isinstance(form, PeeledLoop):
-        return turns_of(region, form.rows, "peeled", form.halo, form.edges)
-    return turns_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked", "recompute", "trim")
+    return turns_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
 
 
 def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled | Reversed) -> str | None:
