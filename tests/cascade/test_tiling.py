@@ -19,7 +19,6 @@ from tflite_memopt.cascade.tiling import (
     Form,
     MaskedLoop,
     PhaseLoop,
-    Reversed,
     Tiling,
     Unrolled,
     apply_tilings,
@@ -38,7 +37,6 @@ forms: st.SearchStrategy[Form] = st.one_of(
     st.builds(ClampedLoop, numbers),
     st.builds(MaskedLoop, numbers),
     st.builds(PhaseLoop, numbers),
-    st.builds(Reversed, ends),
 )
 tilings = st.builds(lambda first, length, form: Tiling(first, first + length, form), st.integers(0, 99), numbers, forms)
 
@@ -130,7 +128,6 @@ def test_tilings_that_are_read_are_written_as_those_that_were_found(seed: int) -
     [
         ("0-1 unrolled 8,16,24 rolling pad", "3 stripes (rolling, pad)"),
         ("0-1 unrolled 8,24 recompute trim", "2 stripes (uneven, recompute, trim)"),
-        ("0-1 reversed 8,16,24", "3 stripes (the last one first)"),
         ("0-1 masked 1", "a masked loop, 1 row per iteration"),
         ("0-1 clamped 2", "a clamped loop, 2 rows per iteration"),
         ("0-1 phases 4", "a loop over 4 phases"),
