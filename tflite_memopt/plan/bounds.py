@@ -95,7 +95,8 @@ def _section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
     chosen = [*(i for i in alive if i not in permissions), *among.worth_taking()]
     spare = max((padded[i] - items[i].size for i in chosen), default=0)
     rooms = tuple(room for room in among.rooms if room.spares(chosen, among.shares))
-    return SectionBound(tuple(chosen), tuple(padded[i] for i in chosen), among.shared(chosen), rooms, spare, unit)
+    nbytes = sum(padded[i] for i in chosen) - among.shared(chosen) - spare
+    return SectionBound(tuple(chosen), nbytes, rooms, unit)
 
 
 def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int, dict[int, int]]:

@@ -61,22 +61,15 @@ class SharedRoom:
 class SectionBound:
     """Items of a section whose bytes add up, but for what related ones may share.
 
-    ``padded`` are their sizes, rounded up to the ``unit`` of their offsets; ``shared``: bytes that they may have in
-    common at most, pair by pair, and in ``rooms`` several with one. The topmost may lack up to ``spare`` bytes of its
-    padding.
+    No plan goes below ``nbytes``: a union has at least the sum of its parts, rounded up to the ``unit`` of their
+    offsets, less what they have in common at most, pair by pair, and in ``rooms`` several with one, and less the
+    padding of the topmost.
     """
 
     items: tuple[int, ...]
-    padded: tuple[int, ...]
-    shared: int
+    nbytes: int
     rooms: tuple[SharedRoom, ...]
-    spare: int
     unit: int
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that no plan goes below: a union has at least the sum of its parts less what they have in common."""
-        return sum(self.padded) - self.shared - self.spare
 
 
 @dataclass

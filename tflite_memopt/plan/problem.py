@@ -223,20 +223,3 @@ def _conflicts_of(problem: PlanProblem) -> list[list[Conflict]]:
                 found[other].append((index, -high, -low))
         alive.append(index)
     return found
-
-
-def meetings(problem: PlanProblem) -> int:
-    """Pairs of items that are alive together. O(n log n)."""
-    births = sorted(item.start for item in problem.items)
-    deaths = sorted(item.end for item in problem.items)
-    count, gone = 0, 0
-    for rank, birth in enumerate(births):
-        while deaths[gone] <= birth:
-            gone += 1
-        count += rank - gone
-    return count
-
-
-def neighbors_of(conflicts: Sequence[Sequence[Conflict]]) -> list[list[int]]:
-    """For each item the items that it conflicts with, each of them once."""
-    return [list(dict.fromkeys(other for other, _, _ in own)) for own in conflicts]
