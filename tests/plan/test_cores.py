@@ -15,8 +15,7 @@ from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.cores import around, cores_of, restricted
-from tflite_memopt.plan.methods import solve
+from tflite_memopt.plan.methods import around, cores_of, restricted, solve
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
 

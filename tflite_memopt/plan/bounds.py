@@ -8,8 +8,7 @@ from math import gcd
 
 from ..graph.alignment import aligned
 from ..graph.interval import covered
-from .certificates import BoundCertificate, SectionBound, SharedRoom, Shares
-from .problem import Intervals, Item, Permissions, PlanProblem
+from .problem import BoundCertificate, Intervals, Item, Permissions, PlanProblem, SectionBound, SharedRoom, Shares
 
 
 def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
