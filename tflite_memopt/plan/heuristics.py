@@ -1,11 +1,10 @@
-"""What the strategies that place items one by one share: find an offset among those already placed.
+"""Cheap strategies, each a pass or two over the items, and their table.
 
-What is placed at once is mostly a single item, or a *rigid group*: related items at the differences that their
-relations permit. Placed one by one, an item may take the bytes that a later relative needs; a concatenation's inputs
-then lie everywhere but in its output. A group is placed where all of its members are free. Each placed neighbor
-forbids one open interval of offsets, or a few where a relation permits part of it.
-
-Cheap strategies, each a pass or two over the items, and their table.
+They place items one by one, each at an offset among those already placed. What is placed at once is mostly a single
+item, or a *rigid group*: related items at the differences that their relations permit. Placed one by one, an item may
+take the bytes that a later relative needs; a concatenation's inputs then lie everywhere but in its output. A group is
+placed where all of its members are free. Each placed neighbor forbids one open interval of offsets, or a few where a
+relation permits part of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Why no plan takes fewer bytes: sections of time, the items alive in them, and what these may share at most.
-
-The offset problem and its solution, as frozen integers: no model, no tensor, no flatbuffer.
+"""The offset problem and its solution, as frozen integers: no model, no tensor, no flatbuffer.
 
 Units are bytes and scopes. All intervals are half-open: an item is alive in ``[start, end)`` and occupies
 ``[offset, offset + size)``.
@@ -8,6 +6,8 @@ Units are bytes and scopes. All intervals are half-open: an item is alive in ``[
 Two items alive at the same time may not share bytes, so the difference ``offset[i] - offset[j]`` may not lie in
 the open interval ``(-size[i], size[j])``. A relation cuts that interval: an overlap takes one of its ends away, a
 view or in-place takes a single point out of its middle. What is left is at most a few open intervals a pair.
+
+A bound comes with a certificate: a section of time, the items alive in it, and what these may share at most.
 """
 
 from __future__ import annotations
