@@ -16,8 +16,7 @@ from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.kernels.portable import PORTABLE
-from tflite_memopt.kernels.reference import REFERENCE
+from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
 from tflite_memopt.memory.arrange import place
 from tflite_memopt.memory.in_force import head_in_force, offsets_in_force, offsets_to_write
 from tflite_memopt.memory.layout import MemoryLayout, memory_layout, unplannable_tensors

@@ -23,8 +23,8 @@ from ..graph.alignment import aligned
 from ..ir.model import Operator, Tensor
 from ..kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.views import SHARED_CODE
-from ..kernels.requests.model import ILP32
+from ..kernels.relations import SHARED_CODE
+from ..kernels.requests import ILP32
 from ..memory.arena_terms import ArenaTerms, params_bytes
 from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
 from ..operators.rows import RowByRow, Rows
