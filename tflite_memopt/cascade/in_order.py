@@ -34,6 +34,10 @@ _AT_ONCE = 8
 """Sets that are measured or drafted together."""
 _IN_FULL = 2
 """Of the sets that are drafted together, those that are planned in full."""
+_NEAR = 12
+"""Sets next to another one that are drafted."""
+_CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
+"""How many sets have neighbors that are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """How often sets are chosen, at most: the iterations of the search."""
 _AFTERWARDS = 0.5
@@ -76,7 +80,7 @@ class OrderSearch:
         families = self.space.families
         for number, forms in enumerate(families, 1):  # each leaves its share of the work to those behind it
             best = self._descended(best, forms, part * number / len(families), progress)
-        best = self._simpler(best)
+        best = self._simpler(self._nearby(best, part))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -110,6 +114,31 @@ class OrderSearch:
                 break
         return best
 
+    def _nearby(self, best: tuple[Cost, Tilings], share: float) -> tuple[Cost, Tilings]:
+        """The neighborhoods of the best sets with heads that differ: a bound says little of how well a plan fits."""
+        centers: list[Tilings] = []
+        effort = self._options.effort
+        while len(centers) < _CENTERS[effort] and self._has_work(share):
+            if self._stop.strikes() or self._options.meets_budget(best[0].need):
+                break
+            center = next((chosen for chosen in self._best_by_head() if chosen not in centers), None)
+            if center is None:
+                break
+            centers.append(center)
+            below = _cutoff(best[0])
+            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
+            self.space.measure([tiling for chosen in near[:_NEAR] for tiling in chosen])
+            near = [chosen for chosen in self.space.near(center, below) if chosen not in self.plans.drafts]
+            best = self._best_of(best, list(filter(self.space.is_measured, near))[:_NEAR], _NEAR)
+        return best
+
+    def _best_by_head(self) -> list[Tilings]:
+        """The best set with each head, of those that are planned in full; the best of all first."""
+        first: dict[int, Tilings] = {}
+        for cost, chosen in sorted(self.plans.planned, key=lambda each: (self.plans.price(each[0]), each[1])):
+            first.setdefault(self._alike(cost.head), chosen)
+        return list(first.values())
+
     def _alike(self, head: int) -> int:
         """The same for heads that are nearly so."""
         return head // max(1, self._untiled.need // HEADS)
@@ -137,13 +166,15 @@ class OrderSearch:
         figures = choice.figures
         return 100 * figures.work // max(1, self._work), figures.operators, figures.macs
 
-    def _best_of(self, best: tuple[Cost, Tilings], others: Sequence[Tilings]) -> tuple[Cost, Tilings]:
-        """Draft these sets and plan the best of them in full; return the cheapest of these and ``best``."""
+    def _best_of(
+        self, best: tuple[Cost, Tilings], others: Sequence[Tilings], most: int = _IN_FULL
+    ) -> tuple[Cost, Tilings]:
+        """Draft these sets, and plan in full ``most`` of them: one that costs less than ``best``, or ``best``."""
         below, price = _cutoff(best[0]), self.plans.price
         self.plans.draft(others, below)
         drafts = [(cost, chosen) for chosen in others if (cost := self.plans.drafts[chosen]) is not None]
         drafts.sort(key=lambda each: (price(each[0]), each[1]))
-        good = [chosen for cost, chosen in drafts[:_IN_FULL] if cost.need <= _PROMISING * best[0].need]
+        good = [chosen for cost, chosen in drafts[:most] if cost.need <= _PROMISING * best[0].need]
         full = zip(self.plans.full(good, below), good, strict=True)
         found = [(cost, chosen) for cost, chosen in full if cost is not None]
         for cost, chosen in found:

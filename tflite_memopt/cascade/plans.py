@@ -70,6 +70,11 @@ class Plans:
         self._add(self._full, every, below, is_full=True)
         return [self._full[chosen] for chosen in every]
 
+    @property
+    def planned(self) -> list[tuple[Cost, Tilings]]:
+        """The sets that are planned in full, with their costs."""
+        return [(cost, chosen) for chosen, cost in self._full.items() if cost is not None]
+
     def price(self, cost: Cost) -> tuple[int, ...]:
         """What is compared. Under a budget all that meet it need as much, and the one with fewest MACs is best."""
         need = cost.need if self._options.budget is None else max(cost.need, self._options.budget)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import le
+from operator import add, le
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,11 @@ class Figures(NamedTuple):
     operators: int
     work: int
     constants: int = 0
+
+    def beside(self, other: Figures) -> Figures:
+        """What both need together: see ``_together``, which says the same of many."""
+        sums = map(add, self[1:-1], other[1:-1])
+        return Figures._make((max(self.head, other.head), *sums, max(self.constants, other.constants)))
 
     def beats(self, other: Figures) -> bool:
         """Whether nothing of it is more than the other's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import gcd
 
 import numpy as np
@@ -114,6 +115,7 @@ class Space:
         self._terms, self._costs = arena_terms(model, profile), Costs(profile)
         self._alive = Alive(model, profile)
         self.needs = self._alive.needs()
+        self._by_need = sorted(range(len(self.needs)), key=self.needs.__getitem__, reverse=True)
         self._ways = [_unless_wrong(operator, profile) for operator in model.main.operators]
         # What no region can hold is there in any set.
         fixed = [need for need, way in zip(self.needs, self._ways, strict=True) if isinstance(way, str)]
@@ -202,6 +204,39 @@ class Space:
         self._chosen.clear()
         for known in (self._kept, self._lowest):
             known.pop((first, end), None)
+
+    def near(self, chosen: Tilings, below: int) -> list[Tilings]:
+        """One tiling in another form, or begun or ended a step earlier or later; the smallest bound first."""
+        found: list[tuple[int, Tilings]] = []
+        known = {self._kind(tiling) for tiling in chosen}
+        for at, tiling in enumerate(chosen):
+            alike = set(known)
+            rest = (*chosen[:at], *chosen[at + 1 :])
+            for (first, end), interval in self._by_interval.items():
+                if abs(first - tiling.first) > 1 or abs(end - tiling.end) > 1:
+                    continue
+                if any(first < other.end and other.first < end for other in rest):
+                    continue
+                for other in sorted(interval, key=lambda each: (not interval[each].is_measured, each)):
+                    changed = tuple(sorted((*rest, other)))
+                    figures = self._together(changed)
+                    least = self.base.least(figures)
+                    if self._kind(other) not in alike and least < below and self.limits.allow(figures):
+                        alike.add(self._kind(other))
+                        found.append((least, changed))
+        return [changed for _, changed in sorted(found)]
+
+    def _kind(self, tiling: Tiling) -> tuple[object, ...]:
+        """The same for tilings that come to the same, such as those of a region without a halo."""
+        ends = tiling.form.ends if isinstance(tiling.form, Unrolled) else tiling.form
+        return tiling.first, tiling.end, ends, self._by_interval[tiling.first, tiling.end][tiling].figures
+
+    def _together(self, chosen: Tilings) -> Figures:
+        """What a set comes to."""
+        every = [self._by_interval[each.first, each.end][each].figures for each in chosen]
+        covered = {step for each in chosen for step in range(each.first, each.end)}
+        bare = next((self.needs[step] for step in self._by_need if step not in covered), 0)
+        return reduce(Figures.beside, every, Figures(bare, 0, 0, 0, 0, 0))
 
     def _undominated(self, first: int, end: int, least: int, forms: Forms) -> list[tuple[Tiling, Option]]:
         """Of one interval: without those that another one equals or beats in everything. Measured ones come first.
