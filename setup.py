@@ -1,4 +1,4 @@
-"""Builds the compiled copies of the planners' inner loops, where Cython and a C compiler are there; else goes without.
+"""Build the compiled copy of the planner's inner loops, where Cython and a C compiler are there; else goes without.
 
 TFLITE_MEMOPT_PLANNERS says more, for releases: ``compiled`` fails where they cannot be built, ``python`` leaves them
 out, for a wheel that fits every machine. Everything else about the package is in setup.cfg.
@@ -12,11 +12,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-SOURCES = (
-    Path("tflite_memopt/plan/exact/tree.py"),
-    Path("tflite_memopt/plan/exact/disjunctive.py"),
-    Path("tflite_memopt/plan/hill_climb/moves.py"),
-)
+SOURCES = (Path("tflite_memopt/plan/disjunctive.py"),)
 COPIES = Path("build/cython")
 WANTED = os.environ.get("TFLITE_MEMOPT_PLANNERS", "")
 if WANTED not in ("", "compiled", "python"):

@@ -13,7 +13,7 @@ from tests.models import mobile_chain
 from tflite_memopt import Options, analyze, transform
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.kernels.portable import PORTABLE
+from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.memory.work import instructions, slowdowns
 from tflite_memopt.pipeline import optimize
 from tflite_memopt.rewrite.stage import rewrite

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from tflite_memopt.plan.compiled import code_for
-from tflite_memopt.plan.exact import tree
+from tflite_memopt.plan import disjunctive
+from tflite_memopt.plan.exact import code
 from tflite_memopt.plan.methods import BEST, STRATEGIES, solve
 from tflite_memopt.plan.problem import Item, Plan, PlanProblem
 from tflite_memopt.published.shared_objects import STRATEGIES as SHARED
@@ -20,61 +20,37 @@ from tflite_memopt.published.shared_objects import solve as solve_objects
 from .kept_parts import KeptParts
 from .markdown_table import row, table
 from .networks import Network, named, networks_in
-from .plan_hard import hard_problems
 from .plan_models import models
 
 PUBLISHED = ("mobilenet_v1", "mobilenet_v2", "deeplab", "inception_v3", "posenet", "blazeface")
 """The networks of the paper's Tables 1 and 2."""
-_PROVENANCE = """Which capacities `exact` asks, in how long runs, and how much work it may do were chosen on
-minimalloc's problems, on those of the stripes that an earlier version took longest for, and on amoebanet of the zoo;
-not on tflm_person_detect, posenet and the large networks (hrnet, inception_v3, nasnet, randwire, vgg_like), whose
-stripes were kept aside. So were cores, the questions' order and the limit of a judge: by every third striped problem of
-the others. How much more the plan gets that is written was chosen with a look at all.
-
-That the searches are right is tested, not measured: `tests/plan/test_exact.py` and `tests/plan/test_relations.py`
-compare `exact` with brute force on thousands of small problems with relations and alignment, with every technique
-switched off, too; `tests/plan/test_compiled.py` compares the compiled steps with the plain ones.
-"""
 COUNTS = (100, 300, 1000, 3000, 10_000, 20_000)
 
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--minimalloc", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of CSVs.")
-@click.option("--minimalloc-binary", type=click.Path(exists=True, path_type=Path), help="Its own solver, to compare.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown here.")
 @click.option("--parts", type=click.Path(file_okay=False, path_type=Path), help="Keep what is done here, and go on.")
 def plan(
     sources: tuple[Path, ...],
-    minimalloc: Path | None,
-    minimalloc_binary: Path | None,
     output: Path | None,
     parts: Path | None,
 ) -> None:
-    """Every planner on the models of SOURCES (files, or folders of .tflite), hard problems, and growth."""
+    """Every planner on the models of SOURCES (files, or folders of .tflite), and growth."""
     command = f"scripts/bench plan {' '.join(map(named, sources))}"
-    if minimalloc is not None:
-        command += f" --minimalloc {named(minimalloc)}"
-    if minimalloc_binary is not None:
-        command += " --minimalloc-binary minimalloc"
-    text = "\n".join(_document(sources, minimalloc, minimalloc_binary, KeptParts(parts), command))
+    text = "\n".join(_document(sources, KeptParts(parts), command))
     if output is None:
         click.echo(text)
     else:
         output.write_text(text + "\n")
 
 
-def _document(
-    sources: Sequence[Path], minimalloc: Path | None, binary: Path | None, parts: KeptParts, command: str
-) -> Iterator[str]:
+def _document(sources: Sequence[Path], parts: KeptParts, command: str) -> Iterator[str]:
     yield "# Offsets of tensors\n"
-    code = "compiled" if code_for(tree)[0] is not tree else "plain Python"
-    yield f"Made by `{command}`; the searches and the hill climb ran as {code}. Bytes; tensors are rounded up to 16."
+    way = "compiled" if code() is not disjunctive else "plain Python"
+    yield f"Made by `{command}`; the searches ran as {way}. Bytes; tensors are rounded up to 16."
     yield "`best` is the default: see [docs/planning.md](../planning.md). `*`: optimal. Compare seconds with seconds of"
     yield "the same row, and trust processor time more than the clock: other work ran on the same cores.\n"
-    yield _PROVENANCE
-    if minimalloc is not None:
-        yield from hard_problems(minimalloc, binary, parts)
     yield from models(sources, parts)
     yield from parts.part("growth", lambda: list(_growth()))
     yield from parts.part("published", lambda: list(_published_tables(sources)))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import tflite_memopt
 from tflite_memopt.io.reader import read_model
-from tflite_memopt.plan.compiled import compiled_copy
-from tflite_memopt.plan.exact import tree
+from tflite_memopt.plan import disjunctive
+from tflite_memopt.plan.exact import compiled_copy
 
 
 def said_by(*arguments: str) -> str:
@@ -33,7 +33,7 @@ def main() -> None:
     model, planners = sys.argv[1:]
     home = Path(tflite_memopt.__file__).parent
     assert "site-packages" in home.parts, f"{home} is no installed package"
-    compiled = compiled_copy(tree.__name__, tree.__file__)
+    compiled = compiled_copy(disjunctive.__name__, disjunctive.__file__)
     assert (compiled is not None) == (planners == "compiled"), f"the planner is {compiled}, and not {planners}"
     compilers = [name for name in ("cc", "gcc", "clang", "cl", "make") if shutil.which(name)]
     sys.stdout.write(f"compilers on the path: {', '.join(compilers) or 'none'}\n")

@@ -13,8 +13,8 @@ from scripts.benchmarks.markdown_table import row, table
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.plan.bounds import max_breadth
+from tflite_memopt.plan.heuristics import Placement
 from tflite_memopt.plan.methods import solve
-from tflite_memopt.plan.placement import Placement
 from tflite_memopt.plan.problem import Item, PlanProblem, arena_bytes
 from tflite_memopt.published.shared_objects import MOST_ITEMS, positional_maxima
 from tflite_memopt.published.shared_objects import STRATEGIES as OBJECTS

@@ -30,9 +30,8 @@ from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
-from tflite_memopt.kernels.portable import PORTABLE
-from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.kernels.requests.model import ILP32, WHEEL
+from tflite_memopt.kernels.profiles import PORTABLE, profile_named
+from tflite_memopt.kernels.requests import ILP32, WHEEL
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.schedule.bounds import schedule_lower_bound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tflite_memopt.cascade.measure import Measured
 from tflite_memopt.cascade.select import Figures, Limits
 from tflite_memopt.cascade.space import UNROLLED, Modes, Space
-from tflite_memopt.cascade.tiling import ClampedLoop, MaskedLoop, PeeledLoop, Tiling
+from tflite_memopt.cascade.tiling import ClampedLoop, MaskedLoop, Tiling
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profile import KernelProfile
 from tflite_memopt.options import Options
@@ -13,7 +13,7 @@ from tflite_memopt.options import Options
 ANY = 1 << 60
 """More than any model needs, and as much as any test may add."""
 STRIPES = Modes(UNROLLED, (), phases=False)
-EVERY = Modes(UNROLLED, (ClampedLoop, MaskedLoop, PeeledLoop), phases=True)
+EVERY = Modes(UNROLLED, (ClampedLoop, MaskedLoop), phases=True)
 
 
 def space_of(

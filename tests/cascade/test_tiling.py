@@ -18,9 +18,7 @@ from tflite_memopt.cascade.tiling import (
     ClampedLoop,
     Form,
     MaskedLoop,
-    PeeledLoop,
     PhaseLoop,
-    Reversed,
     Tiling,
     Unrolled,
     apply_tilings,
@@ -36,11 +34,9 @@ numbers, modes = st.integers(1, 999), st.sampled_from(UNROLLED)
 ends = st.lists(numbers, min_size=1, max_size=8, unique=True).map(lambda rows: tuple(sorted(rows)))
 forms: st.SearchStrategy[Form] = st.one_of(
     st.builds(lambda rows, mode: Unrolled(rows, *mode), ends, modes),
-    st.builds(lambda rows, mode: PeeledLoop(rows, *mode), numbers, modes),
     st.builds(ClampedLoop, numbers),
     st.builds(MaskedLoop, numbers),
     st.builds(PhaseLoop, numbers),
-    st.builds(Reversed, ends),
 )
 tilings = st.builds(lambda first, length, form: Tiling(first, first + length, form), st.integers(0, 99), numbers, forms)
 
@@ -91,7 +87,6 @@ def test_what_is_no_tiling_is_said_in_one_line(part: str) -> None:
         ("0-2 unrolled 3,2,24 rolling pad", "24 rows cannot be cut at"),
         ("0-2 unrolled 8,16 rolling pad", "24 rows cannot be cut at"),
         ("0-2 clamped 24", "24 rows are all of 24"),
-        ("0-2 peeled 30 rolling pad", "rows"),
         ("0-9 masked 1", "are no region"),
         ("7-7 masked 1", "the model has steps 0 to"),
         ("0-1000 masked 1", "the model has steps 0 to"),
@@ -133,10 +128,8 @@ def test_tilings_that_are_read_are_written_as_those_that_were_found(seed: int) -
     [
         ("0-1 unrolled 8,16,24 rolling pad", "3 stripes (rolling, pad)"),
         ("0-1 unrolled 8,24 recompute trim", "2 stripes (uneven, recompute, trim)"),
-        ("0-1 reversed 8,16,24", "3 stripes (the last one first)"),
         ("0-1 masked 1", "a masked loop, 1 row per iteration"),
         ("0-1 clamped 2", "a clamped loop, 2 rows per iteration"),
-        ("0-1 peeled 3 rolling trim", "a peeled loop, 3 rows per iteration (rolling, trim)"),
         ("0-1 phases 4", "a loop over 4 phases"),
     ],
 )

@@ -31,7 +31,7 @@ from tflite_memopt.ir.making import add_buffer
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.ir.origin import pieces_in, pieces_in_loops
 
-FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
+FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 BOTH = Options(samples=3, runtimes=("litert", "tflm"))
 
 
@@ -136,7 +136,7 @@ def test_two_tensors_of_the_body_at_one_place_are_caught(form: LoopForm, interpr
 
 
 def test_what_is_given_up_row_by_row_is_shown_before_anybody_has_read_it(interpreters: Interpreters) -> None:
-    model = looped("peeled")
+    model = looped("masked")
     offline_plan.attach(model, placement_of(model).offsets)
     data = write_model(model)
     written = read_model(data)

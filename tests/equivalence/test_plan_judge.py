@@ -21,7 +21,7 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.kernels import arena
-from tflite_memopt.kernels.requests.model import Size
+from tflite_memopt.kernels.requests import Size
 
 UNPROVED = Options(verify=False, kernels="reference", objective="head")
 

@@ -30,8 +30,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, OpCode
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.kernels.requests.model import ILP32, LP64
-from tflite_memopt.kernels.requests.table import REFERENCE
+from tflite_memopt.kernels.requests import ILP32, LP64, REFERENCE
 from tflite_memopt.kernels.targets import TARGETS
 from tflite_memopt.memory.in_force import head_in_force
 from tflite_memopt.memory.layout import memory_layout

@@ -22,7 +22,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
 from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.kernels.relations.model import KernelReuse, ReuseRule
+from tflite_memopt.kernels.relations import KernelReuse, ReuseRule
 
 ARENA = 4 << 20
 SAMPLES = 6

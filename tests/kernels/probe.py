@@ -20,8 +20,7 @@ from tflite_memopt.graph.alignment import aligned
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Operator, Tensor
-from tflite_memopt.kernels.reference import reference_relations
-from tflite_memopt.kernels.relations.model import KernelReuse, ReuseRule
+from tflite_memopt.kernels.relations import KernelReuse, ReuseRule, reference_relations
 
 SAMPLES = 3
 ARENA = 1 << 20

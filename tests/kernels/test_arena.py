@@ -16,7 +16,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import profile_named
-from tflite_memopt.kernels.requests.model import WHEEL
+from tflite_memopt.kernels.requests import WHEEL
 
 pytestmark = needs_wheel
 

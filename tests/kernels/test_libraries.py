@@ -11,13 +11,11 @@ from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Operator
-from tflite_memopt.kernels.cmsis_nn.paths import Build, convolution_path, depthwise_path
-from tflite_memopt.kernels.cmsis_nn.profiles import DSP, MVE, SCALAR
-from tflite_memopt.kernels.esp_nn.profiles import ESP_NN, ESP_NN_P4, ESP_NN_S3
+from tflite_memopt.kernels.cmsis_nn import DSP, MVE, SCALAR, Build, convolution_path, depthwise_path
+from tflite_memopt.kernels.esp_nn import ESP_NN, ESP_NN_P4, ESP_NN_S3
 from tflite_memopt.kernels.profile import KernelProfile
-from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.kernels.reference import REFERENCE
-from tflite_memopt.kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64
+from tflite_memopt.kernels.profiles import PROFILES, REFERENCE
+from tflite_memopt.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64
 from tflite_memopt.kernels.window import window_of
 
 CMSIS = {"scalar": SCALAR, "dsp": DSP, "mve": MVE}

@@ -14,9 +14,7 @@ from tests.models import concat_model
 from tests.tflm import needs_wheel
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Operator, Tensor
-from tflite_memopt.kernels.portable import PORTABLE
-from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.kernels.reference import REFERENCE
+from tflite_memopt.kernels.profiles import PORTABLE, PROFILES, REFERENCE
 
 CASES = {case.label: case for grid in GRIDS for case in grid(False)}
 PROBED = [

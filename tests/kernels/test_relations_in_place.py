@@ -30,7 +30,7 @@ from tests.kernels.imposed import (
 )
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator
-from tflite_memopt.kernels.relations.in_place import ANY_INPUT, FIRST_INPUT, in_place_reuses
+from tflite_memopt.kernels.relations import ANY_INPUT, FIRST_INPUT, in_place_reuses
 
 
 def unary(name: str, dtype: DType = I8, after: DType | None = None) -> Case:

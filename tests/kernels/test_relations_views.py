@@ -17,8 +17,7 @@ from tests.profiles import examples
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Operator, OperatorOptions, Quantization, Tensor
 from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.kernels.relations.shapes import strided_slice_box
-from tflite_memopt.kernels.relations.views import SHARED_CODE, view_reuses
+from tflite_memopt.kernels.relations import SHARED_CODE, strided_slice_box, view_reuses
 
 
 def whole(name: str, after: tuple[int, ...], dtype: DType = I8, **options: Any) -> Case:

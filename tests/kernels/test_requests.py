@@ -17,8 +17,7 @@ from flatbuffers import flexbuffers
 from tflite_memopt.errors import ModelFormatError, UnsupportedModelError
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Graph, Model, OpCode, Operator, OperatorOptions, Quantization, Tensor
-from tflite_memopt.kernels.requests.model import ILP32, WHEEL, Abi, Requests
-from tflite_memopt.kernels.requests.table import REFERENCE, requests_in, requests_of
+from tflite_memopt.kernels.requests import ILP32, REFERENCE, WHEEL, Abi, Requests, requests_in, requests_of
 
 ABIS: tuple[Abi, Abi] = (ILP32, WHEEL)
 

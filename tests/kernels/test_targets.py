@@ -23,7 +23,7 @@ from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.boards import device_named
 from tflite_memopt.kernels.chips import CHIPS, plain_name
 from tflite_memopt.kernels.profiles import PROFILES
-from tflite_memopt.kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
+from tflite_memopt.kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, WHEEL
 from tflite_memopt.kernels.since import SINCE, has_operators
 from tflite_memopt.kernels.targets import TARGETS, profile_for, target_named
 from tflite_memopt.options import OBJECTIVES, Objective

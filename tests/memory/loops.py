@@ -22,7 +22,7 @@ def looped(form: LoopForm, rows: int = 1) -> Model:
     model = plain()
     region = region_of(model.main, model.main.operators)
     assert isinstance(region, Region)
-    turns = turns_of(region, rows, form, "rolling", "pad")
+    turns = turns_of(region, rows, form)
     assert not isinstance(turns, str)
     lower_loop(model, model.main, region, turns)
     return model

@@ -30,7 +30,7 @@ from tflite_memopt.memory.together import join, solve_together
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation
 
 ARENA = 4 << 20
-FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
+FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 
 
 def assert_planned_right(model: Model, looped: Model, kernels: str) -> None:

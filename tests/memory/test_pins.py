@@ -10,9 +10,8 @@ from tflite_memopt.errors import UsageError
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.kernels.portable import PORTABLE
 from tflite_memopt.kernels.profile import KernelProfile
-from tflite_memopt.kernels.reference import REFERENCE
+from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.options import Options

@@ -6,9 +6,8 @@ from scripts.makers.model_builder import ModelBuilder
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Graph, Tensor
-from tflite_memopt.kernels.portable import PORTABLE
-from tflite_memopt.kernels.reference import REFERENCE
-from tflite_memopt.kernels.relations.model import KernelReuse
+from tflite_memopt.kernels.profiles import PORTABLE, REFERENCE
+from tflite_memopt.kernels.relations import KernelReuse
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.memory.relations import saved_bytes
 from tflite_memopt.memory.schedule_problem import schedule_problem

@@ -12,7 +12,7 @@ from tflite_memopt.memory.arrange import ModelPlacement
 from tflite_memopt.memory.in_force import offsets_in_force
 from tflite_memopt.memory.run_through import check_loops, run_through
 
-FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
+FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 
 
 def moved(placement: ModelPlacement, tensors: set[Tensor], by: int) -> list[int]:

@@ -15,9 +15,7 @@ from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.cores import around, cores_of, restricted
-from tflite_memopt.plan.exact.settings import TreeSettings
-from tflite_memopt.plan.methods import solve
+from tflite_memopt.plan.methods import around, cores_of, restricted, solve
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
 
@@ -94,8 +92,8 @@ def test_a_core_s_optimum_is_that_of_all_where_the_rest_fits(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_wider_limit_never_ends_worse(seed: int) -> None:
     problem = quiet_then_busy(seed)
-    few = TreeSettings(pairs_limit=20_000)
-    plans = [solve(problem, limit=SearchLimit(work=work), settings=few) for work in (0.1, 0.5, 1.0, 3.0, 8.0, 64.0)]
+    works = (0.0002, 0.001, 0.002, 0.005, 0.02, 0.1)
+    plans = [solve(problem, limit=SearchLimit(work=work)) for work in works]
     arenas, bounds = [plan.arena_bytes for plan in plans], [plan.lower_bound for plan in plans]
     assert arenas == sorted(arenas, reverse=True)
     assert bounds == sorted(bounds)

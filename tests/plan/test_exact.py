@@ -1,4 +1,4 @@
-"""The exact planner against brute force, with every switch off, on perfect packings, within limits and capacities."""
+"""The exact planner against brute force, on perfect packings, within limits and capacities."""
 
 from __future__ import annotations
 
@@ -12,26 +12,23 @@ from hypothesis import strategies as st
 from tests.plan.problems import guillotine, in_a_row, random_problem, small_problems, smallest_arena
 from tests.profiles import examples
 from tflite_memopt.graph.search_limit import SearchLimit, WorkAllowance
+from tflite_memopt.plan import disjunctive
 from tflite_memopt.plan.bounds import max_breadth
 from tflite_memopt.plan.check import check_plan
-from tflite_memopt.plan.exact import disjunctive
-from tflite_memopt.plan.exact.group import group_of, time_groups
-from tflite_memopt.plan.exact.pair_search import PairSearch
-from tflite_memopt.plan.exact.settings import TreeSettings
-from tflite_memopt.plan.exact.strategy import exact, fit, improve
-from tflite_memopt.plan.exact.tree import FOUND
+from tflite_memopt.plan.disjunctive import FOUND
+from tflite_memopt.plan.exact import PairSearch, exact, fit, group_of, improve, time_groups
 from tflite_memopt.plan.methods import solve, solve_within
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation, arena_bytes
 
 LIMIT = SearchLimit(time_limit=600.0)
-THOROUGH = TreeSettings(work_limit=10**9, work_per_pair=10**8, pairs_limit=10**9)
+THOROUGH = SearchLimit(time_limit=600.0, work=100.0)
 """Small problems are always solved to the end."""
 KINDS = {"mixed": ((1, 2, 4), 1), "bytes": ((1,), 1), "aligned": ((1,), 16), "coarse": ((4,), 2)}
 """Alignments, and what sizes, distances and alignments are multiples of."""
 
 
-def _assert_optimal(problem: PlanProblem, optimum: int, settings: TreeSettings) -> None:
-    found = improve(problem, None, LIMIT, settings)
+def _assert_optimal(problem: PlanProblem, optimum: int, limit: SearchLimit = THOROUGH) -> None:
+    found = improve(problem, None, limit)
     check_plan(problem, found.offsets)
     assert arena_bytes(problem, found.offsets) == found.lower_bound == optimum
 
@@ -47,7 +44,7 @@ def test_equals_brute_force_and_proves_it_on_a_thousand_problems(kind: str) -> N
         assert max_breadth(problem) <= optimum
         if kind == "aligned":  # in bytes that all sizes are multiples of, as tensors are
             problem = _scaled(problem, scale)
-        _assert_optimal(problem, optimum * (scale if kind == "aligned" else 1), THOROUGH)
+        _assert_optimal(problem, optimum * (scale if kind == "aligned" else 1))
 
 
 @pytest.mark.parametrize(("seed", "count"), [(480, 8), (1233, 9)])
@@ -57,7 +54,7 @@ def test_nodes_that_share_a_bit_of_a_cause_hide_no_plan(seed: int, count: int, m
     On these two, found among 1,568, plans are lost when that bit is taken away as if it were the node's own.
     """
     problem = in_a_row(random.Random(seed), count)
-    least = improve(problem, None, LIMIT, THOROUGH).lower_bound
+    least = improve(problem, None, THOROUGH).lower_bound
     monkeypatch.setattr(disjunctive, "_DEEPEST", 0)
     search = PairSearch(group_of(problem, range(count)), compiles=False)
     assert search.run(least, "weight", 1000, WorkAllowance(10**8, LIMIT)).end == FOUND
@@ -72,32 +69,12 @@ def _scaled(problem: PlanProblem, scale: int) -> PlanProblem:
     return PlanProblem(items, relations)
 
 
-@pytest.mark.parametrize(
-    "settings_off",
-    [
-        replace(THOROUGH, decomposes=False),
-        replace(THOROUGH, ranks_anew=False),
-        replace(THOROUGH, canonical=False),
-        replace(THOROUGH, infers=False),
-        replace(THOROUGH, orderings=("WAT",)),
-        replace(THOROUGH, halves=False),
-        replace(THOROUGH, compiles=False),
-        replace(THOROUGH, decomposes=False, ranks_anew=False, canonical=False, infers=False, halves=False),
-    ],
-    ids=str,
-)
-@given(problem=small_problems())
-@examples(150)
-def test_no_switch_changes_the_optimum(settings_off: TreeSettings, problem: PlanProblem) -> None:
-    _assert_optimal(problem, smallest_arena(problem), settings_off)
-
-
 @given(problem=small_problems(), less=st.integers(-2, 4))
 @examples(300)
 def test_a_capacity_is_met_or_proved_too_small(problem: PlanProblem, less: int) -> None:
     optimum = smallest_arena(problem)
     capacity = max(0, optimum - less)
-    for found in (solve_within(problem, capacity, LIMIT), fit(problem, capacity, LIMIT, THOROUGH)):
+    for found in (solve_within(problem, capacity, LIMIT), fit(problem, capacity, THOROUGH)):
         assert (found.offsets is not None, found.is_proved) == (capacity >= optimum, capacity < optimum)
         if found.offsets is not None:
             check_plan(problem, found.offsets)
@@ -136,11 +113,11 @@ def test_groups_part_where_nothing_is_alive_across() -> None:
 
 def test_no_work_still_gives_a_plan_and_no_false_proof() -> None:
     problem = guillotine(seed=3, cuts=200)
-    answer = improve(problem, None, LIMIT, TreeSettings(work_limit=1))
+    answer = improve(problem, None, replace(LIMIT, work=0.0))
     check_plan(problem, answer.offsets)
     assert answer.lower_bound == 4096 < arena_bytes(problem, answer.offsets)
     assert not answer.stopped_by_clock
-    assert fit(problem, 4096, LIMIT, TreeSettings(work_limit=1)).offsets is None
+    assert fit(problem, 4096, replace(LIMIT, work=0.0)).offsets is None
 
 
 def test_the_emergency_stop_is_admitted() -> None:
@@ -156,7 +133,7 @@ def test_the_emergency_stop_is_admitted() -> None:
 def test_relations_and_odd_items_claim_no_more_than_holds() -> None:
     items = (Item(64, 0, 2), Item(64, 1, 3), Item(0, 0, 3), Item(32, 1, 4, 16, 128))
     problem = PlanProblem(items, (Relation(0, 1, 16),))
-    _assert_optimal(problem, 160, TreeSettings())
+    _assert_optimal(problem, 160, LIMIT)
 
 
 def test_nothing_to_place() -> None:

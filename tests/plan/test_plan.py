@@ -88,14 +88,17 @@ def test_the_bound_is_the_slow_sum_over_scopes(problem: PlanProblem) -> None:
     assert max_breadth(plain) == slow
 
 
-def test_a_strategy_that_breaks_a_rule_is_dropped_and_named() -> None:
+def test_a_strategy_that_breaks_a_rule_is_dropped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """TFLM's own planner knows no alignment: here its answer puts the third item at 10."""
     problem = PlanProblem((Item(10, 0, 2), Item(20, 0, 2), Item(30, 1, 3)))
-    plan = solve(problem, limit=LIMIT)
-    check_plan(problem, plan.offsets)
-    assert [reason.split(":")[0] for reason in plan.dropped] == ["tflm_greedy"]
     with pytest.raises(InfeasibleError, match="multiple of 16"):
         solve(problem, "tflm_greedy", LIMIT)
+    broken = {**STRATEGIES, "strip_packing_best_fit": STRATEGIES["tflm_greedy"]}
+    monkeypatch.setattr("tflite_memopt.plan.methods.STRATEGIES", broken)
+    monkeypatch.setattr("tflite_memopt.plan.methods.BEST_OF", ("strip_packing_best_fit", "exact"))
+    plan = solve(problem, limit=LIMIT)
+    check_plan(problem, plan.offsets)
+    assert [reason.split(":")[0] for reason in plan.dropped] == ["strip_packing_best_fit"]
 
 
 @pytest.mark.parametrize("offset", [0, 16, 32])

@@ -12,9 +12,8 @@ from tests.plan.problems import smallest_arena
 from tests.profiles import examples
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.plan.bounds import section_bound
-from tflite_memopt.plan.certificates import BoundCertificate, SharedRoom
 from tflite_memopt.plan.check import check_bound
-from tflite_memopt.plan.problem import Item, PlanProblem, Relation
+from tflite_memopt.plan.problem import BoundCertificate, Item, PlanProblem, Relation, SharedRoom
 
 
 def above(host: int, guests: int, size: int, distance: int) -> PlanProblem:

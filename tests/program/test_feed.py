@@ -27,7 +27,7 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.making import VALID
 from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.kernels.relations.shapes import RESHAPES
+from tflite_memopt.kernels.relations import RESHAPES
 from tflite_memopt.memory.work import instructions
 from tflite_memopt.program.feeding import fed_outputs
 from tflite_memopt.program.files import MANIFEST, Feed, read_program

@@ -16,7 +16,7 @@ from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.kernels.requests.table import REFERENCE
+from tflite_memopt.kernels.requests import REFERENCE
 from tflite_memopt.proof import Keys, Run, inputs_of
 from tflite_memopt.proof.kinds import KINDS
 from tflite_memopt.proof.run import EFFECTS

@@ -25,7 +25,7 @@ from tflite_memopt.memory.run_through import run_through
 from tflite_memopt.plan.check import check_in_force
 from tflite_memopt.proof import Places, Status, prove_plan
 
-FORMS: tuple[LoopForm, ...] = ("clamped", "masked", "peeled")
+FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 
 
 def placed(model: Model, kernels: str) -> tuple[Places, ModelPlacement]:

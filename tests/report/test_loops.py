@@ -16,7 +16,7 @@ def test_a_model_without_loops_says_nothing_of_them() -> None:
     assert analyze(write_model(plain())).loops == ()
 
 
-@pytest.mark.parametrize("form", ["clamped", "masked", "peeled"])
+@pytest.mark.parametrize("form", ["clamped", "masked"])
 def test_analyze_tells_a_loop_as_what_it_is(form: LoopForm) -> None:
     model = looped(form)
     offline_plan.attach(model, placement_of(model).offsets)
@@ -28,7 +28,7 @@ def test_analyze_tells_a_loop_as_what_it_is(form: LoopForm) -> None:
     assert len(use.line_buffers) == len(kept)
     assert all(each.bytes > 0 and not each.of.endswith("kept") for each in use.line_buffers)
     height = model.main.outputs[0].shape[1]
-    assert use.turns * use.rows >= height if form != "peeled" else use.turns * use.rows < height
+    assert use.turns * use.rows >= height
     said = said_of_loop(use)
     assert said.startswith(f"loop: {use.turns} iterations of ")
     assert f"{len(body.operators)} operators per iteration" in said

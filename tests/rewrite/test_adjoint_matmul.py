@@ -9,8 +9,8 @@ from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_o
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.arena import arena_use
-from tflite_memopt.kernels.portable import PORTABLE
-from tflite_memopt.kernels.requests.model import ILP32
+from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.kernels.requests import ILP32
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.adjoint_matmul import ADJOINT_MATMUL
 from tflite_memopt.rewrite.rules.dead_operators import DEAD_OPERATORS

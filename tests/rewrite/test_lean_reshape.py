@@ -11,8 +11,8 @@ from tflite_memopt.ir.dead_tensors import drop_dead_tensors
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
-from tflite_memopt.kernels.portable import PORTABLE
-from tflite_memopt.kernels.requests.model import ILP32
+from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.kernels.requests import ILP32
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.lean_reshape import LEAN_RESHAPE
 

@@ -9,8 +9,8 @@ from tests.rewrite.patterns import F32, I8, I16, I32, Branch, assert_exact, quan
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
-from tflite_memopt.kernels.portable import PORTABLE
-from tflite_memopt.kernels.requests.model import ILP32
+from tflite_memopt.kernels.profiles import PORTABLE
+from tflite_memopt.kernels.requests import ILP32
 from tflite_memopt.rewrite.driver import Driver
 from tflite_memopt.rewrite.rules.plain_slice import PLAIN_SLICE
 

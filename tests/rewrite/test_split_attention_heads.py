@@ -21,7 +21,7 @@ from tflite_memopt.ir.copying import copy_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.ir.quantization import per_tensor
-from tflite_memopt.kernels.portable import PORTABLE
+from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.operators.table import row_by_row

@@ -23,8 +23,8 @@ from ..graph.alignment import aligned
 from ..ir.model import Operator, Tensor
 from ..kernels.arena import EVAL_TENSOR, NODE_AND_REGISTRATION
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.views import SHARED_CODE
-from ..kernels.requests.model import ILP32
+from ..kernels.relations import SHARED_CODE
+from ..kernels.requests import ILP32
 from ..memory.arena_terms import ArenaTerms, params_bytes
 from ..memory.work import WINDOWS, call_work, operator_work, prices_of, skips_padding
 from ..operators.rows import RowByRow, Rows
@@ -32,7 +32,6 @@ from ..operators.table import kind_of
 from .cut_table import CutTable, Flags, Integers, up
 from .loop.clamped import Clamped
 from .loop.lower import Turns
-from .loop.masked import Masked
 from .lower import row_bytes
 from .may_share import MayShare, one_row
 from .region import Region
@@ -303,13 +302,8 @@ _SURE = 0.97
 
 
 def loop_macs(region: Region, turns: Turns) -> int:
-    """MACs of a region as a loop, first and last stripe included."""
-    stripes = [] if isinstance(turns, (Clamped, Masked)) else [turns.first, turns.last]
-    total = sum(_macs(operator, rows) * len(turns.writes) for operator, _, _, rows in _work(region, turns))
-    for stripe in stripes:
-        jobs = {} if stripe is None else stripe.jobs
-        total += sum(_macs(operator, job.computed.count) for operator, job in jobs.items())
-    return total
+    """Compute the MACs of a region as a loop."""
+    return sum(_macs(operator, rows) * len(turns.writes) for operator, _, _, rows in _work(region, turns))
 
 
 def least_head(

@@ -21,8 +21,7 @@ from ..memory.cost import Cost
 from ..memory.work import model_work
 from ..options import Effort, Options
 from .measure import Measured
-from .plans import ANY, Plans
-from .reversing import reversible
+from .plans import Plans
 from .select import HEADS, OptionSet
 from .space import Forms, Modes, Space, modes_of
 from .tiling import Tilings, text_of
@@ -41,8 +40,6 @@ _CENTERS: Mapping[Effort, int] = {"quick": 0, "normal": 3, "thorough": 8}
 """How many sets have neighbors that are looked at."""
 _CHOICES: Mapping[Effort, int] = {"quick": 30, "normal": 60, "thorough": 240}
 """How often sets are chosen, at most: the iterations of the search."""
-_REVERSED = 48
-"""Sets with stripes of which the last one runs first that are planned at most."""
 _AFTERWARDS = 0.5
 """The part of the limit on work that each step after the search may take."""
 _WORK: Mapping[Effort, int] = {"quick": 2_500, "normal": 24_000, "thorough": 200_000}
@@ -83,7 +80,7 @@ class OrderSearch:
         families = self.space.families
         for number, forms in enumerate(families, 1):  # each leaves its share of the work to those behind it
             best = self._descended(best, forms, part * number / len(families), progress)
-        best = self._reversed(self._simpler(self._nearby(best, part)))
+        best = self._simpler(self._nearby(best, part))
         self.least = min(best[0].need, aligned(self.least))
         return best
 
@@ -197,24 +194,6 @@ class OrderSearch:
                 break
             best = first
         return best
-
-    def _reversed(self, best: tuple[Cost, Tilings]) -> tuple[Cost, Tilings]:
-        """With single operators in stripes whose last one runs first, each of which lowers the head (reversing.py)."""
-        least, left = max(self.space.needs), min(_REVERSED, self._sets_afterwards(best[0]))
-        candidates = list(reversible(self.model, least, self._options))
-        is_enough = self._options.meets_budget(best[0].need)
-        start = self.plans.full([best[1]], ANY)[0] if candidates and not is_enough else None
-        reached = None if start is None else (start, best[1])
-        while reached is not None and reached[0].head > least and left and not self._stop.strikes():
-            (cost, chosen), taken = reached, {step for each in reached[1] for step in range(each.first, each.end)}
-            more = [tuple(sorted((*chosen, each))) for each in candidates if each.first not in taken][:left]
-            left -= len(more)
-            found = [(each, tilings) for each, tilings in zip(self.plans.full(more, ANY), more, strict=True) if each]
-            lowest = min(found, key=lambda each: each[0], default=None)
-            if lowest is None or lowest[0].head >= cost.head:
-                break
-            reached = lowest
-        return min((best, reached or best), key=lambda each: self.plans.price(each[0]))
 
     def _sets_afterwards(self, best: Cost) -> int:
         """How many sets like the best one may be planned in a step after the search."""

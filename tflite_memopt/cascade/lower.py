@@ -320,31 +320,3 @@ def _last_reads(region: Region, stripe: Stripe) -> dict[Operator, list[Tensor]]:
     for tensor, operator in last.items():
         found.setdefault(operator, []).append(tensor)
     return found
-
-
-def run_last_first(model: Model, exit_: Tensor) -> None:
-    """Run the stripes that are joined to ``exit_`` from the last to the first; then what joins them."""
-    operators = model.main.operators
-    joining, stripes = set[Operator](), list[Operator]()
-    pending = [exit_]
-    while pending:
-        producer = pending.pop().producer
-        assert producer is not None
-        if producer.name == "CONCATENATION":
-            joining.add(producer)
-            pending += [tensor for tensor in producer.inputs if tensor is not None]
-        else:
-            stripes.append(producer)
-    position = {operator: at for at, operator in enumerate(operators)}
-    stripes.sort(key=position.__getitem__)
-    first, end = position[stripes[0]], 1 + max(position[each] for each in joining)
-    inner = range(first, end)
-    moved = {position[each] for each in (*stripes, *joining)}
-    order = (
-        *range(first),
-        *(at for at in inner if at not in moved),
-        *(position[each] for each in reversed(stripes)),
-        *(at for at in inner if operators[at] in joining),
-        *range(end, len(operators)),
-    )
-    model.main.reorder(order)

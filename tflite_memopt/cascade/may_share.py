@@ -8,9 +8,9 @@ import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.model import Buffer, OpCode, Operator, OperatorOptions, Tensor
-from ..kernels.portable import PORTABLE_REUSES, portable_relations
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.views import SHARED_CODE
+from ..kernels.profiles import PORTABLE_REUSES, portable_relations
+from ..kernels.relations import SHARED_CODE
 from ..operators.table import kind_of, row_by_row
 from ..operators.told import ShapeOperand
 

@@ -20,7 +20,7 @@ from ..memory.arena_terms import arena_terms
 from ..memory.work import model_work
 from ..operators.rows import RowByRow
 from ..operators.table import row_by_row
-from ..options import EFFORTS, Options
+from ..options import Options
 from .bound import Costs, StripeBounder, loop_bounds
 from .cut_table import ways_to_cut
 from .loop.masked import Masked
@@ -36,7 +36,6 @@ from .tiling import (
     ClampedLoop,
     Form,
     MaskedLoop,
-    PeeledLoop,
     PhaseLoop,
     RowLoop,
     Tiling,
@@ -82,8 +81,6 @@ def modes_of(options: Options) -> Modes:
     if not (options.loops and has_operators(LOOPS, options.tflm_since)):
         return Modes(unrolled, (), False)
     loops: list[type[RowLoop]] = [kind for halo, kind in LOOPS_BY_HALO.items() if halo in options.halos]
-    if options.effort == EFFORTS[-1]:  # it has its operators three times, so that it rarely needs less than the others
-        loops.append(PeeledLoop)
     return Modes(unrolled, tuple(loops), phases=True)
 
 
@@ -325,17 +322,8 @@ class Space:
 
     def _add_loop(self, first: int, end: int, kind: type[RowLoop], below: int, is_causal: bool = False) -> None:
         height = self.model.main.operators[end - 1].outputs[0].shape[1]
-        if kind is PeeledLoop:
-            for halo, edges in self._modes.unrolled:
-                rows = tuple(PeeledLoop(rows, halo, edges) for rows in ROWS if rows < height)
-                self._add_rows(first, end, rows, below)
-            return
         numbers = [rows for rows in range(1, height) if height % rows == 0] if is_causal else ROWS
-        forms = tuple(kind(rows) for rows in numbers if rows < height)  # type: ignore[call-arg]
-        self._add_rows(first, end, forms, below, is_causal)
-
-    def _add_rows(self, first: int, end: int, forms: tuple[RowLoop, ...], below: int, is_causal: bool = False) -> None:
-        """Those of these loops that can be written and keep the limits."""
+        forms = tuple(kind(rows) for rows in numbers if rows < height)
         # Causal regions are longer than all others (LONGEST): bounds of one kind are never taken for the other's.
         bounds = self._measure.bounds(first, end, forms, lambda: self._loop_bounds(first, end, forms, is_causal))
         self.looked_at += len(bounds)

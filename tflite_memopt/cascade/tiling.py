@@ -29,7 +29,7 @@ from ..ir.model import Graph, Model
 from ..ir.share_constants import share_constants
 from .cut_table import Ends, even_ends
 from .loop.lower import Turns, lower_loop, turns_of
-from .lower import lower, run_last_first
+from .lower import lower
 from .phases import lower_phases
 from .region import Region, region_of
 from .stripes import Edges, Halo, cuts_at, stripes_of
@@ -43,15 +43,6 @@ class Unrolled:
     """Stripes one after the other, which end with the rows ``ends`` of the region's output."""
 
     ends: Ends
-    halo: Halo
-    edges: Edges
-
-
-@dataclass(frozen=True, order=True)
-class PeeledLoop:
-    """A loop over ``rows`` rows, with the first and the last stripe outside of it."""
-
-    rows: int
     halo: Halo
     edges: Edges
 
@@ -77,22 +68,13 @@ class PhaseLoop:
     phases: int
 
 
-@dataclass(frozen=True, order=True)
-class Reversed:
-    """Stripes of a single operator, which end with the rows ``ends``; the last one runs first."""
-
-    ends: Ends
-
-
-RowLoop = PeeledLoop | ClampedLoop | MaskedLoop
-Form = Unrolled | RowLoop | PhaseLoop | Reversed
+RowLoop = ClampedLoop | MaskedLoop
+Form = Unrolled | RowLoop | PhaseLoop
 NAMES: Mapping[str, type[Form]] = {
     "unrolled": Unrolled,
-    "peeled": PeeledLoop,
     "clamped": ClampedLoop,
     "masked": MaskedLoop,
     "phases": PhaseLoop,
-    "reversed": Reversed,
 }
 NAME_OF: Mapping[type[Form], str] = {form: name for name, form in NAMES.items()}
 _RANK: Mapping[type[Form], int] = {form: number for number, form in enumerate(NAME_OF)}
@@ -122,13 +104,11 @@ class Tiling:
         form = self.form
         if isinstance(form, PhaseLoop):
             return f"a loop over {form.phases} phases"
-        if isinstance(form, Unrolled | Reversed):
+        if isinstance(form, Unrolled):
             count = len(form.ends)
             modes = [] if form.ends == even_ends(height, count) else ["uneven"]
-            modes += [form.halo, form.edges] if isinstance(form, Unrolled) else ["the last one first"]
-            return f"{count} stripes ({', '.join(modes)})"
-        said = f"a {NAME_OF[type(form)]} loop, {form.rows} row{'s' * (form.rows > 1)} per iteration"
-        return f"{said} ({form.halo}, {form.edges})" if isinstance(form, PeeledLoop) else said
+            return f"{count} stripes ({', '.join([*modes, form.halo, form.edges])})"
+        return f"a {NAME_OF[type(form)]} loop, {form.rows} row{'s' * (form.rows > 1)} per iteration"
 
 
 Tilings = tuple[Tiling, ...]
@@ -194,7 +174,7 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
     """Write a region in a form; returns why that cannot be."""
     if isinstance(form, PhaseLoop):
         return lower_phases(model, region, form.phases)
-    if isinstance(form, Unrolled | Reversed):
+    if isinstance(form, Unrolled):
         return _apply_stripes(model, graph, region, form)
     turns = turns_for(region, form)
     if isinstance(turns, str):
@@ -205,20 +185,15 @@ def _apply(model: Model, graph: Graph, region: Region, form: Form) -> str | None
 
 def turns_for(region: Region, form: RowLoop) -> Turns | str:
     """The rows of a loop's iterations, or why there is no such loop."""
-    if isinstance(form, PeeledLoop):
-        return turns_of(region, form.rows, "peeled", form.halo, form.edges)
-    return turns_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked", "recompute", "trim")
+    return turns_of(region, form.rows, "clamped" if isinstance(form, ClampedLoop) else "masked")
 
 
-def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled | Reversed) -> str | None:
+def _apply_stripes(model: Model, graph: Graph, region: Region, form: Unrolled) -> str | None:
     height, ends = region.exit.shape[1], form.ends
     if ends[-1:] != (height,) or list(ends) != sorted(set(ends)):
         return f"{height} rows cannot be cut at {ends}"
-    halo, edges = ("recompute", "trim") if isinstance(form, Reversed) else (form.halo, form.edges)
-    stripes = stripes_of(region, cuts_at(ends), halo, edges)  # type: ignore[arg-type]
+    stripes = stripes_of(region, cuts_at(ends), form.halo, form.edges)
     if isinstance(stripes, str):
         return stripes
     lower(model, graph, region, stripes)
-    if isinstance(form, Reversed):
-        run_last_first(model, region.exit)
     return None

@@ -6,7 +6,7 @@ import re
 
 from ..ir.check import describe
 from ..ir.model import Model, Operator
-from ..kernels.requests.table import REFERENCE
+from ..kernels.requests import REFERENCE
 from ..kernels.support import ADVICE, is_own, kind_by_types, kind_of_missing, types_of
 
 _NODE = re.compile(r"Node (\w+) \(number (\d+)\)")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..errors import UnsupportedModelError
 from ..ir.model import Model, OpCode
-from ..kernels.requests.table import REFERENCE
+from ..kernels.requests import REFERENCE
 
 _IRREGULAR: Mapping[str, str] = {
     "BATCH_MATMUL": "AddBatchMatMul",

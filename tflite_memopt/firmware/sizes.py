@@ -12,7 +12,7 @@ from ..graph.alignment import aligned
 from ..ir.model import Model, Tensor
 from ..kernels.arena import MemoryPlanner, TwoArenasUse, arena_use, two_arenas_use
 from ..kernels.profile import KernelProfile
-from ..kernels.requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
+from ..kernels.requests import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
 from ..memory.figures import LibraryNeed
 from ..memory.in_force import head_in_force
 from ..memory.layout import memory_layout

@@ -17,8 +17,7 @@ from typing import Literal
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.head import in_head
 from ..ir.model import Model, Operator, Tensor
-from .requests.model import Abi, RequestRule, Requests, Size
-from .requests.table import requests_in
+from .requests import Abi, RequestRule, Requests, Size, requests_in
 
 MAX_SCRATCH_PER_OPERATOR = 12
 """``kMaxScratchBuffersPerOp``: requests that the head always keeps room for."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ..ir.model import Operator
 from .prices import REFERENCE_PRICES, Prices
-from .relations.model import ReuseRule, no_reuse
-from .requests.model import ILP32, Abi, Requests
+from .relations import ReuseRule, no_reuse
+from .requests import ILP32, Abi, Requests
 
 
 def _never(operator: Operator) -> bool:

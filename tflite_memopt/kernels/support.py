@@ -13,7 +13,7 @@ from typing import Literal
 
 from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
-from .requests.table import REFERENCE
+from .requests import REFERENCE
 
 ObstacleKind = Literal["weights_only", "uint8", "float16", "int16", "positions", "types", "shapes", "flex", "missing"]
 

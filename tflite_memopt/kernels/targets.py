@@ -15,11 +15,10 @@ from ..errors import UsageError
 from ..graph.alignment import ARENA_ALIGNMENT
 from .boards import BOARDS, device_named
 from .chips import CHIPS, plain_name, target_of_chip
-from .portable import PORTABLE
 from .prices import WITHOUT_DOUBLES
 from .profile import KernelProfile
-from .profiles import profile_named
-from .requests.model import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
+from .profiles import PORTABLE, profile_named
+from .requests import ILP32, ILP32_SHORT_ENUMS, LP64, Abi
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels import arena as tflm_arena
 from ..kernels.profile import KernelProfile
-from ..kernels.requests.table import requests_in
+from ..kernels.requests import requests_in
 from ..plan.problem import Item
 from .arena_terms import params_bytes
 from .figures import ArenaMap, MemoryUse, OperatorUse, PlacedTensor, Sharing, TailPart

@@ -21,8 +21,7 @@ from ..ir.head import in_head
 from ..ir.model import Model, Tensor
 from ..kernels import arena
 from ..kernels.profile import KernelProfile
-from ..kernels.requests.model import Abi, Requests
-from ..kernels.requests.table import requests_in
+from ..kernels.requests import Abi, Requests, requests_in
 
 _WORD = 4
 Number = TypeVar("Number", int, npt.NDArray[np.int64])

@@ -12,7 +12,7 @@ from ..graph.side_by_side import side_by_side
 from ..ir.model import Model, Tensor
 from ..kernels.profile import KernelProfile
 from ..options import Options
-from ..plan.methods import IN_TURNS
+from ..plan.methods import CHEAP
 from ..plan.problem import Plan, PlanProblem
 from ..schedule.methods import solve as solve_schedule
 from ..schedule.problem import Schedule, ScheduleProblem
@@ -28,8 +28,6 @@ _OTHER_PROFILES_WORK = 0.05
 """Part of a search's limit for the plan of a profile that was not asked for."""
 _MANY_ITEMS = 200
 """Of both orders, which are planned at once: with fewer, processes may take longer than they save."""
-_OTHER_PLANS = 8
-"""Plans to try where TFLM makes more of the best one, since it puts scratch elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +139,8 @@ def _best_in_force(
 
 
 def _other_plans(layout: MemoryLayout, planner: str, limit: SearchLimit) -> Iterator[Plan]:
-    for turn in range(_OTHER_PLANS):
-        other = replace(limit, seed=limit.seed + turn)
-        yield solve_together(layout.problem, layout.groups, IN_TURNS, other)
+    for name in CHEAP:
+        yield solve_together(layout.problem, layout.groups, name, limit)
     yield solve_together(_alive_as_for_tflm(layout), layout.groups, planner, limit)
 
 

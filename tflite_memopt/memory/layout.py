@@ -10,8 +10,8 @@ from ..analysis.lifetimes import UNBORN, Lifetime, Timeline, compute_timeline
 from ..graph.alignment import aligned
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.model import KernelReuse
-from ..kernels.requests.model import ILP32
+from ..kernels.relations import KernelReuse
+from ..kernels.requests import ILP32
 from ..plan.problem import Item, PlanProblem
 from .loops import LoopLayout, loop_layout
 from .pins import Pins, pinned_offsets

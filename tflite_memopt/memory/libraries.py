@@ -9,7 +9,7 @@ from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..ir.model import Model, Tensor
 from ..kernels.arena import arena_use
 from ..kernels.profile import KernelProfile
-from ..kernels.requests.model import ILP32
+from ..kernels.requests import ILP32
 from ..options import Objective, Options
 from ..plan.problem import Item, PlanProblem, arena_bytes
 from .arrange import Arrangement, ModelPlacement, place

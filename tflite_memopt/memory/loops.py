@@ -27,7 +27,7 @@ from ..graph.interval import intersect
 from ..ir.head import in_head
 from ..ir.model import Graph, Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.model import KernelReuse
+from ..kernels.relations import KernelReuse
 from ..plan.problem import Relation
 from .relations import reuses_of
 from .storages import storages

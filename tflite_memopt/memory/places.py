@@ -8,8 +8,8 @@ from functools import cache
 from ..io import offline_plan
 from ..ir.model import Model, Operator, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.model import KernelReuse
-from ..kernels.requests.model import ILP32
+from ..kernels.relations import KernelReuse
+from ..kernels.requests import ILP32
 from ..proof import Places
 from .in_force import offsets_in_force
 from .layout import MemoryLayout, memory_layout

@@ -14,7 +14,7 @@ from ..graph.alignment import aligned
 from ..graph.interval import intersect
 from ..ir.model import Graph, Operator, Tensor
 from ..kernels.profile import KernelProfile
-from ..kernels.relations.model import KernelReuse
+from ..kernels.relations import KernelReuse
 from ..plan.problem import Item, Relation
 from .storages import storages
 

@@ -10,7 +10,7 @@ from ..graph.alignment import aligned
 from ..ir.control_flow import called_subgraphs
 from ..ir.head import in_head
 from ..ir.model import Graph, Operator, Tensor
-from ..kernels.relations.model import KernelReuse
+from ..kernels.relations import KernelReuse
 from ..plan.bounds import max_breadth
 from ..plan.problem import PlanProblem
 from ..schedule.memory_graph import memory_graph

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from ..graph.alignment import aligned
 from ..ir.model import Operator, Tensor
-from ..kernels.relations.model import KernelReuse
+from ..kernels.relations import KernelReuse
 
 
 @dataclass(frozen=True)

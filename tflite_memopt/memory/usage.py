@@ -12,7 +12,7 @@ from ..ir.model import Model, Tensor
 from ..ir.quantization import affine_of
 from ..kernels.arena import ArenaUse, arena_use
 from ..kernels.profile import KernelProfile
-from ..kernels.requests.model import ILP32, WHEEL
+from ..kernels.requests import ILP32, WHEEL
 from ..plan.bounds import max_breadth
 from .figures import Bounds, InterfaceTensor, LiveTensor, MemoryUse, StepUse
 from .in_force import head_of, offsets_in_force

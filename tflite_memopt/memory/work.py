@@ -15,7 +15,7 @@ from ..analysis.macs import operator_macs
 from ..ir.check import misfit
 from ..ir.dtype import DType
 from ..ir.model import Model, Operator, Tensor
-from ..kernels.cmsis_nn.paths import convolution_path, depthwise_path
+from ..kernels.cmsis_nn import convolution_path, depthwise_path
 from ..kernels.prices import MOVED, REFERENCE_PRICES, ConvolutionPrices, Prices
 from ..kernels.profile import KernelProfile
 from ..kernels.window import window_of

@@ -13,8 +13,7 @@ What cuts and turns operators asks the table, and knows no names. To add a kind:
    place in ``OPERATORS`` or ``KEEPING_ROWS``. Then ``tests/cascade/test_lower.py`` compares its stripes.
 
 MACs are in ``analysis/macs.py``, instructions in ``memory/work.py``, the types that TFLM has in ``kernels/support.py``,
-what the kernel takes from the arena in ``kernels/requests/table.py``, and what it may overwrite in
-``kernels/relations/``.
+what the kernel takes from the arena in ``kernels/requests.py``, and what it may overwrite in ``kernels/relations.py``.
 """
 
 from __future__ import annotations

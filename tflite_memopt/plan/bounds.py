@@ -8,8 +8,7 @@ from math import gcd
 
 from ..graph.alignment import aligned
 from ..graph.interval import covered
-from .certificates import BoundCertificate, SectionBound, SharedRoom, Shares
-from .problem import Intervals, Item, Permissions, PlanProblem
+from .problem import BoundCertificate, Intervals, Item, Permissions, PlanProblem, SectionBound, SharedRoom, Shares
 
 
 def maximal_sections(items: Sequence[Item]) -> list[tuple[int, int]]:
@@ -95,7 +94,8 @@ def _section_items(problem: PlanProblem, alive: Sequence[int]) -> SectionBound:
     chosen = [*(i for i in alive if i not in permissions), *among.worth_taking()]
     spare = max((padded[i] - items[i].size for i in chosen), default=0)
     rooms = tuple(room for room in among.rooms if room.spares(chosen, among.shares))
-    return SectionBound(tuple(chosen), tuple(padded[i] for i in chosen), among.shared(chosen), rooms, spare, unit)
+    nbytes = sum(padded[i] for i in chosen) - among.shared(chosen) - spare
+    return SectionBound(tuple(chosen), nbytes, rooms, unit)
 
 
 def _shares(problem: PlanProblem, related: Sequence[int], unit: int) -> dict[int, dict[int, int]]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..errors import InfeasibleError
 from ..graph.alignment import aligned
 from ..graph.interval import intersect
-from .certificates import BoundCertificate
-from .problem import Item, PlanProblem, Relation
+from .problem import BoundCertificate, Item, PlanProblem, Relation
 
 
 def check_plan(problem: PlanProblem, offsets: Sequence[int]) -> None:

@@ -1,69 +1,148 @@
-"""The table of strategies, and the ways to run them: solve, check, wrap."""
+r"""The table of strategies, and the ways to run them: solve, check, wrap.
+
+By default the planner begins with a *core*: the items that are alive where bytes are short. What they need mostly
+decides what all need.
+
+    bytes alive          ____
+    level   - - - - - __/- - \ - - - -      the core: all items that are alive at some time from a to b
+                  ___/  |    | \____
+              ___/      a    b      \__
+
+Fewer items never need more: a bound of a core is one of the whole problem. And where the rest finds room around a plan
+of the core, within the core's own arena, no plan of the whole is smaller than the core's smallest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import InfeasibleError, UsageError
 from ..graph.clock import now
 from ..graph.search_limit import SearchLimit, WorkAllowance
 from .bounds import section_bound
-from .certificates import BoundCertificate
 from .check import check_bound, check_given, check_plan
-from .cores import Core, around, cores_of
-from .exact.settings import TreeSettings
-from .exact.strategy import allowance_for, exact, fit, improve
-from .heuristics import HEURISTICS
-from .hill_climb.strategy import Climber, hill_climb, record_to_record
-from .problem import FitResult, OffsetStrategy, Plan, PlanProblem, arena_bytes
+from .exact import allowance_for, exact, fit, improve
+from .heuristics import HEURISTICS, Placement
+from .problem import BoundCertificate, FitResult, Item, OffsetStrategy, Plan, PlanProblem, arena_bytes
 
-STRATEGIES: Mapping[str, OffsetStrategy] = {
-    **HEURISTICS,
-    "hill_climb": hill_climb,
-    "record_to_record": record_to_record,
-    "exact": exact,
-}
+_LEVELS = (4, 3, 2)
+"""Quarters of the bound, above which bytes count as short. Only what relations let share is alive above all four."""
+_LARGEST = 2
+"""A core of more than such a part of all items is not worth a search of its own."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """``problem`` has the items ``indices`` of the whole problem, in their order, and the relations between them."""
+
+    problem: PlanProblem
+    indices: tuple[int, ...]
+
+
+def cores_of(problem: PlanProblem) -> Iterator[Core]:
+    """Ever larger ones, each with all items whose offset is given; none where few items are alive at quiet times."""
+    known = 0
+    for quarters in _LEVELS:
+        indices = _alive_above(problem.items, section_bound(problem).nbytes * quarters // 4)
+        if known < len(indices) <= len(problem.items) // _LARGEST:
+            known = len(indices)
+            core = Core(restricted(problem, indices), tuple(indices))
+            core.problem.analysis.bound = _bound_inside(problem, core)
+            yield core
+
+
+def _bound_inside(problem: PlanProblem, core: Core) -> BoundCertificate | None:
+    """The bound of the whole problem as one of the core; None where it is not about items of the core only.
+
+    No section of the core has a higher one that is not in the whole problem as well.
+    """
+    certificate, place = section_bound(problem), {index: place for place, index in enumerate(core.indices)}
+    if not all(index in place for index in certificate.items):
+        return None
+    items = tuple(place[index] for index in certificate.items)
+    rooms = tuple(tuple(place[i] for i in room) for room in certificate.rooms)
+    return replace(certificate, items=items, rooms=rooms)
+
+
+def around(problem: PlanProblem, core: Core, offsets: Sequence[int], capacity: int) -> tuple[int, ...] | None:
+    """The core's plan and, around it, all others within the capacity, largest first; None where one finds no room."""
+    inside = set(core.indices)
+    rest = sorted((i for i in range(len(problem.items)) if i not in inside), key=lambda i: -problem.items[i].size)
+    for find in (Placement.tightest, Placement.lowest):
+        placement = Placement(problem)
+        placement.place(tuple(zip(core.indices, offsets, strict=True)), 0)
+        for index in rest:
+            unit = ((index, 0),)
+            offset = find(placement, unit)
+            if offset + problem.items[index].size > capacity:
+                break
+            placement.place(unit, offset)
+        else:
+            return placement.finish()
+    return None
+
+
+def restricted(problem: PlanProblem, indices: Sequence[int]) -> PlanProblem:
+    """The problem with these items only, in this order, and the relations between them."""
+    position = {index: place for place, index in enumerate(indices)}
+    relations = tuple(
+        replace(relation, first=position[relation.first], second=position[relation.second])
+        for relation in problem.relations
+        if relation.first in position and relation.second in position
+    )
+    return PlanProblem(tuple(problem.items[index] for index in indices), relations)
+
+
+def _alive_above(items: Sequence[Item], level: int) -> list[int]:
+    """Items that are alive at some time when more bytes than that are, what may be shared counted twice."""
+    change: dict[int, int] = {}
+    for item in items:
+        change[item.start] = change.get(item.start, 0) + item.size
+        change[item.end] = change.get(item.end, 0) - item.size
+    times = sorted(change)
+    rank = {time: place for place, time in enumerate(times)}
+    # How many of the sections before each time are above the level.
+    above, alive = [0], 0
+    for time in times:
+        alive += change[time]
+        above.append(above[-1] + (alive > level))
+    return [
+        index
+        for index, item in enumerate(items)
+        if item.offset is not None or (item.size and above[rank[item.end]] > above[rank[item.start]])
+    ]
+
+
+STRATEGIES: Mapping[str, OffsetStrategy] = {**HEURISTICS, "exact": exact}
 BEST = "best"
 """The default: the strategies of ``BEST_OF`` in turn, until the best plan meets the bound."""
-CHEAP = ("greedy_by_size", "nested_storages", "strip_packing_best_fit", "greedy_by_breadth", "tflm_greedy")
-_CLIMBS = 0.1
-"""Part of a climb's own work, and of the turns, that comes after ``exact``: with ten times the work it is all."""
-CHEAP_IN_CORES = ("greedy_by_size", "strip_packing_best_fit")
-"""In a core ``exact`` finds soon what the others find."""
-BEST_OF = (*CHEAP, "exact", "hill_climb")
-"""Cheap ones first; ``exact`` starts from the best of them; ``hill_climb`` only where ``exact`` gives up."""
-IN_TURNS = "record_to_record"
-"""What comes last, several times."""
+CHEAP = ("greedy_by_size", "strip_packing_best_fit")
+BEST_OF = (*CHEAP, "exact")
+"""Cheap ones first; ``exact`` starts from the better of them."""
 NAMES = (BEST, *STRATEGIES)
-_TURNS, _ITEMS_IN_TURNS = 24, 2400
-"""With ten times the work so many turns of record-to-record travel, and so many items in all of them together."""
-_MOST_TURNS = 8
-"""However wide the limit is, so that ``exact`` gets the rest of it."""
-_ITEMS_OF_A_WHOLE_CLIMB = 1000
-"""With fewer items the hill climb gets that part of its work: where ``exact`` gives up, it seldom finds more."""
+_SHARE_OF_A_CORE = 2
+"""A core gets such a part of the work that is left: where it stays open, the search on the whole may still end."""
 
 
 def solve(
     problem: PlanProblem,
     method: str = BEST,
     limit: SearchLimit | None = None,
-    settings: TreeSettings = TreeSettings(),
 ) -> Plan:
     """Plan by a named strategy, or by the best of several; the result and its bound are checked.
 
-    The ``settings`` bound the work of ``exact``. Raises UsageError for an unknown name, InfeasibleError for given
-    offsets that collide and for a strategy that breaks a rule.
+    Raises UsageError for an unknown name, InfeasibleError for given offsets that collide and for a strategy that breaks
+    a rule.
     """
     if method not in NAMES:
         raise UsageError(f"unknown planner '{method}'; choose one of {', '.join(NAMES)}")
     check_given(problem)
-    run = _Portfolio(problem, limit or SearchLimit(), settings)
+    run = _Portfolio(problem, limit or SearchLimit())
     if method != BEST:
         run.add(method)
     elif not _plan_from_cores(run):
         run.add_each(BEST_OF)
-        _take_turns(run)
     return run.plan()
 
 
@@ -76,43 +155,28 @@ def _plan_from_cores(run: _Portfolio) -> bool:
     is_chosen = False
     for core in cores_of(run.problem):
         inner = run.of(core)
-        inner.add_each(CHEAP_IN_CORES)
+        inner.add_each(CHEAP)
         is_chosen = is_chosen or run.add_around(core, inner.plans[-1])
         if not is_chosen:
             continue
-        inner.add_each(("exact",))
+        with run.allowance.part_of(_SHARE_OF_A_CORE):
+            inner.add_each(("exact",))
         run.raise_bound(inner.bound)
         if run.add_first_that_fits(core, inner.plans):
             break
-    else:
-        if is_chosen:
-            run.add_each(("exact",))
     if is_chosen:
-        # Where the core stays open, a few turns on the whole find now and then what its search does not.
-        _take_turns(run)
+        run.add_each(("exact",))
     return is_chosen
-
-
-def _take_turns(run: _Portfolio) -> None:
-    """Run ``record_to_record`` with one random seed after the other, more often for small problems.
-
-    Its plans differ by several percent from seed to seed.
-    """
-    turns = min(_TURNS, _ITEMS_IN_TURNS // max(1, len(run.problem.items))) * run.limit.work * _CLIMBS
-    for turn in range(min(_MOST_TURNS, int(turns))):
-        if not run.is_done():
-            run.add(IN_TURNS, turn)
 
 
 def solve_within(
     problem: PlanProblem,
     capacity: int,
     limit: SearchLimit | None = None,
-    settings: TreeSettings = TreeSettings(),
 ) -> FitResult:
-    """Whether a plan of at most ``capacity`` bytes exists: the question of a deployment, or of a search's cut-off.
+    """Look for a plan of at most ``capacity`` bytes: the question of a deployment, or of a search's cutoff.
 
-    The first cheap strategy that fits answers it, else the tree. Raises InfeasibleError for given offsets that collide.
+    The first cheap strategy that fits answers it, else ``exact``. Raises InfeasibleError where given offsets collide.
     """
     check_given(problem)
     limit = limit or SearchLimit()
@@ -122,7 +186,7 @@ def solve_within(
         offsets = STRATEGIES[name](problem, limit).offsets
         if arena_bytes(problem, offsets) <= capacity and _is_valid(problem, offsets):
             return FitResult(offsets, is_proved=False)
-    found = fit(problem, capacity, limit, settings)
+    found = fit(problem, capacity, limit)
     if found.offsets is not None:
         check_plan(problem, found.offsets)
     return found
@@ -142,11 +206,9 @@ class _Portfolio:
 
     problem: PlanProblem
     limit: SearchLimit
-    settings: TreeSettings
-    allowance: WorkAllowance | None = None
+    shared: WorkAllowance | None = None
     dropped: list[str] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
-    _climber: Climber | None = None
     _stopped_by_clock: bool = False
 
     def __post_init__(self) -> None:
@@ -154,32 +216,27 @@ class _Portfolio:
         self._certificate: BoundCertificate = section_bound(self.problem)
         check_bound(self.problem, self._certificate)
         self.bound = self._certificate.nbytes
-        self._allowance = self.allowance or allowance_for(self.problem, self.limit, self.settings)
+        self.allowance = self.shared or allowance_for(self.limit)
 
     def of(self, core: Core) -> _Portfolio:
-        """The strategies on a core, with the same allowance; all but ``exact`` never get more than their own limit."""
-        limit = replace(self.limit, time_limit=self._deadline.left(), work=min(1.0, self.limit.work))
-        return _Portfolio(core.problem, limit, self.settings, self._allowance)
+        """Return the strategies on a core, with the same allowance."""
+        limit = replace(self.limit, time_limit=self._deadline.left())
+        return _Portfolio(core.problem, limit, self.allowance)
 
     def add_each(self, names: Sequence[str]) -> None:
         """Run these, until the plan is proved smallest; one whose answer breaks a rule is dropped."""
         for name in names:
-            if self.is_done() or (name == "nested_storages" and not self.problem.relations):
-                continue
+            if self.is_done():
+                break
             try:
                 self.add(name)
             except InfeasibleError as error:
                 self.dropped.append(f"{name}: {error}")
 
-    def add(self, name: str, turn: int = 0) -> int:
-        """The bytes of a strategy's plan, with another seed in every turn.
-
-        Raises InfeasibleError where its answer breaks a rule.
-        """
+    def add(self, name: str) -> None:
+        """Run a strategy. Raises InfeasibleError where its answer breaks a rule."""
         started = now()
-        left = replace(
-            self.limit, seed=self.limit.seed + turn, time_limit=self._deadline.left(), work=self._work_of(name)
-        )
+        left = replace(self.limit, time_limit=self._deadline.left())
         answer = self._runner(name)(self.problem, left)
         seconds = now() - started
         self._stopped_by_clock = self._stopped_by_clock or answer.stopped_by_clock
@@ -189,7 +246,6 @@ class _Portfolio:
             self._keep(Plan(offsets, size, 0, False, name, seconds, self._certificate))
         # A bound that one strategy proves holds for the plans of all.
         self.raise_bound(answer.lower_bound)
-        return size
 
     def add_around(self, core: Core, plan: Plan) -> bool:
         """The plan of a core with the rest around it; False where the rest does not fit into the core's arena."""
@@ -239,18 +295,8 @@ class _Portfolio:
             stopped_by_clock=self._stopped_by_clock and best.arena_bytes > bound,
         )
 
-    def _work_of(self, name: str) -> float:
-        """The part of its own limit that a strategy may use; the first one asked for gets all."""
-        if name not in (IN_TURNS, "hill_climb") or not self.plans:
-            return self.limit.work
-        part = min(1.0, len(self.problem.items) / _ITEMS_OF_A_WHOLE_CLIMB) if name == "hill_climb" else 1.0
-        return self.limit.work * _CLIMBS * part
-
     def _runner(self, name: str) -> OffsetStrategy:
-        if name in (IN_TURNS, "hill_climb"):
-            climber = self._climber = self._climber or Climber(self.problem)
-            return lambda _, limit: climber.travel(limit) if name == IN_TURNS else climber.climb(limit)
         if name != "exact":
             return STRATEGIES[name]
         known = self.plans[-1].offsets if self.plans else None
-        return lambda problem, limit: improve(problem, known, limit, self.settings, self._allowance)
+        return lambda problem, limit: improve(problem, known, limit, self.allowance)

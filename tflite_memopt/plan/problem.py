@@ -6,12 +6,14 @@ Units are bytes and scopes. All intervals are half-open: an item is alive in ``[
 Two items alive at the same time may not share bytes, so the difference ``offset[i] - offset[j]`` may not lie in
 the open interval ``(-size[i], size[j])``. A relation cuts that interval: an overlap takes one of its ends away, a
 view or in-place takes a single point out of its middle. What is left is at most a few open intervals a pair.
+
+A bound comes with a certificate: a section of time, the items alive in it, and what these may share at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -19,7 +21,86 @@ from typing import Literal
 from ..graph.alignment import ARENA_ALIGNMENT
 from ..graph.interval import intersect
 from ..graph.search_limit import SearchLimit
-from .certificates import Analysis, BoundCertificate
+
+
+@dataclass(frozen=True)
+class BoundCertificate:
+    """Why no plan takes fewer than ``nbytes``: what ``check.check_bound`` verifies.
+
+    The ``items`` are all alive at ``scope``. So their bytes add up, less what the related ones of them may share; all
+    but the topmost count with the padding that alignment forces on them. Where ``given``, the only item lies where it
+    must, and the bytes are those up to its end. Of each of the ``rooms``, the items behind the first one may not share
+    bytes with each other: what they have in common with the first one fits there beside each other. The sum is one of
+    multiples of ``unit``, which divides all alignments.
+    """
+
+    nbytes: int
+    scope: int = 0
+    items: tuple[int, ...] = ()
+    given: bool = False
+    rooms: tuple[tuple[int, ...], ...] = ()
+    unit: int = 1
+
+
+Shares = Mapping[int, Mapping[int, int]]
+"""``shares[i][j]``: bytes that two related items have in common at most."""
+
+
+@dataclass(frozen=True)
+class SharedRoom:
+    """``guests``: items that may not share bytes with each other, but with the ``host``: ``nbytes`` in all at most."""
+
+    host: int
+    guests: tuple[int, ...]
+    nbytes: int
+
+    def spares(self, chosen: Collection[int], shares: Shares) -> int:
+        """By how many bytes the pairs of the chosen items count too much as shared."""
+        if self.host not in chosen:
+            return 0
+        return max(0, self._shared(chosen, shares[self.host]) - self.nbytes)
+
+    def spares_more(self, index: int, chosen: Collection[int], shares: Shares) -> int:
+        """What ``spares`` grows by with one item more: the host or a guest, not yet chosen."""
+        pairs = shares[self.host]
+        shared = self._shared(chosen, pairs)
+        if index == self.host:
+            return max(0, shared - self.nbytes)
+        if self.host not in chosen:
+            return 0
+        return max(0, shared + pairs[index] - self.nbytes) - max(0, shared - self.nbytes)
+
+    def _shared(self, chosen: Collection[int], pairs: Mapping[int, int]) -> int:
+        return sum([pairs[guest] for guest in self.guests if guest in chosen])
+
+
+@dataclass(frozen=True)
+class SectionBound:
+    """Items of a section whose bytes add up, but for what related ones may share.
+
+    No plan goes below ``nbytes``: a union has at least the sum of its parts, rounded up to the ``unit`` of their
+    offsets, less what they have in common at most, pair by pair, and in ``rooms`` several with one, and less the
+    padding of the topmost.
+    """
+
+    items: tuple[int, ...]
+    nbytes: int
+    rooms: tuple[SharedRoom, ...]
+    unit: int
+
+
+@dataclass
+class Analysis:
+    """What ``bounds`` has computed about a problem, for whoever asks again.
+
+    ``sections``: by the items that are alive together, ascending. ``shares``: bytes that (first, second, unit) may have
+    in common, since a pair is alive in many sections.
+    """
+
+    bound: BoundCertificate | None = None
+    sections: dict[tuple[int, ...], SectionBound] = field(default_factory=dict)
+    shares: dict[tuple[int, int, int], int] = field(default_factory=dict)
+
 
 Intervals = tuple[tuple[int, int], ...]
 """Open intervals ``(low, high)`` of differences in bytes that are forbidden, ascending."""
@@ -223,20 +304,3 @@ def _conflicts_of(problem: PlanProblem) -> list[list[Conflict]]:
                 found[other].append((index, -high, -low))
         alive.append(index)
     return found
-
-
-def meetings(problem: PlanProblem) -> int:
-    """Pairs of items that are alive together. O(n log n)."""
-    births = sorted(item.start for item in problem.items)
-    deaths = sorted(item.end for item in problem.items)
-    count, gone = 0, 0
-    for rank, birth in enumerate(births):
-        while deaths[gone] <= birth:
-            gone += 1
-        count += rank - gone
-    return count
-
-
-def neighbors_of(conflicts: Sequence[Sequence[Conflict]]) -> list[list[int]]:
-    """For each item the items that it conflicts with, each of them once."""
-    return [list(dict.fromkeys(other for other, _, _ in own)) for own in conflicts]

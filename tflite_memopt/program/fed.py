@@ -33,7 +33,7 @@ from ..ir.dtype import DType
 from ..ir.editor import Editor
 from ..ir.model import Graph, Model, Tensor
 from ..ir.quantization import quantized_alike
-from ..kernels.relations.shapes import RESHAPES
+from ..kernels.relations import RESHAPES
 from .in_one_row import lay_in_one_row
 from .total import Total, total_of
 

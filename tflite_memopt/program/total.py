@@ -31,7 +31,7 @@ from ..ir.making import NO_ACTIVATION
 from ..ir.model import Graph, Operator, Tensor
 from ..ir.names import label
 from ..ir.quantization import Affine, affine_of, per_tensor
-from ..kernels.relations.shapes import RESHAPES
+from ..kernels.relations import RESHAPES
 from ..operators.rows import is_image
 
 _EXACT_FLOATS = 1 << 24

@@ -8,8 +8,7 @@ from itertools import accumulate
 
 from ..ir.model import Operator, Tensor
 from ..ir.quantization import quantized_alike
-from ..kernels.relations.shapes import axis_of
-from ..kernels.relations.views import view_reuses
+from ..kernels.relations import axis_of, view_reuses
 from .pattern import Pattern
 
 ROLE = "concatenation"

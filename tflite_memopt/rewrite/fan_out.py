@@ -20,7 +20,7 @@ from ..ir.dtype import DType
 from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
 from ..ir.origin import piece_of
-from ..kernels.relations.shapes import operands
+from ..kernels.relations import operands
 from .constant_pieces import constant_piece, is_cuttable
 
 _CHANNEL_AXES: Mapping[str, Mapping[int, int]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..ir.constants import integers
 from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
-from ..kernels.relations.shapes import RESHAPES, operands
+from ..kernels.relations import RESHAPES, operands
 
 
 def shape_is_said(operator: Operator) -> bool:

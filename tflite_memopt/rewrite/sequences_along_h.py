@@ -29,7 +29,7 @@ from ..ir.model import Graph, Model, Operator, Tensor, Use
 from ..ir.names import label
 from ..ir.origin import Origin
 from ..ir.quantization import quantized_alike
-from ..kernels.relations.shapes import RESHAPES
+from ..kernels.relations import RESHAPES
 from ..operators.along_h import laid_along_h
 from ..operators.table import AlongH, kind_of
 from .driver import Driver

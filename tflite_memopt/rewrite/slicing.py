@@ -6,7 +6,7 @@ import numpy as np
 
 from ..ir.editor import Editor
 from ..ir.model import Operator, Tensor
-from ..kernels.relations.shapes import Grid
+from ..kernels.relations import Grid
 
 
 def write_slice(edit: Editor, like: Operator, grid: Grid, source: Tensor, output: Tensor) -> None:

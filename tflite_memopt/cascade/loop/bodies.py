@@ -16,7 +16,6 @@ from ..region import Region
 from ..stripes import input_reads
 from .clamped import Clamped
 from .masked import Masked, Sides, Starts
-from .peeled import Peeled
 from .turn_graph import LoopSubgraphs, TurnGraph
 
 NOTHING_GIVEN: Mapping[Tensor, Tensor] = {}
@@ -41,8 +40,8 @@ def clamped_body(model: Model, region: Region, turns: Clamped) -> LoopSubgraphs:
     return turn.finish(have[region.exit], turns.writes, ())
 
 
-def rolling_body(model: Model, region: Region, turns: Peeled | Masked) -> LoopSubgraphs:
-    """The subgraphs of a peeled or of a masked loop."""
+def rolling_body(model: Model, region: Region, turns: Masked) -> LoopSubgraphs:
+    """Write the subgraphs of a masked loop."""
     turn = TurnGraph(model, region, len(turns.writes))
     made, kept = RollingBody(turn, region, turns).write()
     return turn.finish(made, turns.writes, kept)
@@ -55,14 +54,12 @@ class RollingBody:
     """
 
     def __init__(
-        self, turn: TurnGraph, region: Region, turns: Peeled | Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
+        self, turn: TurnGraph, region: Region, turns: Masked, given: Mapping[Tensor, Tensor] = NOTHING_GIVEN
     ) -> None:
         self._region, self._turns = region, turns
         self._stripe = self._piece = turns.turn
         self._masks: Mapping[Tensor, Starts] = {}
         self._turn, self._given = turn, given
-        self._wide = turns.wide if isinstance(turns, Masked) else {}
-        self._read_wide = turns.read_wide if isinstance(turns, Masked) else {}
         self._slices: dict[tuple[Tensor, Rows], Tensor] = {}
 
     def write(self) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
@@ -84,11 +81,10 @@ class RollingBody:
 
     def _write_pieces(self, writer: StripeWriter, last: Mapping[Tensor, Rows]) -> Iterator[Tensor]:
         """What the pieces of an iteration make of the exit; ``last``: what the next iteration keeps."""
-        turns = self._turns
-        pieces = turns.pieces if isinstance(turns, Masked) else (self._stripe,)
+        pieces = self._turns.pieces
         keeps = [*(piece.kept() for piece in pieces[1:]), last]
         for number, (self._piece, keep) in enumerate(zip(pieces, keeps, strict=True)):
-            self._masks = turns.masks[number] if isinstance(turns, Masked) else {}
+            self._masks = self._turns.masks[number]
             suffix = "turn" if len(pieces) == 1 else f"turn/piece{number + 1}of{len(pieces)}"
             made = writer.write_some(self._piece, suffix, keep)
             if made is not None:
@@ -100,7 +96,7 @@ class RollingBody:
             (present,) = {read for _, each, read in input_reads(self._region, self._stripe) if each is tensor}
             return rows_of(self._turn.edit, self._given[tensor], present, rows, f"{last_part(tensor)}/piece")
         if (tensor, rows) not in self._slices:
-            sides = self._read_wide.get((tensor, rows), (0, 0))
+            sides = self._turns.read_wide.get((tensor, rows), (0, 0))
             starts, twin = self._turns.reads[tensor, rows], self._turn.twins[tensor]
             self._slices[tensor, rows] = self._rows_or_zero(twin, starts, rows.count, sides)
         return self._slices[tensor, rows]
@@ -126,7 +122,7 @@ class RollingBody:
         """Kept and new rows; where some of the new ones are no rows, the zero point is in their place."""
         self._note_new(like, parts[-1])
         kept, new, starts = parts[:-1], parts[-1], self._masks.get(like)
-        sides = self._wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
+        sides = self._turns.wide.get(like, (0, 0)) if new.shape[2] == like.shape[2] else (0, 0)
         held = sum(part.shape[1] for part in kept)
         if starts is not None and set(starts) <= {held, held + new.shape[1]}:
             new, starts = self._rows_or_none(new, tuple(start > held for start in starts)), None
@@ -156,7 +152,7 @@ class RollingBody:
 
     def _overwritten(self, like: Tensor, parts: Sequence[Tensor], starts: Starts, suffix: str) -> Tensor:
         """Kept and new rows, some of which the zero point is written over; where all are rows, it goes behind them."""
-        zeros = self._zeros(like, parts[-1].shape[1], self._wide.get(like, (0, 0)))
+        zeros = self._zeros(like, parts[-1].shape[1], self._turns.wide.get(like, (0, 0)))
         joined = self._joined(like, (*parts, zeros), f"{suffix}/window_and_spare")
         masked = self._rows_like(like, joined.shape[1], f"{suffix}/masked")
         self._turn.edit.update_slice(joined, zeros, self._turn.begin(starts), masked)
@@ -181,7 +177,7 @@ class RollingBody:
 
     def _rows_like(self, like: Tensor, count: int, name: str) -> Tensor:
         """A new activation of ``count`` rows, with the columns of padding that all readers want."""
-        shape = (1, count, *wide_shape(like, self._wide.get(like, (0, 0))))
+        shape = (1, count, *wide_shape(like, self._turns.wide.get(like, (0, 0))))
         return self._turn.edit.activation(f"{last_part(like)}/{name}", shape, like)
 
 

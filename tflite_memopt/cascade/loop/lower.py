@@ -1,17 +1,15 @@
 r"""A region as one loop, written in stock operators.
 
-    main    image --SLICE--> first stripe --DYNAMIC_UPDATE_SLICE--+
-                                  |kept rows                      result (a variable: nobody reads what it holds first)
-            image ----------------+--------------> WHILE <--------+
-            image --SLICE--> last stripe <-kept rows-|----result--DYNAMIC_UPDATE_SLICE--> y
+    main    image -------------------------+
+            result (a variable, not set) --+--> WHILE --> y
+            rows kept (padding at first) --+
 
-A clamped loop, and a peeled one that needs no first or last stripe, is WHILE alone. Exactness: exact.
+Exactness: exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -21,30 +19,21 @@ from ...ir.editor import Editor
 from ...ir.model import Graph, Model, Tensor
 from ...ir.names import stem
 from ...ir.origin import piece_of
-from ...operators.rows import Rows
-from ..lower import StripeWriter, rows_of
 from ..region import Region
-from ..stripes import Edges, Halo
 from .bodies import clamped_body, rolling_body, zero_rows
 from .clamped import Clamped, clamped
 from .masked import Masked, masked
-from .peeled import Peeled, peeled
 from .turn_graph import LoopSubgraphs
 
-LoopForm = Literal["peeled", "clamped", "masked"]
-Turns = Peeled | Clamped | Masked
+LoopForm = Literal["clamped", "masked"]
+Turns = Clamped | Masked
 
 
-def turns_of(region: Region, rows: int, form: LoopForm, halo: Halo, edges: Edges) -> Turns | str:
-    """The loop of this form with so many rows per iteration, or why there is none.
-
-    ``halo`` and ``edges`` are for peeled loops; the others have their own.
-    """
+def turns_of(region: Region, rows: int, form: LoopForm) -> Turns | str:
+    """Return the loop of this form with so many rows per iteration, or the reason why there is none."""
     reason = reason_against_loops(region)
     if reason is not None:
         return reason
-    if form == "peeled":
-        return peeled(region, rows, halo, edges)
     return clamped(region, rows) if form == "clamped" else masked(region, rows)
 
 
@@ -66,57 +55,22 @@ def lower_loop(model: Model, graph: Graph, region: Region, turns: Turns) -> None
     edit = Editor(model, graph, last + 1)
     for operator in region.operators:
         edit.remove(operator)
-    if isinstance(turns, Peeled):
-        _write_peeled(edit, region, turns, subgraphs)
-    else:
-        _write_whole(edit, region, turns, subgraphs)
+    write_while(edit, subgraphs, _unset(edit, region), region.exit, _kept_at_first(edit, turns))
     graph.remove_tensors([*(op.outputs[0] for op in region.operators[:-1]), *unread_constants(model, graph, region)])
 
 
-def _write_whole(edit: Editor, region: Region, turns: Clamped | Masked, subgraphs: LoopSubgraphs) -> None:
-    """WHILE alone; what is kept starts as padding."""
+def _kept_at_first(edit: Editor, turns: Turns) -> dict[Tensor, Tensor]:
+    """Return what the first iteration finds in place of kept rows: padding."""
     kept: dict[Tensor, Tensor] = {}
     if isinstance(turns, Masked):
         for tensor, rows in turns.turn.kept().items():
             zeros = zero_rows(tensor, rows.count, turns.wide.get(tensor, (0, 0)))
             kept[tensor] = edit.constant(f"{stem(tensor)}/zero", zeros, tensor.quantization)
-    write_while(edit, subgraphs, _unset(edit, region), region.exit, kept)
-
-
-def _write_peeled(edit: Editor, region: Region, turns: Peeled, subgraphs: LoopSubgraphs) -> None:
-    """The first stripe, WHILE, and the last stripe."""
-    exit_, result = region.exit, _unset(edit, region)
-    kept: dict[Tensor, Tensor] = {}
-    if turns.first is not None:
-        writer = StripeWriter(edit, region, _slices(edit, "first", {}))
-        made = writer.write(turns.first, "first", turns.turn.kept())
-        kept = {tensor: writer.held[tensor][0] for tensor in turns.turn.kept()}
-        result = _put(edit, result, made, 0, edit.activation(f"{stem(exit_)}/first_rows", exit_.shape, exit_))
-    if turns.last is None:
-        write_while(edit, subgraphs, result, exit_, kept)
-        return
-    grown = edit.activation(f"{stem(exit_)}/all_but_last_rows", exit_.shape, exit_)
-    carried, kept_after = write_while(edit, subgraphs, result, grown, kept)
-    for tensor, k in kept_after.items():
-        k.origin = piece_of(tensor, 1, turns.kept_after[tensor].start)
-    held = {tensor: (k, turns.kept_after[tensor]) for tensor, k in kept_after.items()}
-    made = StripeWriter(edit, region, _slices(edit, "last", carried), held).write(turns.last, "last")
-    _put(edit, grown, made, exit_.shape[1] - made.shape[1], exit_)
-
-
-def _slices(edit: Editor, suffix: str, sources: Mapping[Tensor, Tensor]) -> Callable[[Tensor, Rows], Tensor]:
-    """Rows of the region's inputs, cut where they are read first; ``sources`` are read in their place."""
-
-    @cache
-    def cut(tensor: Tensor, rows: Rows) -> Tensor:
-        whole = Rows(0, tensor.shape[1])
-        return rows_of(edit, sources.get(tensor, tensor), whole, rows, f"{stem(tensor)}/{suffix}")
-
-    return cut
+    return kept
 
 
 def _unset(edit: Editor, region: Region) -> Tensor:
-    """What stands for the result before the loop: LiteRT asks for a tensor that has bytes, nobody for their values."""
+    """Add a stand-in for the result before the loop: LiteRT asks for a tensor that has bytes, nobody reads them."""
     exit_ = region.exit
     result = edit.activation(f"{stem(exit_)}/unset", exit_.shape, exit_)
     result.is_variable = result.is_placeholder = True
@@ -125,30 +79,20 @@ def _unset(edit: Editor, region: Region) -> Tensor:
 
 def write_while(
     edit: Editor, subgraphs: LoopSubgraphs, result: Tensor, grown: Tensor, kept: Mapping[Tensor, Tensor]
-) -> tuple[dict[Tensor, Tensor], dict[Tensor, Tensor]]:
-    """WHILE; returns what it gives back of what it carries unchanged, and of the kept rows."""
+) -> None:
+    """Write WHILE over what the loop carries: its inputs, the result so far, kept rows."""
     name = stem(grown)
-    carried = {
-        t: edit.activation(f"{stem(t)}/carried", t.shape, t, origin=piece_of(t, 1, 0)) for t in subgraphs.carried
-    }
-    kept_after = {t: edit.activation(f"{stem(t)}/last/kept", k.shape, k) for t, k in kept.items()}
+    carried = [edit.activation(f"{stem(t)}/carried", t.shape, t, origin=piece_of(t, 1, 0)) for t in subgraphs.carried]
+    kept_after = [edit.activation(f"{stem(t)}/last/kept", k.shape, k) for t, k in kept.items()]
     start = edit.constant(f"{name}/first_turn", np.zeros(1, np.int32))
     edit.operator(
         "WHILE",
         (start, *subgraphs.carried, result, *kept.values()),
-        (edit.integers(f"{name}/turns", (1,)), *carried.values(), grown, *kept_after.values()),
+        (edit.integers(f"{name}/turns", (1,)), *carried, grown, *kept_after),
         "WhileOptions",
         condSubgraphIndex=subgraphs.condition,
         bodySubgraphIndex=subgraphs.body,
     )
-    return carried, kept_after
-
-
-def _put(edit: Editor, whole: Tensor, rows: Tensor, first: int, output: Tensor) -> Tensor:
-    """Write rows into a tensor, from row ``first`` on; TFLM does that in place where both lie at one offset."""
-    begin = edit.constant(f"{output.name}/begin", np.asarray([0, first, 0, 0], np.int32))
-    edit.update_slice(whole, rows, begin, output)
-    return output
 
 
 def unread_constants(model: Model, graph: Graph, region: Region) -> list[Tensor]:

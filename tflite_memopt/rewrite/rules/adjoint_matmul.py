@@ -22,7 +22,7 @@ from ...ir.constants import integers
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
-from ...kernels.relations.shapes import axis_of, operands
+from ...kernels.relations import axis_of, operands
 from ..pattern import Match, Pattern
 from ..rule import Rule
 

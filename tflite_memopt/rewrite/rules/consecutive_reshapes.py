@@ -8,7 +8,7 @@ other kernel than before.
 
 from __future__ import annotations
 
-from ...kernels.relations.shapes import RESHAPES
+from ...kernels.relations import RESHAPES
 from ..copies import CopyReader, is_shape_computed, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule

@@ -24,7 +24,7 @@ from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
-from ...kernels.relations.shapes import operands, slice_box, strided_slice_box
+from ...kernels.relations import operands, slice_box, strided_slice_box
 from ..pattern import Match, Pattern
 from ..rule import Rule
 

@@ -10,7 +10,7 @@ rows is that of the output). The reshape takes some 90 bytes of the tail on 32 b
 
 from __future__ import annotations
 
-from ...kernels.relations.shapes import RESHAPES
+from ...kernels.relations import RESHAPES
 from ..copies import CopyReader, is_shape_computed, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule

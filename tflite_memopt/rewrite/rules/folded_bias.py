@@ -22,7 +22,7 @@ from ...ir.constants import values
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
-from ...kernels.relations.shapes import operands
+from ...kernels.relations import operands
 from ..pattern import Match, Pattern
 from ..reshaping import write_reshape
 from ..rule import Rule

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ...ir.constants import integers, values
 from ...ir.dtype import DType
 from ...ir.model import Operator
-from ...kernels.relations.shapes import axis_of
+from ...kernels.relations import axis_of
 from ..pattern import Match, Pattern
 from ..rule import Rule
 from .constant_folding import Folded, fold, moved

@@ -27,7 +27,7 @@ from ...ir.constants import integers
 from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import is_quantized
-from ...kernels.relations.shapes import axis_of, operands, slice_box, strided_slice_box
+from ...kernels.relations import axis_of, operands, slice_box, strided_slice_box
 from ..copies import Copy, source_of
 from ..pattern import Match, Pattern
 from ..rule import Rule

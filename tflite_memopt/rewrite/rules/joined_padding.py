@@ -24,7 +24,7 @@ from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import is_quantized
-from ...kernels.relations.shapes import operands
+from ...kernels.relations import operands
 from ..copies import source_of
 from ..pattern import Match, Pattern
 from ..rule import Rule

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
-from ...kernels.relations.shapes import Box, strided_slice_box
+from ...kernels.relations import Box, strided_slice_box
 from ..pattern import Match, Pattern
 from ..rule import Rule
 

@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.constants import integers
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
-from ...kernels.relations.shapes import RESHAPES, axis_of, operands
+from ...kernels.relations import RESHAPES, axis_of, operands
 from ..copies import is_shape_computed, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule

@@ -21,7 +21,7 @@ from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
-from ...kernels.relations.shapes import operands
+from ...kernels.relations import operands
 from ..pattern import Match, Pattern
 from ..rule import Rule
 

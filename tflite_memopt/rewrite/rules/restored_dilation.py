@@ -33,7 +33,7 @@ from ...ir.editor import Editor
 from ...ir.making import SAME, VALID
 from ...ir.model import Operator, Tensor
 from ...ir.quantization import quantized_alike
-from ...kernels.relations.shapes import operands
+from ...kernels.relations import operands
 from ..pattern import Match, Pattern
 from ..reshaping import write_reshape
 from ..rule import Rule

@@ -21,7 +21,7 @@ from ...ir.constants import integers, values
 from ...ir.dtype import DType
 from ...ir.making import SAME, VALID
 from ...ir.model import Operator
-from ...kernels.relations.shapes import operands
+from ...kernels.relations import operands
 from ..copies import CopyReader, source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule

@@ -25,7 +25,7 @@ from ...ir.dtype import DType
 from ...ir.editor import Editor
 from ...ir.making import VALID
 from ...ir.model import Operator, Tensor
-from ...kernels.relations.shapes import Grid, operands, strided_slice_grid
+from ...kernels.relations import Grid, operands, strided_slice_grid
 from ..copies import source_for_one_reader
 from ..pattern import Match, Pattern
 from ..rule import Rule

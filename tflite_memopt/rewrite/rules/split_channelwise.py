@@ -21,7 +21,7 @@ from ...ir.channels import is_per_channel
 from ...ir.constants import integers
 from ...ir.dtype import DType
 from ...ir.model import Operator, Tensor
-from ...kernels.relations.shapes import RESHAPES
+from ...kernels.relations import RESHAPES
 from ..channelwise import (
     ChannelReader,
     ChannelSplit,

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from ...ir.editor import Editor
 from ...ir.model import Operator, Tensor
-from ...kernels.relations.shapes import Grid, operands, strided_slice_grid
-from ...kernels.relations.views import view_reuses
+from ...kernels.relations import Grid, operands, strided_slice_grid, view_reuses
 from ..pattern import Match, Pattern
 from ..rule import Rule
 from ..slicing import write_slice

@@ -8,7 +8,7 @@ where others read it. Between any two convolutions of one dimension Keras has su
 
 from __future__ import annotations
 
-from ...kernels.relations.shapes import RESHAPES
+from ...kernels.relations import RESHAPES
 from ..copies import Copy, is_shape_computed, source_of
 from ..pattern import Match, Pattern
 from ..rule import Rule

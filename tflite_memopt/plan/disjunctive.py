@@ -1,7 +1,7 @@
 """Pairs: depth-first search over which of two items lies above the other. The only copy of it.
 
-The same source runs as plain Python on lists, and compiled on arrays (see ``compiled``): so it keeps to integers, loops
-and indexing.
+The same source runs as plain Python on lists, and compiled on arrays (see ``exact.code``): so it keeps to integers,
+loops and indexing.
 
 A conflict forbids a difference of two offsets one open interval ``(low, high)``: so the first item lies at least
 ``high`` above the second, or at least ``-low`` below it. That is a disjunction of two inequalities. Every item has a

@@ -1,0 +1,256 @@
+"""esp-nn on the ESP32 family, as esp-tflite-micro calls it: scratch, sharing and three profiles.
+
+``generic``: the C code (ESP32, ESP32-C3 and other chips without vector instructions), compiled and measured on the
+host. ``s3``, ``p4``: assembly and intrinsics; their scratch is read from the source, and no kernel of theirs was run,
+so that nothing is permitted where they are called.
+
+An operator that has no file in esp-tflite-micro's kernels/esp_nn, and most that have when their type is not int8, run
+in TFLM's reference kernels.
+
+Source: esp-tflite-micro commit 99f49e14, tensorflow/lite/micro/kernels/esp_nn, whose wrappers add an index to the
+OpData of three operators and ask for scratch when the data is int8; esp-nn 1.2.3, commit d45b843c:
+src/convolution/esp_nn_conv_esp32s3.c, esp_nn_depthwise_conv_s8_esp32s3.c and include/esp_nn_esp32s3.h for the scratch
+of the S3, whose kernels copy filters and padded inputs, so that it can be larger than the activations, and which
+changed between versions; esp_nn_conv_esp32p4.c for the P4, where a depthwise convolution asks for none; src/*/*_opt.c
+and *_ansi.c for sharing. The generic C code was probed on the host: convolution, depthwise convolution, pooling, ADD,
+MUL and SOFTMAX need no more distance than the reference kernels, in 31,236 random cases without a wrong byte, and
+plans for the reference kernels computed the same bytes on all ten models that were run. The wrappers call the
+reference loops where taps are dilated or where ADD and MUL broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from ..graph.alignment import aligned
+from ..ir.check import misfit
+from ..ir.dtype import DType
+from ..ir.model import Operator
+from .profile import KernelProfile
+from .relations import KernelReuse, ReuseRule, reference_relations
+from .requests import IN0, OUT0, Abi, Requests, Size, needed, requests_of
+from .window import KernelWindow, window_of
+
+_FULL_INPUT = 40 * 1024
+_FULL_COPY = 48 * 1024
+
+
+def s3_convolution(w: KernelWindow) -> int:
+    """``esp_nn_get_conv_scratch_size_esp32s3``."""
+    margin = 64
+    if w.taps_high == w.taps_wide == w.stride_high == w.stride_wide == 1 and not (w.pad_high or w.pad_wide):
+        depth = aligned(w.in_depth, 8)
+        padded = w.in_width * w.in_height * depth if w.in_depth % 8 else 0
+        turned = 16 * depth if w.in_width * w.in_height >= 8 else 0
+        return padded + depth * w.out_depth + turned + margin
+    line, window = w.taps_wide * w.in_depth, w.taps_wide * w.taps_high * w.in_depth
+    if line < 16 <= window:
+        return w.out_depth * 4 + 16 + w.out_depth * aligned(window, 16) + 16 + aligned(window, 16) + margin
+    padded = 0
+    if w.pad_high or w.pad_wide:
+        padded = (w.in_width + 2 * w.pad_wide) * (w.in_height + 2 * w.pad_high) * w.in_depth
+    filters = w.taps_wide * w.taps_high * aligned(w.in_depth, 16) * w.out_depth
+    lines = aligned(line, 16) * w.taps_high * w.out_depth
+    right, below = max(0, w.missing_wide), max(0, w.missing_high)
+    border = (w.in_width + right) * (w.in_height + below) * w.in_depth if right or below else 0
+    return padded + filters + lines + border + margin + 4 * w.out_depth
+
+
+def s3_depthwise(w: KernelWindow) -> int:
+    """``esp_nn_get_depthwise_conv_scratch_size_esp32s3``."""
+    multiplier, filters = w.out_depth // w.in_depth, w.taps_wide * w.taps_high * w.out_depth
+    copied = w.in_width * w.in_height * w.in_depth
+    if multiplier == 1 and w.in_depth % 8 == 0:
+        if w.taps_wide == w.taps_high == 3:
+            return _depthwise_3x3(w, filters, copied)
+        if 2 * (filters + copied) <= _FULL_COPY:
+            return 2 * (filters + copied) + 32
+        return 2 * filters + 2 * w.in_width * w.taps_high * w.in_depth + 32
+    if multiplier == 1 and w.in_depth > 3:
+        depth = aligned(w.in_depth, 8)
+        end = aligned(2 * w.taps_wide * w.taps_high * depth, 16)
+        end = aligned(end + 2 * w.in_width * w.in_height * depth, 16)
+        end = aligned(end + w.out_width * w.out_height * depth, 16)
+        return end + 12 * depth + 16
+    return 2 * (filters + copied) + 32 if multiplier % 4 == 0 else 32
+
+
+def _depthwise_3x3(w: KernelWindow, filters: int, copied: int) -> int:
+    if w.in_depth % 16 == 0:
+        wide, high = (2 * w.pad_wide, 2 * w.pad_high) if w.pad_wide or w.pad_high else (w.missing_wide, w.missing_high)
+        if not (wide or high):
+            return filters + 16
+        full = (w.in_width + wide) * (w.in_height + high) * w.in_depth
+        return filters + 16 + (full if full <= _FULL_INPUT else (w.in_width + wide) * w.taps_high * w.in_depth)
+    if w.in_depth >= 12:
+        depth = aligned(w.in_depth, 16)
+        wide, high = 2 * w.pad_wide + max(0, w.missing_wide), 2 * w.pad_high + max(0, w.missing_high)
+        padded = (w.in_width + wide) * (w.in_height + high) * depth
+        return 9 * depth + padded + w.out_width * w.out_height * depth + 64
+    return 2 * (filters + copied) + 32
+
+
+_ALIGNMENT_ROOM = 32
+_CACHE = 32_768
+"""``L1D_BUDGET``."""
+_LANES = 16
+
+
+def p4_convolution(w: KernelWindow) -> int:
+    """Scratch of an int8 CONV_2D."""
+    padded = bool(w.pad_high or w.pad_wide)
+    if w.taps == 1 and w.stride_high == w.stride_wide == 1 and not padded:
+        return _pointwise(w)
+    sums = 4 * w.out_depth + _ALIGNMENT_ROOM
+    if not padded and w.taps_wide * w.in_depth >= _LANES:
+        return sums + w.taps * aligned(w.in_depth, 16) * w.out_depth
+    if w.taps * w.in_depth >= _LANES:
+        return sums + w.taps * w.in_depth
+    if not padded:
+        depth = _padded_depth(w)
+        return sums + w.taps * depth * w.out_depth + w.in_width * w.in_height * depth
+    return sums + _padded_input(w)
+
+
+def _pointwise(w: KernelWindow) -> int:
+    if w.in_depth < _LANES:
+        return 4 * w.out_depth + 16 * w.out_depth + 32 + _ALIGNMENT_ROOM
+    depth, pixels = aligned(w.in_depth, 8), w.in_width * w.in_height
+    copied = pixels * depth if w.in_depth % 8 else 0
+    turned = 16 * depth if pixels >= 8 else 0
+    return copied + depth * w.out_depth + turned + _ALIGNMENT_ROOM
+
+
+def _padded_input(w: KernelWindow) -> int:
+    """A copy of the padded input and the filter; in tiles where the copy is larger than the cache."""
+    wide = w.in_width + 2 * w.pad_wide
+    whole = wide * (w.in_height + 2 * w.pad_high) * w.in_depth
+    if whole + 4 * w.out_depth <= _CACHE:
+        return whole + w.taps * aligned(w.in_depth, 16) * w.out_depth
+    # The window has fewer than 16 elements here, so that a row of it has, too.
+    depth = _padded_depth(w)
+    filters = w.taps * depth * w.out_depth
+    row = wide * depth
+    budget = _CACHE - 4 * w.out_depth - filters
+    tall = 1
+    if budget > 0 and w.taps_high * row <= budget:
+        tall = min((budget - w.taps_high * row) // (w.stride_high * row) + 1, w.out_height)
+    return ((tall - 1) * w.stride_high + w.taps_high + 2 * w.pad_high) * row + filters
+
+
+def _padded_depth(w: KernelWindow) -> int:
+    return aligned((_LANES + w.taps_wide - 1) // w.taps_wide, 16)
+
+
+Chip = Literal["generic", "s3", "p4"]
+"""The code that esp-nn has for each kind of chip."""
+
+# NodeData of each wrapper; sizeof as compiled by GCC 12.2 for 32-bit Arm with enums of 4 bytes, and for x86-64.
+_NODE_DATA: Mapping[str, Size] = {
+    "CONV_2D": Size(60, 80),
+    "DEPTHWISE_CONV_2D": Size(60, 80),
+    "SOFTMAX": Size(64, 88),
+}
+_INT32 = 4
+
+
+def requests(operator: Operator, abi: Abi, chip: Chip) -> Requests:
+    """The reference kernel's requests, with what esp-nn's wrapper asks for beside them. Raises ModelFormatError."""
+    found = requests_of(operator, abi)
+    if operator.name not in _NODE_DATA or not found.known:
+        return found
+    found = replace(found, init=(_NODE_DATA[operator.name].on(abi),))
+    if needed(operator, IN0).dtype is not DType.INT8 or needed(operator, OUT0).dtype is not DType.INT8:
+        return found
+    try:
+        size = _softmax(operator) if operator.name == "SOFTMAX" else _window(operator, chip)
+    except IndexError as error:
+        raise misfit(operator) from error
+    return replace(found, scratch=(*found.scratch, size)) if size else found
+
+
+def _softmax(operator: Operator) -> int:
+    """``esp_nn_get_softmax_scratch_size``: four bytes for each of what the wrapper takes for the width, dimension 1.
+
+    The wrapper reads past a shape of one dimension. Source: src/softmax/esp_nn_softmax_opt.c,
+    kernels/esp_nn/softmax.cc.
+    """
+    return _INT32 * needed(operator, IN0).shape[1]
+
+
+def _window(operator: Operator, chip: Chip) -> int:
+    window = window_of(operator)
+    if chip == "generic" or (chip == "p4" and operator.name == "DEPTHWISE_CONV_2D"):
+        return 0
+    if chip == "p4":
+        return p4_convolution(window)
+    return s3_convolution(window) if operator.name == "CONV_2D" else s3_depthwise(window)
+
+
+REPLACED = frozenset(
+    {
+        "ADD",
+        "AVERAGE_POOL_2D",
+        "CONV_2D",
+        "DEPTHWISE_CONV_2D",
+        "FULLY_CONNECTED",
+        "MAX_POOL_2D",
+        "MUL",
+        "SOFTMAX",
+    }
+)
+"""Operators that have a file in kernels/esp_nn."""
+_REPLACED_ELSEWHERE = frozenset({"HARD_SWISH", "LOGISTIC", "MEAN", "RELU6"})
+"""Operators for which esp-nn has a kernel that other versions of the wrappers call."""
+_WINDOWS = frozenset({"AVERAGE_POOL_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D"})
+
+
+def relations(operator: Operator, chip: Chip) -> tuple[KernelReuse, ...]:
+    """The reference rules, but for what was not probed: vector code, dense layers, groups, int4, batches."""
+    if chip != "generic" and operator.name in REPLACED | _REPLACED_ELSEWHERE:
+        return ()
+    if operator.name == "FULLY_CONNECTED" or (operator.name in _WINDOWS and not _was_probed(operator)):
+        return ()
+    return reference_relations(operator)
+
+
+def _was_probed(operator: Operator) -> bool:
+    source = operator.inputs[0]
+    if source is None or len(source.shape) != 4:
+        return False
+    if source.dtype is not DType.INT8:
+        return True
+    if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        return source.shape[0] == 1
+    filters = operator.inputs[1]
+    if filters is None or filters.dtype is not DType.INT8 or len(filters.shape) != 4:
+        return False
+    grouped = operator.name == "CONV_2D" and filters.shape[3] != source.shape[3]
+    return source.shape[0] == 1 and not grouped
+
+
+def rule_for(chip: Chip) -> ReuseRule:
+    """The rule of one kind of chip."""
+    return partial(relations, chip=chip)
+
+
+def _profile(name: str, chip: Chip, chips: str, measured_at: str | None) -> KernelProfile:
+    return KernelProfile(
+        name=name,
+        description=f"esp-nn 1.2.3 (d45b843c), {chips}",
+        requests=partial(requests, chip=chip),
+        relations=rule_for(chip),
+        is_portable=False,
+        in_wheel=False,
+        measured_at=measured_at,
+    )
+
+
+_MEASURED_AT = "esp-nn d45b843c with the wrappers of esp-tflite-micro 99f49e14 over tflite-micro 90b983c2b3f1, x86-64"
+
+ESP_NN = _profile("esp-nn", "generic", "generic C: ESP32, ESP32-C3", _MEASURED_AT)
+ESP_NN_S3 = _profile("esp-nn-s3", "s3", "vector code of the ESP32-S3, read and not run", None)
+ESP_NN_P4 = _profile("esp-nn-p4", "p4", "vector code of the ESP32-P4, read and not run", None)

@@ -1,1 +1,0 @@
-"""Exact: branch and bound over canonical placements, with proof."""
