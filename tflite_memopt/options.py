@@ -31,15 +31,13 @@ IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
-RUNTIMES = ("litert", "tensorflow", "tflm")
+RUNTIMES = ("litert", "tflm")
 REQUIRABLE = ("tflm",)
 PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
 LEAST_WORK = 0.1
 """The fraction of run time that may be added, if ``max_extra_work`` is not given and ``max_extra_macs`` is less."""
-PROVING = ("litert", "tflm")
-"""TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,10 @@ class Options:
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
     sooner where there are as many cores.
     ``time_limit``: seconds for all searches of a run together, an emergency stop; ``until``: when it strikes, which the
-    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, at least;
-    ``inputs``: an .npz with the user's own. ``verify``: prove equality; without it the result is unproved and TFLM's
-    memory is not measured. ``runtimes``: where to prove it. ``runner``: a command that runs models on the user's own
-    kernels (docs/device_runner.md), where it is proved as well. ``require``:
+    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, ten
+    times as many where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality,
+    and run both models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run
+    them. ``runner``: a command that runs models on the user's own kernels as well (docs/device_runner.md). ``require``:
     ``("tflm",)`` refuses a result whose plan TFLM did not execute. ``least_decibels``: signal to noise that an
     approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
     one model and in bytes of address space (None: no limit).
@@ -73,7 +71,6 @@ class Options:
     any number). ``max_extra_work``: how much longer the model may run than before, estimated in instructions
     (``memory/work.py``), as a fraction as well, with each measured library that the firmware may link; None: 0.1, or
     ``max_extra_macs`` if that is more.
-    ``keep_failures``: a folder for everything that reproduces a step that failed verification.
     ``all_kernels``: also report the head that each other kernel profile would allow.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     ``loops``: also write stripes as one loop, whose operators exist once. ``replay``: a decision of another run
@@ -89,16 +86,15 @@ class Options:
     jobs: int = 1
     time_limit: float = 3600.0
     seed: int = 0
-    samples: int = 10
+    samples: int = 3
     inputs: str | os.PathLike[str] | None = None
     verify: bool = True
-    runtimes: tuple[str, ...] = PROVING
+    runtimes: tuple[str, ...] = RUNTIMES
     runner: str | os.PathLike[str] | None = None
     require: tuple[str, ...] = ()
     least_decibels: float = 10.0
     interpreter_seconds: float = 900.0
     interpreter_memory: int | None = 16 << 30
-    keep_failures: str | os.PathLike[str] | None = None
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()

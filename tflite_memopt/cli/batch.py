@@ -16,7 +16,7 @@ from .shared import QUIET, progress_line
 from .types import ByteSize, ModelPath
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *("source", "output", "pins", "ties", "inputs", "runner", "keep_failures", "all_kernels", "explain"),
+    *("source", "output", "pins", "ties", "inputs", "runner", "all_kernels", "explain"),
     *("force", "replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""

@@ -193,12 +193,6 @@ _AS_IS = "as_is"
     help="How much memory each process of the verification may take on this computer.",
 )
 @click.option(
-    "--keep-failures",
-    type=ModelPath,
-    metavar="FOLDER",
-    help="Where to keep everything that reproduces a step that failed verification, for a bug report.",
-)
-@click.option(
     "--parts",
     type=PartCount(),
     metavar="N|auto",

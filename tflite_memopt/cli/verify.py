@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ..options import PROVING, RUNTIMES, Options
+from ..options import RUNTIMES, Options
 from .exit_codes import NOT_EQUAL
 from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
@@ -21,8 +21,8 @@ from .types import ModelPath
 @SEED
 @click.option(
     "--runtime",
-    type=click.Choice([*RUNTIMES, "all"]),
-    help="Where to run. [default: litert and tflm, and tensorflow where litert cannot]",
+    type=click.Choice(RUNTIMES),
+    help="Where to run. [default: both]",
 )
 @RUNNER
 @JSON
@@ -38,19 +38,19 @@ def verify(
     as_json: bool,
     quiet: bool | None,
 ) -> None:
-    """Compare A.tflite and B.tflite: their constants and interface, and on the same inputs every output, every inner
-    tensor of the same name, and every tensor of B's plan. What optimize --tie wrote runs in sequences as well, where
-    states stay in their place.
+    """Compare A.tflite and B.tflite: by a proof for all inputs, a proof of the memory plan that optimize wrote into
+    B, their interface, and on real kernels by outputs for the same inputs. What optimize --tie wrote runs in sequences
+    as well, where states stay in their place.
 
-    Exits with 0 when all runtimes that can run A find them equal, with 1 when there is a difference or when none
-    can run A, or when --runner has no verdict. B.tflite may be a folder that optimize --parts wrote: its parts are then
+    Exits with 0 when nothing differs and a runtime runs both, with 1 when there is a difference or when none can run A,
+    or when --runner has no verdict. B.tflite may be a folder that optimize --parts wrote: its parts are then
     run one after another, and their outputs compared.
     """
     from ..measuring import verify as run
     from ..report.console import render_verdicts
     from ..report.model import Verification, to_json
 
-    runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
+    runtimes = RUNTIMES if runtime is None else (runtime,)
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
     if second.is_dir():
         _verify_program(first, second, options, as_json, quiet)
