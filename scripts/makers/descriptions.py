@@ -76,6 +76,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "status": '"proved", "reassociated" (proved as real polynomials), "different" or "unknown".',
         "reason": "Why it is not proved; null where it is.",
         "chance": "Upper bound on the probability that the proof is false, over its random keys.",
+        "facts": "Names of the facts about kernels that it leans on.",
     },
     "DeviceUse": {
         "name": "Name of the chip or board.",

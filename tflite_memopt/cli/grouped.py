@@ -12,7 +12,7 @@ _GROUPS = {
     "Limits on what may change": ("max_extra_work", "max_extra_macs", "no_rewrite", "no_cascade"),
     "Verification": ("samples", "inputs", "runner", "no_verify", "require"),
     "Many models": ("workers", "worker_memory", "cluster", "no_models"),
-    "Output": ("reports", "as_json", "explain", "verbose", "quiet", "force", "help_all", "help"),
+    "Output": ("reports", "receipt", "as_json", "explain", "verbose", "quiet", "force", "help_all", "help"),
 }
 """Names of parameters by title, as the help shows them. A parameter that stands nowhere here is for experts."""
 _EXPERT = "Expert"

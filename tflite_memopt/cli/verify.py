@@ -25,6 +25,12 @@ from .types import ModelPath
     help="Where to run. [default: both]",
 )
 @RUNNER
+@click.option(
+    "--receipt",
+    type=ModelPath,
+    metavar="FILE",
+    help="Check the receipt that optimize wrote, without a run: digests, proofs and what the firmware must have.",
+)
 @JSON
 @QUIET
 def verify(
@@ -35,6 +41,7 @@ def verify(
     seed: int,
     runtime: str | None,
     runner: str | None,
+    receipt: Path | None,
     as_json: bool,
     quiet: bool | None,
 ) -> None:
@@ -51,6 +58,9 @@ def verify(
     from ..report.model import Verification, to_json
 
     runtimes = RUNTIMES if runtime is None else (runtime,)
+    if receipt is not None:
+        _check_receipt(first, second, receipt, quiet)
+        return
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
     if second.is_dir():
         _verify_program(first, second, options, as_json, quiet)
@@ -71,6 +81,20 @@ def verify(
         sys.exit(NOT_EQUAL)
     if not any(verdict.equal for verdict in verdicts.values() if verdict.samples):
         sys.exit(NOT_EQUAL)
+
+
+def _check_receipt(first: Path, second: Path, receipt: Path, quiet: bool | None) -> None:
+    from ..io.files import load
+    from ..receipt import mismatches
+
+    with progress_line(quiet) as say:
+        wrong = list(mismatches(receipt.read_text(errors="replace"), load(first)[0], load(second)[0], say))
+    for each in wrong:
+        click.echo(f"receipt: {each}", err=True)
+    if wrong:
+        sys.exit(NOT_EQUAL)
+    if not quiet:
+        click.echo("the receipt holds: both files are those it names, and what it says is proved was proved again")
 
 
 def _verify_program(first: Path, folder: Path, options: Options, as_json: bool, quiet: bool | None) -> None:
