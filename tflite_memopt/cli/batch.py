@@ -17,7 +17,7 @@ from .types import ByteSize, ModelPath
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
     *("source", "output", "pins", "ties", "inputs", "runner", "all_kernels", "explain"),
-    *("force", "replay", "reports", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
+    *("force", "replay", "reports", "receipt", "as_json", "quiet", "verbose", "jobs", "help_all", "parts", "feed"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
 
