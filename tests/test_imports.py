@@ -21,7 +21,7 @@ LEVELS = (
     ("equivalence", "memory"),
     ("cascade", "firmware", "report", "rewrite"),
     ("published", "transform"),
-    ("measuring", "pipeline"),
+    ("measuring", "pipeline", "receipt"),
     ("batch", "program", "ram"),
     ("exploring",),
     ("cli",),

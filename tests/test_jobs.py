@@ -21,7 +21,7 @@ from tflite_memopt import pipeline
 from tflite_memopt.batch.results import key_of
 from tflite_memopt.cascade import plans, space
 from tflite_memopt.equivalence import runner
-from tflite_memopt.equivalence.failure import FailedVerificationError, Subject
+from tflite_memopt.equivalence.subject import FailedVerificationError
 from tflite_memopt.errors import UsageError
 from tflite_memopt.graph.side_by_side import side_by_side
 from tflite_memopt.io.writer import write_model
@@ -155,8 +155,8 @@ def test_an_error_before_the_proof_ends_the_interpreters(
 def test_a_failed_proof_ends_the_interpreters(
     started: list[runner.Interpreter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(subject: Subject, *_: Any) -> Any:
-        raise FailedVerificationError("not equal: in every attempt", subject)
+    def failing(*_: Any) -> Any:
+        raise FailedVerificationError("not equal: in every attempt")
 
     monkeypatch.setattr(pipeline, "verify_result", failing)
     with pytest.raises(FailedVerificationError):

@@ -10,8 +10,7 @@ import pytest
 from scripts.makers import runs
 from tflite_memopt.equivalence import tflm
 from tflite_memopt.equivalence.adapter import REFERENCE, Run, RunJob, Sample
-from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.runner import ProcessLimits
+from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 
 HAS_WHEEL = find_spec("tflite_micro") is not None
 _REASON = "the tflite-micro wheel is not installed"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from tests.tflm import run_models
 from tflite_memopt.equivalence.adapter import REFERENCE, Sample
-from tflite_memopt.equivalence.compare import OutputDifference, first_output_difference
-from tflite_memopt.equivalence.tolerance import EXACT, Tolerance, max_abs_diff
+from tflite_memopt.equivalence.compare import EXACT, OutputDifference, Tolerance, first_output_difference, max_abs_diff
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .equivalence.verdict import Verdict
+from .equivalence.verification import PROOF, verdict_of
 from .equivalence.verification import verify as verify_models
 from .io import offline_plan, plan_label
 from .io.files import Source, load
 from .kernels.targets import profile_for
 from .memory.layout import memory_layout
+from .memory.places import places_in_force
 from .memory.reading import read_planned
 from .memory.schedule_problem import schedule_problem
 from .memory.ties import tie_positions
 from .options import Options
+from .proof import prove_plan
 from .report.build import build_analysis, device_use
 from .report.model import Analysis, Comparison
 
 Progress = Callable[[str], None]
+PLAN = "plan"
+"""The verdict of the proof of a memory plan."""
 
 
 def analyze(
@@ -50,15 +55,20 @@ def analyze(
 def verify(
     first: Source, second: Source, options: Options = Options(), progress: Progress = lambda _: None
 ) -> dict[str, Verdict]:
-    """Compare two models runtime by runtime; see :func:`tflite_memopt.equivalence.verification.verify`.
+    """Compare two models; see :func:`tflite_memopt.equivalence.verification.verify`.
 
-    Of the second one with the ties that its plan was made with.
+    The second one with the ties that its plan was made with. Where ``optimize`` has written it, a verdict ``plan`` is
+    the proof of its memory plan, for the kernels that it was made for.
     """
     both = [load(source) for source in (first, second)]
     _, model = (read_planned(data, name) for data, name in both)  # what is wrong with a file is said with its name
     label = plan_label.decode(model)
     ties = tie_positions(model, [] if label is None else label.options.get("ties", []))
-    return verify_models(both[0][0], both[1][0], options, progress, ties)
+    found = verify_models(both[0][0], both[1][0], options, progress, ties)
+    if label is None:
+        return found
+    proof = prove_plan(model, places_in_force(model, profile_for(label.target, label.kernels)))
+    return {PROOF: found.pop(PROOF), PLAN: verdict_of(proof), **found}
 
 
 def compare(

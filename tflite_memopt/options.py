@@ -31,14 +31,12 @@ IO: tuple[Io, ...] = get_args(Io)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 HALOS = ("recompute", "rolling")
-RUNTIMES = ("litert", "tensorflow", "tflm")
+RUNTIMES = ("litert", "tflm")
 PLAN_WORK: Mapping[Effort, float] = {"quick": 20.0, "normal": 80.0, "thorough": 160.0}
 """Work for the plan that is written, where one that only judges gets 1: it is made once, and its bytes are what counts.
 A wider limit never ends worse: so its plan is no worse than that of the draft by which stripes were chosen."""
 DEFAULT_LIMIT = 0.1
 """The fraction of run time that may be added; no smaller limit narrows that of the multiply-accumulates."""
-PROVING = ("litert", "tflm")
-"""TensorFlow's interpreter is LiteRT's code once more: it is asked where LiteRT cannot run a model, or by name."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +52,11 @@ class Options:
     ``jobs``: processes that share the searches' work, on Linux; the result is the same, bytes and report, and comes
     sooner where there are as many cores.
     ``time_limit``: seconds for all searches of a run together, an emergency stop; ``until``: when it strikes, which the
-    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, at least;
-    ``inputs``: an .npz with the user's own. ``verify``: prove equality; without it the result is unproved and TFLM's
-    memory is not measured. ``runtimes``: where to prove it. ``runner``: a command that runs models on the user's own
-    kernels (docs/device_runner.md), where it is proved as well. ``least_decibels``: signal to noise that an
+    run sets. ``seed``: of searches and random inputs. ``samples``: inputs per runtime of the verification, ten
+    times as many where no proof covers all inputs; ``inputs``: an .npz with the user's own. ``verify``: prove equality,
+    and run both models; without it the result is unproved and TFLM's memory is not measured. ``runtimes``: where to run
+    them. ``runner``: a command that runs models on the user's own kernels as well (docs/device_runner.md).
+    ``least_decibels``: signal to noise that an
     approximation must leave. ``interpreter_seconds``, ``interpreter_memory``: limits of each interpreter process, for
     one model and in bytes of address space (None: no limit).
     ``objective``: what ``budget`` (bytes, None for none) limits: the ``total`` arena that 32-bit firmware must
@@ -71,7 +70,6 @@ class Options:
     measured library that the firmware may link; as many multiply-accumulates may be added, and 0.1 in any case.
     ``every_byte``: also take an operator kind that the model does not have, or a newer TFLM, where it saves less than
     ``transform.WORTH`` of the objective and the budget does not need it.
-    ``keep_failures``: a folder for everything that reproduces a step that failed verification.
     ``halos``: what may be done with the rows that two stripes need: ``recompute`` them, or keep them (``rolling``).
     ``loops``: also write stripes as one loop, whose operators exist once. ``replay``: a decision of another run
     (``ir/decision.py``), which is carried out in place of a search. ``tflm_since``: the date of the firmware's
@@ -86,15 +84,14 @@ class Options:
     jobs: int = 1
     time_limit: float = 3600.0
     seed: int = 0
-    samples: int = 10
+    samples: int = 3
     inputs: str | os.PathLike[str] | None = None
     verify: bool = True
-    runtimes: tuple[str, ...] = PROVING
+    runtimes: tuple[str, ...] = RUNTIMES
     runner: str | os.PathLike[str] | None = None
     least_decibels: float = 10.0
     interpreter_seconds: float = 300.0
     interpreter_memory: int | None = 16 << 30
-    keep_failures: str | os.PathLike[str] | None = None
     objective: Objective = "total"
     budget: int | None = None
     pins: tuple[tuple[str, int], ...] = ()

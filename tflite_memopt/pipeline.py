@@ -1,4 +1,4 @@
-"""The whole run, top to bottom: load, measure the original; transform, write, verify each attempt; prove; report."""
+"""The whole run, top to bottom: load, measure the original; transform, write, prove and verify each attempt; report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .equivalence.failure import FailedVerificationError, save_failure
+from .equivalence.subject import FailedVerificationError
 from .equivalence.verification import infer_shapes, inspect, open_for, verify_result
 from .graph.clock import StageClock
 from .io.files import Source, check_target, load, write_files
@@ -20,17 +20,25 @@ from .memory.places import places_in_force
 from .memory.reading import read_planned
 from .memory.ties import with_ties
 from .options import LAST_STEP, Options, fallbacks
-from .proof import Proof, prove, prove_plan
+from .proof import Proof, Status, prove, prove_plan
 from .report.build import RunOutcome, build_report, facts_of
 from .report.model import Report
 from .report.options_used import shaping_options
 from .report.warnings import FailedStep, of_failure
-from .transform import Cache, Progress, RunContext, subject_of, worthy_candidate
+from .transform import Cache, Candidate, Progress, RunContext, subject_of, worthy_candidate
+
+_REFUTED = {
+    "result": "not equal",
+    "stripes": "stripes or order change values of the rewritten graph",
+    "plan": "the memory plan is wrong",
+}
+_UNPROVED = 10
+"""Times as many samples where a proof does not cover all inputs."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """``model`` is the optimized .tflite, verified bit-exact unless that was switched off."""
+    """``model`` is the optimized .tflite, proved and verified equal unless that was switched off."""
 
     model: bytes
     report: Report
@@ -57,8 +65,8 @@ def optimize(
 ) -> Result:
     """Optimize a .tflite given as bytes or as a path.
 
-    What makes a library need more, and what fails verification, is left out: stripes first, then rewrites; the
-    report's warnings say what failed. ``cache``: for runs under several limits.
+    What makes a library need more, and what is not equal, is left out: stripes first, then rewrites; the report's
+    warnings say what failed. ``cache``: for runs under several limits.
     Raises a MemoptError: ModelFormatError or UnsupportedModelError for a bad model, EquivalenceError
     when nothing that is left is equal or nothing can run it, UsageError for a wrong path.
     """
@@ -102,21 +110,23 @@ def optimize(
                 )
                 written = write_model(candidate.model)
             try:
+                with clock.stage("prove"):
+                    proofs = _proofs(run, candidate, written, attempt)
                 with clock.stage("verify"):
+                    is_proved = candidate.exactness != "approximates" and all(each.proved for each in proofs.values())
                     verification = verify_result(
-                        subject_of(run, candidate, written), attempt, progress, baseline, running
+                        subject_of(run, candidate, written),
+                        attempt if is_proved else replace(attempt, samples=_UNPROVED * attempt.samples),
+                        progress,
+                        baseline if is_proved else None,
+                        running,
                     )
                 break
             except FailedVerificationError as failure:
                 if step == LAST_STEP:
                     raise
-                if options.keep_failures is not None:
-                    save_failure(options.keep_failures, step, failure, baseline)
                 failed.append(FailedStep(step, str(failure)))
                 progress(of_failure(failed[-1]))
-
-    with clock.stage("prove"):
-        proofs = _proofs(shapes.data, written, options) if options.verify else {}
 
     outcome = RunOutcome(
         arrangement=candidate.arrangement,
@@ -136,10 +146,26 @@ def optimize(
     return Result(written, build_report(facts, candidate.model, outcome, options))
 
 
-def _proofs(original: bytes, result: bytes, options: Options) -> dict[str, Proof]:
-    """Prove the result equal to the original for all inputs, and its plan sound for all of them, from their files."""
-    planned = read_planned(result)
-    return {
-        "result": prove(read_model(original), read_model(result), converts=options.io == "int8"),
-        "plan": prove_plan(planned, places_in_force(planned, options.profile)),
-    }
+def _proofs(run: RunContext, candidate: Candidate, written: bytes, options: Options) -> dict[str, Proof]:
+    """Prove the result equal for all inputs, and its plan sound for all of them, from the files.
+
+    Equal to the original: bit by bit, or as real polynomials where float sums are taken in another order. A rewritten
+    graph that is not the original's to the bit is one that nothing after the rewrites may change. Raises
+    FailedVerificationError for a result or a plan that is followed to the end and is another one.
+    """
+    if not options.verify:
+        return {}
+    run.progress("proving the result equal for all inputs")
+    result, planned = read_model(written), read_planned(written)
+    proofs = {}
+    if candidate.exactness != "approximates":
+        proofs["result"] = prove(read_model(run.data), result, converts=options.io == "int8")
+    if candidate.exactness != "exact":
+        proofs["stripes"] = prove(read_model(candidate.unplanned), result)
+    proofs["plan"] = prove_plan(planned, places_in_force(planned, options.profile))
+    may_reassociate = {"result"} if candidate.exactness == "reassociates" else set()
+    for name, proof in proofs.items():
+        is_off = proof.status is Status.REASSOCIATED and name not in may_reassociate
+        if proof.status is Status.DIFFERENT or is_off:
+            raise FailedVerificationError(f"{_REFUTED[name]}: {proof}")
+    return proofs

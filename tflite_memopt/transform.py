@@ -13,23 +13,21 @@ from functools import partial
 from .analysis.macs import model_macs
 from .cascade.measure import Measured
 from .cascade.search import cascade
-from .equivalence.failure import NO_PROMISE, Promise, Subject
+from .equivalence.subject import NO_PROMISE, Promise, Subject
 from .graph.clock import StageClock
 from .io import offline_plan, plan_label
 from .io.writer import write_model
-from .ir.change import Changed, Refusal, loosest, out_of_time
+from .ir.change import Changed, Exactness, Refusal, loosest, out_of_time
 from .ir.check import check_model
 from .ir.copying import copy_model
 from .ir.decision import Decision
 from .ir.model import Model
-from .ir.origin import pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
 from .kernels.since import needed_since
 from .memory.arrange import Arrangement, ModelPlacement, arrange
 from .memory.cost import Cost, Declined, cost_in
 from .memory.figures import LibraryNeed
 from .memory.libraries import fitted, miscomputed
-from .memory.run_through import check_loops
 from .memory.ties import with_ties
 from .memory.usage import operator_kinds
 from .memory.work import WorkLimit, instructions
@@ -72,6 +70,11 @@ class Candidate:
     def decision(self) -> Decision:
         """With which another run makes the same of the model, without a search."""
         return replace(self.cascaded.decision, sites=self.rewritten.decision.sites)
+
+    @property
+    def exactness(self) -> Exactness:
+        """How far its rewrites may have changed values."""
+        return loosest(use.exactness for use in self.rewritten.uses)
 
     @property
     def is_out_of_time(self) -> bool:
@@ -266,7 +269,6 @@ def _placed(run: RunContext, options: Options, found: Striped, unplanned: bytes)
         arrangement, fits = fitting or made, fitting is not None
         model.main.reorder(arrangement.placement.order)
         check_model(model)
-        check_loops(model, arrangement.placement)
     is_no_worse = _is_no_worse(run, options, found.rewritten, model, fits)
     return Candidate(found.rewritten, unplanned, found.cascaded, arrangement, is_no_worse)
 
@@ -283,8 +285,8 @@ def _is_no_worse(run: RunContext, options: Options, rewritten: Changed, model: M
 
 
 def subject_of(run: RunContext, candidate: Candidate, written: bytes) -> Subject:
-    """What is to be verified of a candidate."""
-    profile, uses, memory = run.profile, candidate.rewritten.uses, candidate.placement.memory
+    """The file of a candidate, to be verified."""
+    profile, memory = run.profile, candidate.placement.memory
 
     def promise(layout: str) -> Promise:
         required = memory.required_bytes[layout] if memory.required_is_exact else None
@@ -292,15 +294,11 @@ def subject_of(run: RunContext, candidate: Candidate, written: bytes) -> Subject
 
     return Subject(
         run.data,
-        candidate.unplanned,
         written,
-        loosest(use.exactness for use in uses),
-        pieces_in(candidate.model.main),
-        tuple(name for use in uses if use.exactness == "approximates" for name in use.operators),
+        candidate.exactness,
         # The wheel has the reference kernels: it says nothing of the scratch of others.
         promise=promise("64") if profile.in_wheel else NO_PROMISE,
         # A runner may have any of several libraries, each of which asks for scratch of its own.
         runner_promise=promise("target") if profile.target and not profile.libraries else NO_PROMISE,
-        loop_pieces=pieces_in_loops(candidate.model),
         ties=candidate.model.ties,
     )

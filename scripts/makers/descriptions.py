@@ -92,6 +92,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "status": '"proved", "reassociated" (proved as real polynomials), "different" or "unknown".',
         "reason": "Why it is not proved; null where it is.",
         "chance": "Upper bound on the probability that the proof is false, over its random keys.",
+        "facts": "Names of the facts about kernels that it leans on.",
     },
     "DeviceUse": {
         "name": "Name of the chip or board.",
@@ -374,20 +375,10 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         '"needs_approximation": it would change values more than the options allow.',
     },
     "Basis": {
-        "plan_executed": "Whether TFLM ran the plan, and every tensor was right at its last use.",
+        "plan_executed": "Whether TFLM ran the plan.",
         "reason": "Why it did not; null where it did.",
-        "coverage": "What the inputs exercised; null where nothing ran.",
         "findings": "What is wrong with the original itself, in sentences, the most serious first.",
         "executed_by": 'Where the plan was run: "tflm" on this computer, "runner" by the user\'s --runner.',
-    },
-    "Coverage": {
-        "samples": "Number of inputs.",
-        "distinct_outputs": "How many of them gave outputs of their own.",
-        "tensors": "Number of tensors that are computed.",
-        "never_changed": "Names of those that held the same values for every input.",
-        "channels": "Number of channels of all of them.",
-        "constant_channels": "How many channels held one value all over.",
-        "saturated": "Share of values at the end of their range, from 0 to 1, of tensors nearly all of which are.",
     },
     "Verdict": {
         "samples": "Number of inputs that were compared.",
@@ -402,7 +393,5 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "agreeing_argmax_share": "How often the largest of a row of scores is the same, 0 to 1; null without scores.",
         "signal_to_noise": "Of an approximation, in decibels; null otherwise.",
         "kernels": "Which of the runtime's kernels ran, where it has several; null: its only ones.",
-        "inner_tensors": "How many tensors besides the outputs were compared.",
-        "unproved_outputs": "Names of float outputs, or channels of them, too small to be judged within the tolerance.",
     },
 }

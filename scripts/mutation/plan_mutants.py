@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from scripts.mutation.mutant import Mutant
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
@@ -16,6 +16,15 @@ _COPYING = ("CONCATENATION", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "RESH
 _IN_PLACE = ("ADD", "SUB", "MUL", "RELU", "RELU6", "LOGISTIC", "TANH", "QUANTIZE", "DEQUANTIZE", "HARD_SWISH")
 Change = Callable[[Model, dict[Tensor, int]], "str | None"]
 """Changes the model or its plan and says where; None when that is no change."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planned model, and the ``kind`` and place of its fault."""
+
+    kind: str
+    where: str
+    data: bytes
 
 
 def plan_mutants(data: bytes, per_kind: int, seed: int) -> Iterator[Mutant]:

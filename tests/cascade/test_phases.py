@@ -10,6 +10,7 @@ import pytest
 
 from scripts.makers.model_builder import ModelBuilder, per_channel
 from tests.cascade.test_lower import assert_equal
+from tests.memory.loops import assert_plan_proved
 from tflite_memopt import Options
 from tflite_memopt.analysis.macs import model_macs
 from tflite_memopt.cascade import in_order
@@ -29,7 +30,6 @@ from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.kernels.prices import REFERENCE_PRICES
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.cost import Cost, cost_of
-from tflite_memopt.memory.run_through import check_loops
 
 OPTIONS = Options(samples=3, objective="head", max_extra_work=1.0)
 
@@ -142,7 +142,7 @@ def test_only_one_column_of_each_inner_tensor_is_alive(kernels: str) -> None:
     assert model_macs(made) == model_macs(model)
     whole = model.main.inputs[0].nbytes
     placement = arrange(made, options.profile, options).placement
-    check_loops(made, placement)
+    assert_plan_proved(made, placement, kernels)
     assert placement.memory.arena_bytes <= 2 * whole  # the operators around the loop have one input and one output
     assert found.head < cost(model).head
 

@@ -11,7 +11,7 @@ from scripts.makers.model_builder import ModelBuilder
 from tests.models import dense_model, mobile_chain, streaming_model
 from tests.tflm import litert_and_tflm
 from tflite_memopt.equivalence.baseline import Baseline, measure_baseline
-from tflite_memopt.equivalence.pool import Interpreters
+from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
@@ -65,8 +65,6 @@ def test_sound_models_have_no_findings(make: object, interpreters: Interpreters)
     found = looked_at(make(), interpreters)
     assert found.findings == ()
     assert all(ground.run is not None and ground.is_sound for ground in found.runs.values())
-    assert found.coverage is not None
-    assert found.coverage.distinct_outputs >= 4
 
 
 def test_where_reference_kernels_fail_the_optimized_ones_are_tried_and_named(interpreters: Interpreters) -> None:
@@ -85,6 +83,6 @@ def test_a_model_that_nothing_runs_has_reasons(interpreters: Interpreters) -> No
     model = dense_model()
     model.opcodes[0].version = 99
     found = looked_at(model, interpreters, runtimes=("litert",))
-    assert {name: ground.run for name, ground in found.runs.items()} == {"litert": None, "tensorflow": None}
+    assert {name: ground.run for name, ground in found.runs.items()} == {"litert": None}
     assert all("FULLY_CONNECTED" in (ground.reason or "") for ground in found.runs.values())
-    assert (found.samples, found.coverage) == ([], None)
+    assert found.samples == []

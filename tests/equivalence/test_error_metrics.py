@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from tflite_memopt.equivalence.adapter import Array
-from tflite_memopt.equivalence.error_metrics import Gap, gap_between, signal_to_noise
-from tflite_memopt.equivalence.tolerance import ANY, FLOAT_SUMS, Tolerance, arrays_agree
+from tflite_memopt.equivalence.compare import (
+    ANY,
+    FLOAT_SUMS,
+    Gap,
+    Tolerance,
+    arrays_agree,
+    gap_between,
+    signal_to_noise,
+)
 
 
 def test_steps_shares_and_scores_are_counted_over_all_samples() -> None:

@@ -12,7 +12,7 @@ from tests.models import dense_model, float_sum, quantized_at_the_boundary
 from tests.profiles import examples
 from tests.tflm import run_models
 from tflite_memopt.equivalence.inputs import numpy_type
-from tflite_memopt.equivalence.interface import SAME, Interface, Port, interface_between
+from tflite_memopt.equivalence.interface import SAME, Port, interface_between
 from tflite_memopt.errors import EquivalenceError, UsageError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
@@ -76,7 +76,6 @@ def test_every_integer_comes_back(dtype: DType, scale: float, data: st.DataObjec
     values = np.arange(info.min, info.max + 1).astype(numpy_type(dtype))
     found = port(dtype, scale, zero)
     assert np.array_equal(found.quantized(found.restored(values)), values)
-    assert Interface({0: found}, {}).restored([values])[0].dtype == np.float32
 
 
 def test_half_steps_round_away_from_zero_and_ends_are_clamped() -> None:
@@ -88,11 +87,6 @@ def test_half_steps_round_away_from_zero_and_ends_are_clamped() -> None:
 def test_values_that_quantize_does_not_define_are_refused(value: float) -> None:
     with pytest.raises(UsageError, match="'outer' has a value that QUANTIZE does not define"):
         port(DType.INT8, 1.0, 0).quantized(np.asarray([0, value], np.float32))
-
-
-def test_a_scale_whose_floats_overflow_is_refused() -> None:
-    with pytest.raises(EquivalenceError, match="not quantized to the same values again"):
-        Interface({0: port(DType.INT8, 3e38, 0)}, {}).restored([np.asarray([127, -128], np.int8)])
 
 
 def test_integers_shift_by_their_zero_points() -> None:

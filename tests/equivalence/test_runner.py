@@ -21,8 +21,7 @@ from tests.models import mobile_chain
 from tests.tflm import needs_wheel
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, ProcessLimits
+from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, Interpreters, ProcessLimits
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

@@ -12,7 +12,7 @@ from tests.equivalence.test_baseline import dilated_with_a_batch_of_one, looked_
 from tests.models import mobile_chain
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, optimize
-from tflite_memopt.equivalence.pool import Interpreters
+from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.equivalence.shapes import shaped_by_litert
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io import offline_plan

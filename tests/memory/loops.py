@@ -8,7 +8,10 @@ from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.arrange import ModelPlacement, arrange
+from tflite_memopt.memory.in_force import offsets_in_force
+from tflite_memopt.memory.places import places_of
 from tflite_memopt.options import Options
+from tflite_memopt.proof import Places, prove_plan
 
 
 def plain() -> Model:
@@ -34,3 +37,15 @@ def placement_of(model: Model, kernels: str = "portable") -> ModelPlacement:
     placement = arrange(model, PROFILES[kernels], options).placement
     model.main.reorder(placement.order)
     return placement
+
+
+def places_at(model: Model, placement: ModelPlacement, kernels: str) -> Places:
+    """The places of a plan as the proof of plans takes them."""
+    layout = placement.layout
+    return places_of(model, layout, offsets_in_force(layout, placement.offsets), PROFILES[kernels])
+
+
+def assert_plan_proved(model: Model, placement: ModelPlacement, kernels: str) -> None:
+    """Every operator reads what belongs there, iteration by iteration."""
+    proof = prove_plan(model, places_at(model, placement, kernels))
+    assert proof.proved, proof

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cascade.forms import LOOPS, Loop
 from tests.cascade.networks import TYPES, random_network, regions
 from tests.cascade.test_loop_lower import as_loop
-from tests.memory.loops import looped, placement_of, plain
+from tests.memory.loops import assert_plan_proved, looped, placement_of, plain
 from tests.models import while_model
 from tests.profiles import examples
 from tests.tflm import run_tflm
@@ -25,7 +25,6 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model
-from tflite_memopt.memory.run_through import check_loops
 from tflite_memopt.memory.together import join, solve_together
 from tflite_memopt.plan.problem import Item, PlanProblem, Relation
 
@@ -38,7 +37,7 @@ def assert_planned_right(model: Model, looped: Model, kernels: str) -> None:
     samples = seeded_inputs(model, 3, 0)
     expected = run_tflm(RunJob(write_model(model), samples, ARENA)).arrays
     placement = placement_of(looped, kernels)
-    check_loops(looped, placement)
+    assert_plan_proved(looped, placement, kernels)
     offline_plan.attach(looped, placement.offsets)
     written = write_model(looped)
     found = run_tflm(RunJob(written, samples, ARENA))

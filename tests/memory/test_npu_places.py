@@ -13,7 +13,10 @@ from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, OpCode, Operator
+from tflite_memopt.kernels.profiles import PROFILES
+from tflite_memopt.memory.places import places_in_force
 from tflite_memopt.memory.reading import read_planned
+from tflite_memopt.proof import Status, prove, prove_plan
 
 UNPROVED = Options(verify=False)
 WORK = 2048
@@ -74,6 +77,15 @@ def test_graph_and_order_stay() -> None:
 def test_no_result_is_written_unproved_unless_that_is_asked_for() -> None:
     with pytest.raises(EquivalenceError, match="--no-verify writes the result without it"):
         optimize(write_model(vela()), Options(samples=1))
+
+
+def test_the_graph_is_proved_and_the_plan_is_not() -> None:
+    data = write_model(vela())
+    result = optimize(data, UNPROVED).model
+    assert prove(read_model(data), read_model(result)).status is Status.PROVED
+    plan = prove_plan(read_planned(result), places_in_force(read_planned(result), PROFILES["portable"]))
+    assert plan.status is Status.UNKNOWN
+    assert "an NPU writes where its commands say" in str(plan)
 
 
 def test_a_tensor_that_the_plan_leaves_to_tflm_is_kept_clear() -> None:

@@ -15,9 +15,9 @@ from tests.profiles import examples
 from tests.tflm import litert_and_tflm
 from tflite_memopt import Options, UsageError, optimize
 from tflite_memopt.cli import cli
+from tflite_memopt.equivalence.compare import EXACT
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.equivalence.sequences import difference_in_sequence
-from tflite_memopt.equivalence.tolerance import EXACT
 from tflite_memopt.io import offline_plan, plan_label
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model

@@ -10,8 +10,7 @@ from tests.models import ALL
 from tflite_memopt import Options
 from tflite_memopt.equivalence.adapter import RunJob, Sample
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.pool import Interpreters
-from tflite_memopt.equivalence.runner import ProcessLimits
+from tflite_memopt.equivalence.runner import Interpreters, ProcessLimits
 from tflite_memopt.errors import UnsupportedModelError
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.model import Model

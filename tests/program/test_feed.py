@@ -22,7 +22,7 @@ from tflite_memopt import InfeasibleError, Options, UsageError
 from tflite_memopt.cli import cli
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.inputs import seeded_inputs
-from tflite_memopt.equivalence.pool import Interpreters
+from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.making import VALID

@@ -14,7 +14,7 @@ from tests.profiles import examples
 from tests.tflm import litert_and_tflm
 from tflite_memopt.equivalence.adapter import RunJob
 from tflite_memopt.equivalence.baseline import arena_for
-from tflite_memopt.equivalence.pool import Interpreters
+from tflite_memopt.equivalence.runner import Interpreters
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.making import RELU

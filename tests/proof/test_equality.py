@@ -358,6 +358,15 @@ def test_the_first_tensor_that_differs_is_named() -> None:
     assert (proof.tensor, proof.operator, proof.outputs) == ("conv0", "CONV_2D", (0,))
 
 
+def test_a_model_that_depends_on_what_memory_held_is_unknown() -> None:
+    b = ModelBuilder()
+    x, unwritten = b.input("x", (1, 8)), b.tensor("unwritten", (1, 8))
+    model = b.finish(b.add(x, unwritten))
+    proof = prove(model, copy_model(model))
+    assert (proof.status, proof.tensor) == (Status.UNKNOWN, None)
+    assert "memory that nothing has written" in str(proof)
+
+
 def test_a_model_with_unknown_operators_is_unknown() -> None:
     b = ModelBuilder()
     x, y = b.input("x", (1, 8)), b.tensor("y", (1, 8))

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from scripts.proving.mutants import KINDS
+from scripts.mutation.__main__ import KINDS
 from tests.memory.loops import looped, plain
 from tests.rewrite.patterns import ARENA, LITERT
 from tests.test_random_models import random_model

@@ -11,17 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.makers.model_builder import ModelBuilder
-from tests.memory.loops import looped, placement_of
+from tests.memory.loops import looped, placement_of, places_at
 from tests.models import ALL
 from tests.test_random_models import random_rows
 from tflite_memopt.cascade.loop.lower import LoopForm
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.ir.model import Model, Operator, Tensor
-from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.arrange import ModelPlacement
 from tflite_memopt.memory.in_force import offsets_in_force
-from tflite_memopt.memory.places import places_of
-from tflite_memopt.memory.run_through import run_through
 from tflite_memopt.plan.check import check_in_force
 from tflite_memopt.proof import Places, Status, prove_plan
 
@@ -30,8 +27,7 @@ FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 
 def placed(model: Model, kernels: str) -> tuple[Places, ModelPlacement]:
     placement = placement_of(model, kernels)
-    offsets = offsets_in_force(placement.layout, placement.offsets)
-    return places_of(model, placement.layout, offsets, PROFILES[kernels]), placement
+    return places_at(model, placement, kernels), placement
 
 
 def moved(places: Places, by: Mapping[Tensor, int]) -> Places:
@@ -80,7 +76,6 @@ def test_a_moved_tensor_is_judged_as_the_check_of_plans_judges_it(seed: int, ker
     proof = prove_plan(model, changed)
     try:
         check_in_force(placement.layout.problem, tuple(offsets))
-        run_through(model, placement.layout, offsets)
     except InfeasibleError:
         return
     assert proof.status is Status.PROVED, proof

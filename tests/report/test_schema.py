@@ -128,7 +128,7 @@ def test_two_runs_of_the_same_differ_in_their_timing_alone() -> None:
 def test_a_report_names_its_options_and_its_files(tmp_path: Path) -> None:
     data, source = write_model(mobile_chain()), tmp_path / "chain.tflite"
     source.write_bytes(data)
-    options = Options(cascade=False, verify=False, target="cortex-m4", pins=(("image", 0),), keep_failures=tmp_path)
+    options = Options(cascade=False, verify=False, target="cortex-m4", pins=(("image", 0),))
     result = tflite_memopt.optimize(source, options)
     told = json.loads(to_json(result.report))
     assert told["model"] == "chain.tflite"
@@ -153,7 +153,7 @@ def test_options_are_plain_and_name_no_folder() -> None:
     assert (used["tflm_since"], used["inputs"]) == ("2025-11-10", "x.npz")
     assert json.loads(json.dumps(used)) == used
     known = {field.name for field in fields(Options)}
-    assert known - set(used) == {"until", "jobs", "keep_failures", "device"}
+    assert known - set(used) == {"until", "jobs", "device"}
 
 
 def test_an_infinite_difference_has_a_place_in_json() -> None:

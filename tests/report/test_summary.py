@@ -39,7 +39,7 @@ def report() -> Report:
 
 
 def proved(report: Report, **verdicts: Verdict) -> Report:
-    return replace(report, equivalence=verdicts, basis=Basis("tflm" in verdicts, None, None))
+    return replace(report, equivalence=verdicts, basis=Basis("tflm" in verdicts, None))
 
 
 def shown(what: RenderableType) -> str:
@@ -60,7 +60,7 @@ def test_the_headline_says_before_after_proof_and_fit(report: Report) -> None:
 def test_the_headline_claims_no_more_than_was_checked(report: Report) -> None:
     assert "NOT verified (--no-verify)" in headline(report)
     unable = Verdict(0, None, 0.0, "not installed")
-    only_graph = headline(proved(report, litert=EQUAL, tensorflow=unable))
+    only_graph = headline(proved(report, litert=EQUAL, runner=unable))
     assert "verified bit-exact on 3 inputs (LiteRT, the plan itself was not run)" in only_graph
     assert "NOT verified: no runtime could run both models" in headline(proved(report, litert=unable))
     assert "outputs APPROXIMATE" in headline(proved(report, tflm=replace(EQUAL, exactness="approximates")))

@@ -17,7 +17,6 @@ from tests.cascade.test_lower import assert_equal
 from tests.profiles import examples
 from tflite_memopt import Options, optimize, verify
 from tflite_memopt.cascade.search import cascade
-from tflite_memopt.equivalence.correspondence import Link
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
@@ -266,11 +265,3 @@ def test_a_model_along_h_needs_less_without_stripes_and_says_so() -> None:
     model = s.b.finish(s.flat(s.conv(s.lie(s.b.add(y, y)), 4, 3)))
     options = replace(OPTIONS, kernels="reference")  # CMSIS-NN takes scratch for a filter of k x 1
     assert "sequences_along_h" in [each.rule for each in optimize(write_model(model), options).report.rewrites]
-
-
-def test_a_piece_of_a_sequence_laid_along_h_is_compared() -> None:
-    whole = np.arange(24).reshape(1, 1, 8, 3)
-    piece = Link(0, 0, (0, 2, 0, 0)).range_of(whole, np.zeros((1, 4, 1, 3)))
-    assert piece is not None
-    assert piece.tolist() == whole.reshape(1, 8, 1, 3)[:, 2:6].tolist()
-    assert Link(0, 0, (0, 6, 0, 0)).range_of(whole, np.zeros((1, 4, 1, 3))) is None

@@ -16,7 +16,8 @@ from .shared import QUIET, progress_line
 from .types import ByteSize, ModelPath
 
 _OF_OPTIMIZE = frozenset(each.name for each in optimize_command.params) - {
-    *("source", "output", "ties", "inputs", "force", "replay", "reports", "quiet", "verbose", "parts", "feed"),
+    *("source", "output", "ties", "inputs", "force", "replay", "reports", "receipt", "quiet", "verbose"),
+    *("parts", "feed"),
 }
 """Options of ``optimize`` that mean something for models that are not known one by one."""
 

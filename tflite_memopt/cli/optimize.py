@@ -105,6 +105,12 @@ if TYPE_CHECKING:
     "whose target, kernels and options then hold where this command line gives none.",
 )
 @report_option(".json", ".html", ".svg")
+@click.option(
+    "--receipt",
+    type=ModelPath,
+    metavar="FILE",
+    help="Write an in-toto statement: digests of both files, what was proved, and what the firmware must have.",
+)
 @FORCE
 @QUIET
 @VERBOSE
@@ -112,6 +118,7 @@ def optimize(
     source: Path,
     output: Path,
     reports: tuple[Path, ...],
+    receipt: Path | None,
     force: bool,
     quiet: bool | None,
     verbose: bool,
@@ -126,16 +133,21 @@ def optimize(
     from ..io.files import read_file, write_files
     from ..pipeline import optimize as run
     from ..program.ways import other_ways
+    from ..receipt import receipt_of
     from ..report.model import to_json
     from ..report.pictures.pages import report_page
     from ..report.pictures.plot import plot_of
 
     options = options_from_flags(**chosen)
+    if receipt is not None and not options.verify:
+        raise click.UsageError("--receipt says what was proved: leave --no-verify out")
     if parts is not None or feed is not None:
+        if receipt is not None:
+            raise click.UsageError("--receipt is for one model, not for a program")
         most_parts = 2 if parts is None else parts or None
         _in_parts(source, output, reports, options, most_parts, feed, force, quiet)
         return
-    check_files((output, *reports), (source,), force)
+    check_files((output, *reports, receipt), (source,), force)
     with progress_line(quiet) as say:
         result = run(source, options, say)
         report = result.report
@@ -147,7 +159,8 @@ def optimize(
         ".html": lambda: report_page(report),
         ".svg": lambda: plot_of(report.arena),
     }
-    write_files({output: result.model, **reports_of(reports, makers)})
+    written = {} if receipt is None else {receipt: receipt_of(report, result.model, output.name).encode()}
+    write_files({output: result.model, **reports_of(reports, makers), **written})
     _print(report, output, verbose, quiet is True, _commands(report, output))
     if report.within_budget is False:
         sys.exit(OVER_BUDGET)

@@ -83,7 +83,7 @@ SAMPLES = click.option(
     type=click.IntRange(min=1),
     default=Options.samples,
     show_default=True,
-    help="How many random inputs are compared at least, on each runtime.",
+    help="How many random inputs are compared, on each runtime; ten times as many where no proof covers all inputs.",
 )
 APPROXIMATE = click.option(
     "--allow-approximate",

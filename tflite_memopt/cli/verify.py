@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ..options import PROVING, RUNTIMES, Options
+from ..options import RUNTIMES, Options
 from .exit_codes import NOT_EQUAL
 from .shared import JSON, QUIET, RUNNER, SAMPLES, SEED, progress_line, show
 from .types import ModelPath
@@ -21,10 +21,16 @@ from .types import ModelPath
 @SEED
 @click.option(
     "--runtime",
-    type=click.Choice([*RUNTIMES, "all"]),
-    help="Where to run. [default: litert and tflm, and tensorflow where litert cannot]",
+    type=click.Choice(RUNTIMES),
+    help="Where to run. [default: both]",
 )
 @RUNNER
+@click.option(
+    "--receipt",
+    type=ModelPath,
+    metavar="FILE",
+    help="Check the receipt that optimize wrote, without a run: digests, proofs and what the firmware must have.",
+)
 @JSON
 @QUIET
 def verify(
@@ -35,22 +41,26 @@ def verify(
     seed: int,
     runtime: str | None,
     runner: str | None,
+    receipt: Path | None,
     as_json: bool,
     quiet: bool | None,
 ) -> None:
-    """Compare A.tflite and B.tflite: their constants and interface, and on the same inputs every output, every inner
-    tensor of the same name, and every tensor of B's plan. What optimize --tie wrote runs in sequences as well, where
-    states stay in their place.
+    """Compare A.tflite and B.tflite: by a proof for all inputs, a proof of the memory plan that optimize wrote into
+    B, their interface, and on real kernels by outputs for the same inputs. What optimize --tie wrote runs in sequences
+    as well, where states stay in their place.
 
-    Exits with 0 when all runtimes that can run A find them equal, with 1 when there is a difference or when none
-    can run A, or when --runner has no verdict. B.tflite may be a folder that optimize --parts wrote: its parts are then
+    Exits with 0 when nothing differs and a runtime runs both, with 1 when there is a difference or when none can run A,
+    or when --runner has no verdict. B.tflite may be a folder that optimize --parts wrote: its parts are then
     run one after another, and their outputs compared.
     """
     from ..measuring import verify as run
     from ..report.console import render_verdicts
     from ..report.model import Verification, to_json
 
-    runtimes = PROVING if runtime is None else RUNTIMES if runtime == "all" else (runtime,)
+    runtimes = RUNTIMES if runtime is None else (runtime,)
+    if receipt is not None:
+        _check_receipt(first, second, receipt, quiet)
+        return
     options = Options(inputs=inputs, samples=samples, seed=seed, runtimes=runtimes, runner=runner)
     if second.is_dir():
         _verify_program(first, second, options, as_json, quiet)
@@ -71,6 +81,20 @@ def verify(
         sys.exit(NOT_EQUAL)
     if not any(verdict.equal for verdict in verdicts.values() if verdict.samples):
         sys.exit(NOT_EQUAL)
+
+
+def _check_receipt(first: Path, second: Path, receipt: Path, quiet: bool | None) -> None:
+    from ..io.files import load
+    from ..receipt import mismatches
+
+    with progress_line(quiet) as say:
+        wrong = list(mismatches(receipt.read_text(errors="replace"), load(first)[0], load(second)[0], say))
+    for each in wrong:
+        click.echo(f"receipt: {each}", err=True)
+    if wrong:
+        sys.exit(NOT_EQUAL)
+    if not quiet:
+        click.echo("the receipt holds: both files are those it names, and what it says is proved was proved again")
 
 
 def _verify_program(first: Path, folder: Path, options: Options, as_json: bool, quiet: bool | None) -> None:

@@ -15,14 +15,15 @@ Values = Mapping[int, list[Array]]
 """By position of an output or a tensor, its value for each sample."""
 REFERENCE, OPTIMIZED_KERNELS = "reference kernels", "optimized kernels"
 LARGEST_ARENA = 0
+TIMEOUT_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
 class RunJob:
     """One model and the samples to run in sequence on one interpreter, so that state carries over.
 
-    ``tensors``: positions of tensors whose values are wanted after each sample, besides the outputs. LiteRT and
-    TensorFlow show those of the entry graph and preserve them all; TFLM shows none. ``kernels``: which of LiteRT's.
+    ``tensors``: positions of tensors whose values are wanted after each sample, besides the outputs. LiteRT shows those
+    of the entry graph and preserves them all; TFLM shows none. ``kernels``: which of LiteRT's.
     For TFLM: ``arena_bytes``, and ``fill``, the byte that its arena holds before, from 1 to 255 (None: whatever is
     there). For a runner of the user's, ``LARGEST_ARENA`` stands for all that it has. ``measure``: whether a runner
     looks for the smallest arena.

@@ -1,37 +1,121 @@
-"""The values of two runs, compared: outputs, and every inner tensor that both have."""
+"""Outputs of two runs compared: how far they may be apart, and how far they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
 
-from ..io.offline_plan import tensors_in_file_order
-from ..ir.constants import values
-from ..ir.control_flow import called_subgraphs
-from ..ir.model import Model, Tensor
-from .adapter import Run, Values
-from .correspondence import Link
-from .tolerance import EXACT, Tolerance, arrays_agree, max_abs_diff
+from .adapter import Array, Values
 
-_CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
-"""Operators that cut values off at a limit, and so leave less of a channel's magnitude than its sums have had."""
+_LEAST_RANK_WITH_CHANNELS = 3
+_NUMBERS = "biuf"
+"""Kinds of types, of which each value is one word."""
 
 
 @dataclass(frozen=True)
-class InnerDifference:
-    """The first inner tensor that differs, in the order of execution: its name, its sample, how far it is off."""
+class Tolerance:
+    """How far a value may be off: a float ``absolute + relative * largest magnitude``, an integer ``lsb``.
 
-    tensor: str
-    sample: int
-    max_abs_diff: float
+    The largest magnitude of the value's channel over all samples, and not its own, because a sum that cancels keeps the
+    rounding of its terms. Channels are the last axis of what has at least three; else it is that of the whole tensor.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    lsb: float = 0.0
+
+    def limit(self, samples: Sequence[Array]) -> npt.NDArray[np.float64]:
+        """The largest difference from these values of one tensor that is tolerated, one for all or one a channel."""
+        if not samples or samples[0].dtype.kind not in "fc":
+            return np.asarray(self.lsb)
+        return np.asarray(self.absolute + self.relative * largest_magnitudes(samples))
+
+
+EXACT = Tolerance()
+"""The same bits."""
+
+FLOAT_SUMS = Tolerance(absolute=1e-6, relative=1e-4)
+"""float32 sums in another order, integers the same.
+
+A float32 sum of n terms is off by about sqrt(n) * 2**-24 of its terms' magnitude, in either order. Measured in the sums
+that a split makes: 3e-6 of the largest value for 4,096 terms, and as much after twenty layers of 1,024 channels. A
+softmax multiplies that by the magnitude of its logits, some tens: 1e-4. A wrong slice of weights or a missing term
+changes outputs by 1e-2 and more; one step of an int8 output is 4e-3 of its range.
+The absolute part is that of sums of terms around 1 that cancel out; outputs that are all smaller show nothing.
+"""
+
+ANY = Tolerance(absolute=math.inf, lsb=math.inf)
+"""Any finite difference: to measure it, not to judge it."""
+
+
+def largest_magnitudes(samples: Sequence[Array]) -> npt.NDArray[np.float64]:
+    """The largest finite magnitude of each channel over all samples, or of everything where there are no channels."""
+    axes = tuple(range(samples[0].ndim - 1)) if samples[0].ndim >= _LEAST_RANK_WITH_CHANNELS else None
+    largest = [np.abs(_finite(each)).max(axis=axes, initial=0).astype(np.float64) for each in samples]
+    return np.asarray(np.max(largest, axis=0))
+
+
+def _finite(array: Array) -> Array:
+    """The array with 0 for what is not finite, in a type that holds the magnitude of each value."""
+    if array.dtype.kind not in "fc":
+        return array.astype(np.float64)
+    is_finite = np.isfinite(array)
+    return array if is_finite.all() else np.where(is_finite, array, 0)
+
+
+def arrays_agree(
+    a: Array, b: Array, tolerance: Tolerance = EXACT, limit: npt.NDArray[np.float64] | None = None
+) -> bool:
+    """Same shape, same type, and every element of ``b`` equal to that of ``a`` within the tolerance.
+
+    To the bit when the tolerance is EXACT. What is not finite must be the same in both. ``limit``: of the tensor over
+    all samples, where it is known; else it is that of ``a``.
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if _have_same_bits(a, b):
+        return True
+    if tolerance == EXACT:
+        return False
+    gaps = abs_diff(a, b)
+    return bool(np.all(np.isfinite(gaps) & (gaps <= (tolerance.limit([a]) if limit is None else limit))))
+
+
+def _have_same_bits(a: Array, b: Array) -> bool:
+    """Of two arrays of one shape and type."""
+    if a.dtype.kind in _NUMBERS and a.dtype.itemsize in (1, 2, 4, 8):
+        bits = f"u{a.dtype.itemsize}"
+        return bool(np.array_equal(a.view(bits), b.view(bits)))
+    return a.tobytes() == b.tobytes()
+
+
+def max_abs_diff(a: Array, b: Array) -> float:
+    """Largest |a - b|; infinite when the shapes differ or a value is not a number on one side only."""
+    if a.shape != b.shape:
+        return float("inf")
+    return float(abs_diff(a, b).max(initial=0.0))
+
+
+def abs_diff(a: Array, b: Array) -> npt.NDArray[np.float64]:
+    """|a - b| of two arrays of one shape, element by element; infinite where only one is a number."""
+    wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+    with np.errstate(invalid="ignore"):  # infinity minus infinity, which the lines below settle
+        gap: npt.NDArray[np.float64] = np.abs(np.subtract(a, b, dtype=wide))
+    if np.isfinite(gap).all():
+        return gap
+    gap = np.where(a == b, 0.0, gap)
+    gap = np.where((a != a) & (b != b), 0.0, gap)
+    return np.nan_to_num(gap, nan=np.inf, posinf=np.inf)
 
 
 @dataclass(frozen=True)
 class OutputDifference:
-    """The first output that differs: its sample, its position, and how far any output is off."""
+    """The first output that differs: its sample, its position, and the largest difference of any output."""
 
     sample: int
     output: int
@@ -52,56 +136,82 @@ def first_output_difference(before: Values, after: Values, tolerance: Tolerance 
     return OutputDifference(*min(found)[:2], max(each[2] for each in found))
 
 
-def first_inner_difference(
-    links: Iterable[Link], before: Run, after: Run, model: Model, tolerance: Tolerance = EXACT
-) -> InnerDifference | None:
-    """The first linked tensor of ``model``, the optimized one, that differs from its range of the original.
+@dataclass
+class Gap:
+    """Differences of outputs from the original's.
 
-    Tensors that a run has no value of are passed over; a constant in place of what was computed is looked at. A clamp
-    takes no values further apart: what it gives may be off as far as what it was given, of which that has been seen.
+    ``max_abs_diff``: the largest, in the outputs' own units. ``max_relative_diff``: the largest of float outputs, as a
+    share of the largest magnitude in the tensor. ``max_lsb_diff``: the largest of integer outputs, in steps. Both are
+    None without such outputs. ``values`` were compared, ``differing`` of them differ. ``rows``: of outputs of rank 2
+    with several columns, scores of classes as a rule; in ``agreeing_rows`` the largest is in the same column.
     """
-    tensors = tensors_in_file_order(model)
-    order, clamped = _order_of_execution(model, tensors), _clamped(model, tensors)
-    limits: dict[int, npt.NDArray[np.float64]] = {}
-    for link in sorted(links, key=lambda each: order.get(each.after, (0, 0))):
-        wanted, got = before.tensors.get(link.before), after.tensors.get(link.after)
-        if wanted is None:
-            continue
-        if got is None:
-            constant = values(tensors[link.after])
-            if constant is None:
-                continue
-            got = [constant] * len(wanted)
-        ranges = [link.range_of(whole, piece) for whole, piece in zip(wanted, got, strict=False)]
-        limit = tolerance.limit([a for a in ranges if a is not None])
-        given = limits.get(clamped.get(link.after, -1))
-        if given is not None and given.shape == limit.shape:
-            limit = np.maximum(limit, given)
-        limits[link.after] = limit
-        for sample, (a, piece) in enumerate(zip(ranges, got, strict=False)):
-            if a is None or not arrays_agree(a, piece, tolerance, limit):
-                distance = float("inf") if a is None else max_abs_diff(a, piece)
-                return InnerDifference(tensors[link.after].name, sample, distance)
-    return None
+
+    max_abs_diff: float = 0.0
+    max_relative_diff: float | None = None
+    max_lsb_diff: float | None = None
+    values: int = 0
+    differing: int = 0
+    rows: int = 0
+    agreeing_rows: int = 0
+
+    def add(self, a: Array, b: Array | None, step: float | None) -> None:
+        """Take in one output of one sample; ``step`` as for :func:`gap_between`."""
+        self.values += a.size
+        if b is None or a.shape != b.shape:
+            self.differing, self.max_abs_diff = self.differing + a.size, math.inf
+            return
+        gaps = abs_diff(a, b)
+        largest = float(gaps.max(initial=0.0))
+        self.differing += int(np.count_nonzero(gaps))
+        self.max_abs_diff = max(self.max_abs_diff, largest)
+        if a.ndim == 2 and a.shape[1] > 1:
+            self.rows += a.shape[0]
+            self.agreeing_rows += int(np.count_nonzero(a.argmax(axis=1) == b.argmax(axis=1)))
+        is_integer = a.dtype.kind not in "fc"
+        if is_integer or step is not None:
+            in_steps = largest if is_integer or step is None else float(np.round(largest / step))
+            self.max_lsb_diff = max(self.max_lsb_diff or 0.0, in_steps)
+            return
+        magnitude = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
+        share = 0.0 if not largest else largest / magnitude if magnitude else math.inf
+        self.max_relative_diff = max(self.max_relative_diff or 0.0, share)
+
+    @property
+    def differing_share(self) -> float:
+        """Share of all output values that differ."""
+        return self.differing / self.values if self.values else 0.0
+
+    @property
+    def agreeing_argmax_share(self) -> float | None:
+        """Share of rows of scores whose largest is in the same place; None without such outputs."""
+        return self.agreeing_rows / self.rows if self.rows else None
 
 
-def _clamped(model: Model, tensors: Sequence[Tensor]) -> dict[int, int]:
-    """The positions of what clamps give, and of what they are given, among the tensors of all subgraphs."""
-    place = {id(tensor): at for at, tensor in enumerate(tensors)}
-    clamps = (operator for graph in model.graphs for operator in graph.operators if operator.name in _CLAMPS)
-    return {place[id(each.outputs[0])]: place[id(each.inputs[0])] for each in clamps}
+def gap_between(before: Values, after: Values, steps: Mapping[int, float]) -> Gap:
+    """The gap over all samples of all outputs of ``before``; one that ``after`` lacks is infinitely far off.
 
-
-def _order_of_execution(model: Model, tensors: Sequence[Tensor]) -> dict[int, tuple[int, int]]:
-    """By position of a tensor among those of all subgraphs, the step that writes it; in a subgraph the caller's first.
-
-    A subgraph that several operators call stands where the last of them does.
+    ``steps``: by position, the distance of two neighboring values of outputs that are integers written as floats.
     """
-    called = {0: 0}
-    steps: dict[int, tuple[int, int]] = {}
-    for number, graph in enumerate(model.graphs):
-        for step, operator in enumerate(graph.operators, 1):
-            called.update((each, step) for each in called_subgraphs(operator) if not number)
-            place = (step, 0) if not number else (called.get(number, 0), step)
-            steps.update((id(tensor), place) for tensor in operator.outputs)
-    return {index: steps.get(id(tensor), (0, 0)) for index, tensor in enumerate(tensors)}
+    gap = Gap()
+    for output, wanted in before.items():
+        for a, b in zip_longest(wanted, after.get(output, ())[: len(wanted)]):
+            gap.add(a, b, steps.get(output))
+    return gap
+
+
+def signal_to_noise(before: Values, after: Values) -> float:
+    """In dB, of the output that is worst: how much the original's values vary, against how far the others are off.
+
+    Infinite where nothing differs; minus infinity where what differs never varies.
+    """
+    return min((_decibels(wanted, after[output]) for output, wanted in before.items()), default=math.inf)
+
+
+def _decibels(before: Sequence[Array], after: Sequence[Array]) -> float:
+    if all(np.array_equal(*pair) for pair in zip(before, after, strict=True)):
+        return math.inf  # as the sums below say; of integers most tensors are the same
+    wanted, got = (np.concatenate([np.ravel(each).astype(np.float64) for each in side]) for side in (before, after))
+    signal, noise = float(np.sum((wanted - wanted.mean()) ** 2)), float(np.sum((wanted - got) ** 2))
+    if not noise:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf

@@ -24,9 +24,8 @@ import numpy as np
 from ..errors import UsageError
 from ..io.reader import read_model
 from ..ir.model import Tensor
-from .adapter import Array, Run, RunJob
+from .adapter import TIMEOUT_SECONDS, Array, Run, RunJob
 from .inputs import numpy_type
-from .runner import TIMEOUT_SECONDS
 
 RUNNER = "runner"
 """Its name among the runtimes of a verification."""

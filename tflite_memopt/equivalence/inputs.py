@@ -1,8 +1,9 @@
-"""Inputs for a comparison: seeded ones that excite a model, or the user's .npz."""
+"""Inputs for a comparison: seeded random ones, or the user's .npz."""
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -12,16 +13,17 @@ import numpy.typing as npt
 
 from ..errors import UsageError
 from ..ir.dtype import DType
-from ..ir.model import Graph, Model, Tensor, Use
+from ..ir.model import Model, Tensor, Use
 from ..ir.quantization import affine_of
 from .adapter import Array, Sample
-from .families import FAMILIES, LEVELS, Integers, Stream
 
-_GLIDE = 4
-"""Invocations of a model with state from one input to the next one."""
-_MOST_SCALED_BITS = 6
+LEVELS = 1 << 16
+"""Steps from the lowest to the highest value of an input: enough for every int16."""
+Integers = npt.NDArray[np.int64]
+_WORD_BITS = 32
+_WEAKEST = 8
+"""Bits by which a sample may be weaker than the range of its input."""
 _NOT_EXCHANGED = (DType.RESOURCE, DType.VARIANT, DType.STRING, DType.INT4, DType.UINT4, DType.INT2)
-_STATEFUL = frozenset({"ASSIGN_VARIABLE", "READ_VARIABLE", "CALL_ONCE", "CUSTOM", "VAR_HANDLE"})
 _INDEX_SLOTS = {"GATHER": (1, 0), "EMBEDDING_LOOKUP": (0, 1)}
 """The slot that takes indices, and the one that they index."""
 _NUMPY_TYPES = {DType.BFLOAT16: np.uint16, DType.RESOURCE: np.int32, DType.INT4: np.int8, DType.UINT4: np.uint8}
@@ -30,25 +32,43 @@ _LARGEST_INTEGER = 1 << 30
 """In magnitude, of wide integers that are not quantized: a sum of two still fits an int32."""
 
 
+class Stream:
+    """One stream of random integers for each key.
+
+    numpy keeps the raw words of PCG64 and the mixing of seeds as they are for good, but not what its distributions make
+    of them (numpy NEP 19); so only raw words are taken, and integers made of them here.
+    """
+
+    def __init__(self, *key: int) -> None:
+        self._words = np.random.PCG64(np.random.SeedSequence(list(key)))
+
+    def integers(self, low: int, high: int, shape: Sequence[int] = ()) -> Integers:
+        """Uniform integers, both ends included; at most 2**32 of them to choose from."""
+        count = int(np.prod(shape, dtype=np.int64))
+        words = np.asarray(self._words.random_raw(count), np.uint64) >> np.uint64(64 - _WORD_BITS)
+        scaled = (words * np.uint64(high - low + 1)) >> np.uint64(_WORD_BITS)
+        found: npt.NDArray[Any] = scaled.astype(np.int64) + low
+        return found.reshape(tuple(shape))
+
+
 def seeded_inputs(model: Model, samples: int, seed: int) -> list[Sample]:
     """``samples`` samples, the first ones of an endless sequence, the same for the same seed on every machine.
 
-    The families of :mod:`.families` take turns. A model with state gets sequences: inputs glide from one to the next.
+    Uniform noise over the range of each input; every second sample is weaker, around zero.
     """
     ranges = [range_of(tensor) for tensor in model.main.inputs]
-    gliding = has_state(model.main)
     return [
-        [_values(tensor, ranges[at], at, number, seed, gliding) for at, tensor in enumerate(model.main.inputs)]
+        [_drawn(tensor, ranges[at], number, Stream(seed, at, number)) for at, tensor in enumerate(model.main.inputs)]
         for number in range(samples)
     ]
 
 
-def has_state(graph: Graph) -> bool:
-    """Whether an invocation may depend on the ones before it: by variables, or by custom operators."""
-    return any(
-        operator.name in _STATEFUL or any(tensor.is_variable for tensor in operator.present_inputs())
-        for operator in graph.operators
-    )
+def _drawn(tensor: Tensor, found: InputRange, number: int, stream: Stream) -> Array:
+    levels = stream.integers(0, LEVELS - 1, tensor.shape)
+    if number % 2:
+        weaker = (levels - LEVELS // 2) >> int(stream.integers(1, _WEAKEST))
+        levels = (found.zero_level + weaker).clip(0, LEVELS - 1)
+    return found.values(levels, tensor.dtype)
 
 
 def inputs_from_npz(path: str | PathLike[str], model: Model) -> list[Sample]:
@@ -88,33 +108,6 @@ def _column(arrays: dict[str, Array], tensor: Tensor, path: str | PathLike[str])
     )
 
 
-def _values(tensor: Tensor, found: InputRange, at: int, number: int, seed: int, gliding: bool) -> Array:
-    levels = _glide(tensor, found, at, number, seed) if gliding else _levels(tensor, found, at, number, seed)
-    values = found.values(levels, tensor.dtype)
-    return values if found.is_known else _scaled(values, number, seed)
-
-
-def _levels(tensor: Tensor, found: InputRange, at: int, number: int, seed: int) -> Integers:
-    family = list(FAMILIES.values())[number % len(FAMILIES)]
-    return family(tensor.shape, found.zero_level, Stream(seed, at, number))
-
-
-def _glide(tensor: Tensor, found: InputRange, at: int, number: int, seed: int) -> Integers:
-    """Between two neighbors of the plain sequence."""
-    turn, phase = divmod(number, _GLIDE)
-    start, end = (_levels(tensor, found, at, each, seed) for each in (turn, turn + 1))
-    return ((start * (_GLIDE - phase) + end * phase) // _GLIDE).clip(0, LEVELS - 1)
-
-
-def _scaled(values: Array, number: int, seed: int) -> Array:
-    """Every third input of unknown range is larger or smaller by a power of two, the same for all inputs."""
-    if number % 3 != 2 or values.dtype.kind != "f" or values.dtype == np.dtype(np.float16):
-        return values
-    bits = Stream(seed, number).integer(-_MOST_SCALED_BITS, _MOST_SCALED_BITS)
-    scaled: Array = values * values.dtype.type(2.0**bits)
-    return scaled
-
-
 def is_exchanged(dtype: DType) -> bool:
     """Whether interpreters hand out values of this type as plain numbers."""
     return dtype not in _NOT_EXCHANGED and dtype.arena_bytes > 0
@@ -127,15 +120,11 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class InputRange:
-    """Lowest and highest value, both included, and the value that stands for zero.
-
-    ``is_known`` is False for floats that nothing says the range of.
-    """
+    """Lowest and highest value, both included, and the value that stands for zero."""
 
     low: float
     high: float
     zero: float
-    is_known: bool = True
 
     @property
     def zero_level(self) -> int:
@@ -196,4 +185,4 @@ def _float_range(tensor: Tensor) -> InputRange:
             scale, zero = quantized.scale, quantized.zero_point
             # Two steps beyond either end, so that clamping is seen too.
             return InputRange((int(info.min) - 2 - zero) * scale, (int(info.max) + 2 - zero) * scale, 0.0)
-    return InputRange(-1.0, 1.0, 0.0, is_known=False)
+    return InputRange(-1.0, 1.0, 0.0)

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import EquivalenceError, UsageError
 from ..ir.dtype import DType
-from ..ir.model import Model, Tensor
+from ..ir.model import Graph, Model, Signature, Tensor
 from ..ir.quantization import Affine, affine_of
 from .adapter import Array, Sample
 from .inputs import numpy_type
@@ -79,22 +79,6 @@ class Interface:
         """The optimized model's inputs for the original's."""
         return [self.inputs[at].quantized(array) if at in self.inputs else array for at, array in enumerate(sample)]
 
-    def restored(self, sample: Sample) -> Sample:
-        """The original's inputs for the optimized model's.
-
-        Raises EquivalenceError where the original would not quantize them to the same integers again.
-        """
-        found = [self.inputs[at].restored(array) if at in self.inputs else array for at, array in enumerate(sample)]
-        for at, port in self.inputs.items():
-            if port.outer.dtype is not DType.FLOAT32:
-                continue  # integers may be clamped
-            if not (np.isfinite(found[at]).all() and np.array_equal(port.quantized(found[at]), sample[at])):
-                raise EquivalenceError(
-                    f"input '{port.outer.name}': the floats of its {port.inner.dtype.label} values, at scale "
-                    f"{_affine(port.inner).scale:g}, are not quantized to the same values again; use --io keep"
-                )
-        return found
-
     def restored_outputs(self, outputs: Mapping[int, list[Array]]) -> dict[int, list[Array]]:
         """Outputs of the optimized model, by position and sample, as the original gives them."""
         return {
@@ -148,3 +132,41 @@ def _clamped(values: Array, tensor: Tensor) -> Array:
     info = np.iinfo(wanted)
     clamped: Array = np.clip(values, info.min, info.max).astype(wanted)
     return clamped
+
+
+def interface_differences(before: Model, after: Model) -> tuple[str, ...]:
+    """How names, quantization and signatures of the two entry graphs' inputs and outputs differ."""
+    return (*_sides(before.main, after.main), *_signatures(before, after))
+
+
+def _sides(before: Graph, after: Graph) -> Iterator[str]:
+    for side, old, new in (("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)):
+        for at, (a, b) in enumerate(zip(old, new, strict=False)):
+            if a.name != b.name:
+                yield f"{side} {at} is called '{a.name}' in one, '{b.name}' in the other"
+            elif affine_of(a) != affine_of(b):
+                yield f"{side} {at} '{a.name}' is quantized otherwise: {_scale(a)} in one, {_scale(b)} in the other"
+
+
+def _scale(tensor: Tensor) -> str:
+    found = affine_of(tensor)
+    return "not at all" if found is None else f"scale {found.scale:g}, zero point {found.zero_point}"
+
+
+def _signatures(before: Model, after: Model) -> Iterator[str]:
+    old, new = ({each.key: each for each in model.signatures or ()} for model in (before, after))
+    if set(old) != set(new):
+        yield f"the signatures are {sorted(old)} in one, {sorted(new)} in the other"
+        return
+    for key, signature in old.items():
+        if _bindings(signature) != _bindings(new[key]):
+            yield f"signature '{key}' gives other names to inputs or outputs, or names others"
+
+
+def _bindings(signature: Signature) -> tuple[frozenset[tuple[str, int]], ...]:
+    graph = signature.graph
+    sides = ((signature.inputs, graph.inputs), (signature.outputs, graph.outputs))
+    return tuple(
+        frozenset((name, next((at for at, each in enumerate(ports) if each is tensor), -1)) for name, tensor in bound)
+        for bound, ports in sides
+    )

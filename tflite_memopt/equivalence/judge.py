@@ -1,46 +1,48 @@
-"""A candidate against the baseline on each runtime: its outputs, its inner values, its plan."""
+"""The optimized model against the original on each runtime: its outputs, its arena, and memory that nobody wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 
 from ..graph.alignment import aligned
-from ..io.reader import read_model
 from ..ir.change import Exactness
 from ..ir.model import Model
-from .adapter import LARGEST_ARENA, REFERENCE, Run, RunJob, Sample, Values
-from .baseline import GRAPH_RUNTIMES, Baseline, BaselineRun
-from .compare import InnerDifference, OutputDifference, first_inner_difference, first_output_difference
-from .correspondence import Link, links_between, links_in_loops, untouched_links
-from .error_metrics import gap_between, signal_to_noise
-from .exposure import computed_tensors, run_exposed
+from .adapter import LARGEST_ARENA, REFERENCE, Run, RunJob, Sample
+from .baseline import FILLS, LITERT, Baseline, BaselineRun, is_the_same_over_other_memory
+from .compare import (
+    ANY,
+    EXACT,
+    FLOAT_SUMS,
+    OutputDifference,
+    Tolerance,
+    first_output_difference,
+    gap_between,
+    signal_to_noise,
+)
 from .external_runner import RUNNER
-from .failure import NO_PROMISE, Promise, Subject
 from .interface import Interface
-from .plan_judge import PlanJob, PlannedRun, judge_plan
-from .pool import Interpreters
-from .runner import ModelRunner
-from .tolerance import ANY, EXACT, FLOAT_SUMS, Tolerance, largest_magnitudes
+from .runner import Interpreters, ModelRunner
+from .subject import NO_PROMISE, Promise, Subject
 from .verdict import Verdict
 
 TOLERANCES: Mapping[Exactness, Tolerance] = {"exact": EXACT, "reassociates": FLOAT_SUMS, "approximates": ANY}
 """Between the original and the candidate, by the loosest rewrite that was applied."""
 _OTHER_VERSION = (
     "TFLM, {}, refuses the {:,} bytes of arena that are counted for it, and runs in more: it is of another version "
-    "than the one that was measured (docs/reliability.md)"
+    "than the one that was measured (docs/exactness.md)"
 )
 _UNSOUND = "TFLM computes the original itself in more than one way"
+_UNWRITTEN = "its outputs depend on what the arena held before: an operator reads memory that nobody wrote"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An optimized model to be judged: the ``subject``, ``model``, which is its optimized one, and ``samples`` for it.
+    """An optimized model to be judged: the ``subject``, the ``model`` of its optimized one, and ``samples`` for it.
 
-    ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: what is said of its memory, by the name of
-    the TFLM that it is for. ``least_decibels``: signal to noise that an approximation must leave.
+    ``arena_bytes`` is enough for any plan in the wheel's TFLM. ``promises``: the memory that it is said to need, by the
+    name of the TFLM that it is for. ``least_decibels``: signal to noise that an approximation must leave.
     """
 
     subject: Subject
@@ -56,22 +58,12 @@ class Candidate:
         """Between the original's values and the candidate's."""
         return TOLERANCES[self.subject.exactness]
 
-    @cached_property
-    def rewritten_model(self) -> Model:
-        """The graph before stripes, order and plan. It is read when it is first asked for: most verdicts need none."""
-        return read_model(self.subject.rewritten)
-
-    def links_from(self, before: Model) -> tuple[Link, ...]:
-        """The tensors of a model before, and those of the candidate that hold their values, loops included."""
-        inside = links_in_loops(before.main, self.model, self.subject.loop_pieces)
-        return links_between(before.main, self.model.main, self.subject.pieces) + inside
-
 
 @dataclass(frozen=True)
 class RuntimeResult:
     """A verdict, TFLM's memory where it measured it, and whether it executed the plan, or the reason why not.
 
-    ``note``: what is to be said of the runtime itself.
+    ``note``: a remark on the runtime itself.
     """
 
     verdict: Verdict
@@ -94,7 +86,7 @@ def judge_on_all(baseline: Baseline, candidate: Candidate, interpreters: Interpr
 
 @dataclass(frozen=True)
 class _Judge:
-    """One runtime, and what it is asked."""
+    """One runtime, which runs the candidate."""
 
     baseline: Baseline
     candidate: Candidate
@@ -106,189 +98,110 @@ class _Judge:
         return self.baseline.runs[self.name]
 
     def result(self) -> RuntimeResult:
-        return self._of_graph() if self.name in GRAPH_RUNTIMES else self._of_tflm()
+        if self.name == LITERT:
+            return RuntimeResult(self._on_litert())
+        return self._on_tflm() if self.candidate.samples else RuntimeResult(self._silent(), reason=self.before.reason)
 
-    def _of_graph(self) -> RuntimeResult:
-        """LiteRT and TensorFlow plan for themselves: the outputs and the inner tensors."""
+    def _on_litert(self) -> Verdict:
         if self.before.run is None:
-            return RuntimeResult(self._silent())
-        after = self._unshared(self.candidate.subject.optimized, self.candidate.model)
-        if not after.ran:
-            return RuntimeResult(self._failing("optimized", after))
-        return RuntimeResult(self._compared(self.before.run, after, after.outputs))
+            return self._silent()
+        kernels = self.before.kernels or REFERENCE
+        after = self.runner.run(RunJob(self.candidate.subject.optimized, self.candidate.samples, 0, kernels=kernels))
+        return self._compared(self.before.run, after) if after.ran else self._failing(after)
 
-    def _of_tflm(self) -> RuntimeResult:
-        """TFLM executes the plan: the plan tensor by tensor first, then the graph."""
-        is_board, before, candidate = self.name == RUNNER, self.before, self.candidate
-        promise = candidate.promises.get(self.name, NO_PROMISE)
-        arena, required = self._arena, promise.required_bytes
-        if not candidate.samples:
-            return RuntimeResult(self._silent(), reason=before.reason)
-        data, model, samples = candidate.subject.optimized, candidate.model, candidate.samples
-        planned = judge_plan(PlanJob(self.runner, data, model, samples, arena, required, not is_board))
-        if not planned.run.ran and before.run is None:
-            return RuntimeResult(self._silent(), reason=before.reason)
+    def _on_tflm(self) -> RuntimeResult:
+        """TFLM executes the plan, in exactly the arena that is promised."""
+        before, promise = self.before, self.candidate.promises.get(self.name, NO_PROMISE)
+        run, took_more = self._run_as_promised(promise.required_bytes)
+        if not run.ran:
+            if before.run is None:
+                return RuntimeResult(self._silent(), reason=before.reason)
+            return self._wrong(run, self._failing(run, promise.required_bytes))
         kernels = before.kernels or "the tflite-micro wheel on 64 bits"
-        note = _OTHER_VERSION.format(kernels, required) if planned.took_more else None
-        found = RuntimeResult(self._silent(), planned.run.facts, note=note)
-        wrong = _against_plan(planned, promise.head if is_board else None)
-        if wrong is not None:
-            return replace(found, verdict=self._differing(wrong), reason=wrong)
-        if planned.apart is None:
-            shows_outputs = is_board and before.run is not None
-            verdict = self._outputs_alone(planned) if shows_outputs else self._silent(planned.reason)
-            return replace(found, verdict=verdict, reason=planned.reason)
+        note = _OTHER_VERSION.format(kernels, promise.required_bytes) if took_more else None
+        head = run.facts.get("head")
+        is_other = promise.head is not None and head is not None and aligned(promise.head) != aligned(head)
+        if self.name == RUNNER and is_other:
+            return self._wrong(run, self._differing(f"TFLM's head is {head} bytes, and the plan says {promise.head}"))
+        data, samples = self.candidate.subject.optimized, self.candidate.samples
+        is_sound = is_the_same_over_other_memory(self.runner, data, samples, self._arena, run)
+        if not is_sound and before.is_sound:
+            return self._wrong(run, self._differing(_UNWRITTEN))
         if before.run is not None and before.is_sound:
-            verdict = self._compared(before.run, planned.apart, planned.outputs)
-            return replace(found, verdict=verdict, plan_executed=True)
-        if first_output_difference(planned.apart.outputs, planned.outputs) is not None:
-            return replace(found, verdict=self._silent(_UNSOUND), reason=_UNSOUND)
-        return replace(found, verdict=self._without_baseline(planned.apart), plan_executed=True)
+            return RuntimeResult(self._compared(before.run, run), run.facts, True, note=note)
+        reason = before.reason if before.is_sound else _UNSOUND
+        verdict = self._silent(f"{reason}{self._beside_litert(run)}")
+        return RuntimeResult(verdict, run.facts, is_sound, None if is_sound else _UNSOUND, note)
 
     @property
     def _arena(self) -> int:
         return LARGEST_ARENA if self.name == RUNNER else self.candidate.arena_bytes
 
-    def _unshared(self, data: bytes, model: Model) -> Run:
-        """A run of a model over the same samples with no memory shared, its tensors shown."""
-        samples = self.candidate.samples
-        if self.name not in GRAPH_RUNTIMES:
-            return run_exposed(self.runner, data, samples, self._arena)
-        kernels = self.before.kernels or REFERENCE
-        return self.runner.run(RunJob(data, samples, 0, computed_tensors(model.main), kernels))
+    def _run_as_promised(self, required: int | None) -> tuple[Run, bool]:
+        """The run of the model, and whether it took more than the arena that is said to be enough."""
+        job = RunJob(self.candidate.subject.optimized, self.candidate.samples, self._arena, fill=FILLS[0], measure=True)
+        if required is None:
+            return self.runner.run(job), False
+        run = self.runner.run(replace(job, arena_bytes=required))
+        if run.ran or self.name == RUNNER:
+            return run, False
+        run = self.runner.run(job)
+        return run, run.ran
 
-    def _compared(self, before: Run, after: Run, outputs: Values, outputs_alone: bool = False) -> Verdict:
-        """``after``: the candidate's inner values; ``outputs``: what it gives."""
-        candidate, model, exactness = self.candidate, self.baseline.model, self.candidate.subject.exactness
-        if candidate.tolerance != EXACT:
-            stage = self._rewritten()
-            if outputs_alone and not stage.ran:
-                stage = self.runner.run(RunJob(candidate.subject.rewritten, candidate.samples, LARGEST_ARENA))
-            if not stage.ran:
-                return self._failing("rewritten", stage)
-            text = self._difference_since(stage, after, outputs)
-            if text is not None:
-                return self._differing(text)
-        links = candidate.links_from(model)
-        inner = self._inner_difference(links, before, after)
-        restored = candidate.interface.restored_outputs(outputs)
+    def _compared(self, before: Run, after: Run) -> Verdict:
+        candidate, exactness = self.candidate, self.candidate.subject.exactness
+        restored = candidate.interface.restored_outputs(after.outputs)
         outer = first_output_difference(before.outputs, restored, candidate.tolerance)
         gap = gap_between(before.outputs, restored, candidate.interface.steps)
-        reason = _text(model, outer, inner)
+        reason = None if outer is None else _text(self.baseline.model, outer)
         noise = None
         if exactness == "approximates":
             noise = signal_to_noise(before.outputs, restored)
             if reason is None and noise < candidate.least_decibels:
                 wanted = candidate.least_decibels
                 reason = f"the approximation leaves {noise:.1f} dB of signal to noise, {wanted:g} are wanted"
-        is_tolerant = exactness == "reassociates"
         return Verdict(
             samples=len(self.baseline.samples),
             equal=reason is None,
             max_abs_diff=gap.max_abs_diff,
             reason=reason or self.before.reason,
             exactness=exactness,
-            tolerance=asdict(FLOAT_SUMS) if is_tolerant else None,
+            tolerance=asdict(FLOAT_SUMS) if exactness == "reassociates" else None,
             max_relative_diff=gap.max_relative_diff,
             max_lsb_diff=gap.max_lsb_diff,
             differing_share=gap.differing_share,
             agreeing_argmax_share=gap.agreeing_argmax_share,
             signal_to_noise=noise,
             kernels=self.before.kernels,
-            inner_tensors=sum(link.before in before.tensors and link.after in after.tensors for link in links),
-            unproved_outputs=_too_small(model, before) if is_tolerant else (),
         )
 
-    def _inner_difference(self, links: Sequence[Link], before: Run, after: Run) -> InnerDifference | None:
-        candidate, subject = self.candidate, self.candidate.subject
-        if subject.exactness == "approximates":
-            exact = untouched_links(links, self.baseline.model.main, subject.approximated)
-            return first_inner_difference(exact, before, after, candidate.model)
-        return first_inner_difference(links, before, after, candidate.model, candidate.tolerance)
-
-    def _rewritten(self) -> Run:
-        """A run of the candidate's graph before stripes, order and plan."""
-        return self._unshared(self.candidate.subject.rewritten, self.candidate.rewritten_model)
-
-    def _difference_since(self, stage: Run, after: Run, outputs: Values) -> str | None:
-        """How the candidate differs from that run, from which it must not."""
-        model = self.candidate.rewritten_model
-        inner = first_inner_difference(self.candidate.links_from(model), stage, after, self.candidate.model)
-        text = _text(model, first_output_difference(stage.outputs, outputs), inner)
-        return None if text is None else f"stripes, order or plan change values: {text}"
-
-    def _outputs_alone(self, planned: PlannedRun) -> Verdict:
-        """The verdict of a runner whose arena has no room for more than the model itself."""
-        assert self.before.run is not None
-        verdict = self._compared(self.before.run, Run(planned.outputs), planned.outputs, outputs_alone=True)
-        return verdict if verdict.equal is False else replace(verdict, reason=f"outputs only: {planned.reason}")
-
-    def _without_baseline(self, apart: Run) -> Verdict:
-        """No verdict on the original, but on what never changes a value, where the runtime can say that much."""
-        reason = self.before.reason if self.before.is_sound else _UNSOUND
-        stage = self._rewritten()
-        if not stage.ran:
-            return self._silent(reason)
-        text = self._difference_since(stage, apart, apart.outputs)
-        if text is not None:
-            return self._differing(text)
-        same = "the result equals the rewritten graph before its order and plan"
-        return self._silent(f"{reason}; {same}{self._beside_litert(apart)}")
-
-    def _beside_litert(self, apart: Run) -> str:
+    def _beside_litert(self, run: Run) -> str:
         """How far TFLM's outputs of the result are from LiteRT's of the original: the two round differently."""
-        runs = self.baseline.runs
-        other = next((runs[name].run for name in GRAPH_RUNTIMES if name in runs), None)
-        if other is None or any(values[0].shape != apart.outputs[at][0].shape for at, values in other.outputs.items()):
+        litert = self.baseline.runs.get(LITERT)
+        other = None if litert is None else litert.run
+        if other is None or any(values[0].shape != run.outputs[at][0].shape for at, values in other.outputs.items()):
             return ""
-        gap = gap_between(other.outputs, apart.outputs, {})
-        return f", and differs from what LiteRT computes of the original by at most {gap.max_abs_diff:g}"
+        gap = gap_between(other.outputs, run.outputs, {})
+        return f"; the result differs from what LiteRT computes of the original by at most {gap.max_abs_diff:g}"
 
     def _silent(self, reason: str | None = None) -> Verdict:
         return Verdict(0, None, 0.0, reason or self.before.reason, kernels=self.before.kernels)
 
-    def _failing(self, label: str, run: Run) -> Verdict:
-        return self._differing(f"the {label} model fails where the original runs: {run.reason}")
+    def _failing(self, run: Run, required: int | None = None) -> Verdict:
+        if required is not None and self.name == RUNNER:
+            job = RunJob(self.candidate.subject.optimized, self.candidate.samples[:1], self._arena)
+            if self.runner.run(job).ran:
+                said = f"it does not run in the {required} bytes of arena that the report says are enough"
+                return self._differing(f"{said}: {run.reason}")
+        return self._differing(f"the optimized model fails where the original runs: {run.reason}")
 
     def _differing(self, reason: str) -> Verdict:
         return Verdict(len(self.baseline.samples), False, 0.0, reason)
 
-
-def _against_plan(planned: PlannedRun, said: int | None) -> str | None:
-    """What speaks against the plan by itself, whatever the original computes; ``said``: what its head must be."""
-    if not planned.run.ran:
-        return f"the optimized model fails: {planned.reason}"
-    head = planned.run.facts.get("head")
-    if said is not None and head is not None and aligned(said) != aligned(head):
-        return f"TFLM's head is {head} bytes, and the plan says {said}"
-    found = planned.difference
-    if found is None:
-        return None
-    return (
-        f"the plan changes values: at its last use, tensor '{found.tensor}' is off by up to {found.max_abs_diff:g} in "
-        f"sample {found.sample} from what the same graph computes with no memory shared"
-    )
+    def _wrong(self, run: Run, verdict: Verdict) -> RuntimeResult:
+        return RuntimeResult(verdict, run.facts, reason=verdict.reason)
 
 
-def _text(model: Model, outer: OutputDifference | None, inner: InnerDifference | None) -> str | None:
-    """One line on a difference: how far, where, and the first tensor that differs; None without any."""
-    if outer is not None:
-        first = f"the first tensor that differs is '{inner.tensor}'" if inner else "no inner tensor differs"
-        name = model.main.outputs[outer.output].name
-        size = f"differs by up to {outer.max_abs_diff:g}, first in sample {outer.sample}"
-        return f"output {outer.output} '{name}' {size}; {first}"
-    if inner is None:
-        return None
-    return (
-        f"tensor '{inner.tensor}' differs by up to {inner.max_abs_diff:g}, first in sample {inner.sample}; the "
-        "outputs are the same for these inputs"
-    )
-
-
-def _too_small(model: Model, run: Run) -> tuple[str, ...]:
-    """Float outputs with a channel whose largest value is below what the tolerance allows to be off."""
-    names = []
-    for at, values in run.outputs.items():
-        if values[0].dtype.kind == "f" and (largest_magnitudes(values) < FLOAT_SUMS.absolute).any():
-            names.append(model.main.outputs[at].name)
-    return tuple(names)
+def _text(model: Model, found: OutputDifference) -> str:
+    name = model.main.outputs[found.output].name
+    return f"output {found.output} '{name}' differs by up to {found.max_abs_diff:g}, first in sample {found.sample}"

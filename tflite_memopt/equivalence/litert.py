@@ -1,4 +1,4 @@
-"""LiteRT and TensorFlow Lite, with the reference kernels unless asked otherwise.
+"""LiteRT, with the reference kernels unless asked otherwise.
 
 The default delegate differs from them by a step.
 """
@@ -16,25 +16,14 @@ _RESOLVERS = {REFERENCE: "BUILTIN_REF", OPTIMIZED_KERNELS: "BUILTIN_WITHOUT_DEFA
 
 def run_litert(job: RunJob) -> Run:
     """Run on ai-edge-litert."""
-    from ai_edge_litert import interpreter
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    return _run(interpreter.Interpreter, interpreter.OpResolverType, job)
-
-
-def run_tensorflow(job: RunJob) -> Run:
-    """Run on tf.lite of an installed TensorFlow."""
-    import tensorflow as tf
-
-    return _run(tf.lite.Interpreter, tf.lite.experimental.OpResolverType, job)
-
-
-def _run(interpreter_class: Any, resolvers: Any, job: RunJob) -> Run:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # both announce their own deprecation at construction
-        interpreter = interpreter_class(
+        warnings.simplefilter("ignore")  # it announces its own deprecation at construction
+        interpreter = Interpreter(
             model_content=job.model,
             num_threads=1,
-            experimental_op_resolver_type=getattr(resolvers, _RESOLVERS[job.kernels]),
+            experimental_op_resolver_type=getattr(OpResolverType, _RESOLVERS[job.kernels]),
             experimental_preserve_all_tensors=bool(job.tensors),
         )
     interpreter.allocate_tensors()

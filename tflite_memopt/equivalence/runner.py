@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from .adapter import Run, RunJob
+from .adapter import TIMEOUT_SECONDS, Run, RunJob
+from .external_runner import RUNNER, ExternalRunner
 
-TIMEOUT_SECONDS = 900.0
 _LOG_BYTES = 4096
 """Of the last output that is looked at for a reason."""
 _PIPE_BYTES = 1 << 20
@@ -143,3 +144,37 @@ class Interpreter:
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_BYTES))
         last = self._log.read().decode("utf-8", "replace").strip().splitlines()[-1:]
         return f"the interpreter process ended with code {code}: {' '.join(last)}"
+
+
+class Interpreters(AbstractContextManager["Interpreters"]):
+    """Runners by the name of their runtime; all are gone at the end of the context, whatever happens.
+
+    Processes for ``runtimes`` start at once, side by side, those for others when they are first asked for. ``runner``
+    is the command of the one that is called ``RUNNER``. Raises UsageError when there is no such command.
+    """
+
+    def __init__(
+        self,
+        runtimes: Sequence[str],
+        limits: ProcessLimits,
+        runner: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._limits = limits
+        self._running: dict[str, ModelRunner] = {}
+        if runner is not None:
+            self._running[RUNNER] = ExternalRunner(runner, limits.seconds)
+        for runtime in runtimes:
+            self[runtime]
+
+    def __getitem__(self, runtime: str) -> ModelRunner:
+        if runtime not in self._running:
+            self._running[runtime] = Interpreter(runtime, self._limits)
+        return self._running[runtime]
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes. Who runs a model in another thread then sees a GivenUpError."""
+        for each in self._running.values():
+            each.close()

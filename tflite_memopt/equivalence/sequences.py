@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from ..io.reader import read_model
 from .adapter import LARGEST_ARENA, RunJob, Sample
 from .baseline import arena_for
-from .compare import first_output_difference
+from .compare import Tolerance, first_output_difference
 from .external_runner import RUNNER
-from .pool import Interpreters
-from .tolerance import Tolerance
+from .runner import Interpreters
 
 
 def difference_in_sequence(

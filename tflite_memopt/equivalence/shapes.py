@@ -16,11 +16,10 @@ from ..io import offline_plan, plan_label
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.check import check_model, describe
-from ..ir.model import Model
+from ..ir.model import Graph, Model, Tensor
 from .adapter import OPTIMIZED_KERNELS, REFERENCE, Run, RunJob
-from .exposure import computed_tensors
-from .inputs import seeded_inputs
-from .pool import Interpreters
+from .inputs import is_exchanged, seeded_inputs
+from .runner import Interpreters
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,19 @@ class InferredModel:
         return tuple(each.tensor for each in self.wrong)
 
 
+def computed_tensors(graph: Graph) -> tuple[int, ...]:
+    """Positions of the tensors that a run gives values to, inputs included, as far as interpreters hand them out."""
+    inputs = set(graph.inputs)
+    return tuple(index for index, tensor in enumerate(graph.tensors) if tensor in inputs or _is_computed(tensor))
+
+
+def _is_computed(tensor: Tensor) -> bool:
+    has_value = tensor.producer is not None and not tensor.is_constant and tensor.elements > 0
+    return has_value and is_exchanged(tensor.dtype)
+
+
 def shaped_by(data: bytes, model: Model, run: Run) -> InferredModel:
-    """The model with the shapes that a run of LiteRT or TensorFlow had.
+    """The model with the shapes that a run of LiteRT had.
 
     Raises UnsupportedModelError for a tensor whose shape depends on the values of the inputs, ModelFormatError when
     the inferred shapes do not make a valid model.

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .coverage import Coverage
-
 
 @dataclass(frozen=True)
 class Verdict:
     """What one runtime says of equality; ``equal`` is None when it could not judge, for ``reason``.
 
-    ``equal`` means: outputs and ``inner_tensors`` inner tensors are the same to the bit when ``exactness`` is "exact";
-    within ``tolerance`` when it is "reassociates"; when it is "approximates", that stripes, order and plan change
-    nothing, and that what the approximation does not reach is the same to the bit.
+    ``equal`` means: the outputs are the same to the bit when ``exactness`` is "exact", within ``tolerance`` when it is
+    "reassociates", and of enough ``signal_to_noise`` when it is "approximates".
     The differences are those of outputs from the original's: the largest, in units of the output; of float outputs, as
     a share of the largest magnitude in the tensor; of integer outputs, in steps; and the share of values that differ.
     ``agreeing_argmax_share``: how often the largest of a row of scores is the same (None: no such output).
     ``signal_to_noise``: in dB, of an approximation. ``kernels``: which of the runtime's were used, of several.
-    ``unproved_outputs``: names of float outputs, or channels of them, too small to say anything within the tolerance.
     """
 
     samples: int
@@ -33,22 +29,18 @@ class Verdict:
     agreeing_argmax_share: float | None = None
     signal_to_noise: float | None = None
     kernels: str | None = None
-    inner_tensors: int = 0
-    unproved_outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Basis:
     """What a verification rests on.
 
-    ``plan_executed``: TFLM ran the plan, and every tensor was what it should be at its last use; ``executed_by`` names
-    where: in the wheel ("tflm"), on the user's runner ("runner"). If nowhere, ``reason`` says why, and the result is
-    verified as a graph only. ``coverage``: what the inputs exercised; None when nothing ran. ``findings``: what is
-    wrong with the original itself, most serious first, and what is to be said of a runtime.
+    ``plan_executed``: TFLM ran the plan; ``executed_by`` names where: in the wheel ("tflm"), on the user's runner
+    ("runner"). If nowhere, ``reason`` says why, and the result is verified as a graph only. ``findings``: faults of the
+    original itself, most serious first, and notes on a runtime.
     """
 
     plan_executed: bool
     reason: str | None
-    coverage: Coverage | None
     findings: tuple[str, ...] = ()
     executed_by: tuple[str, ...] = ()

@@ -1,4 +1,8 @@
-"""The optimized model against the original on every runtime, and what TFLM measures of its memory and its plan."""
+"""Two models on real kernels: every runtime runs both on the same inputs, and TFLM executes the plan.
+
+That the models compute the same for all inputs is the proof's to say (``proof/``). A run shows that kernels take the
+file, in exactly the arena that is promised.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +15,27 @@ from ..io.reader import read_model
 from ..ir.check import check_model
 from ..ir.model import Graph, Model
 from ..options import Options
-from ..proof import Status, prove
-from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline
+from ..proof import Proof, Status, prove
+from .baseline import LITERT, Baseline, arena_for, measure_baseline
 from .external_runner import RUNNER
-from .failure import FailedVerificationError, Subject
-from .inputs import seeded_inputs
-from .interface import SAME, Interface, interface_between
+from .interface import SAME, Interface, interface_between, interface_differences
 from .judge import Candidate, RuntimeResult, judge_on_all
-from .pool import Interpreters
-from .runner import ProcessLimits
+from .runner import Interpreters, ProcessLimits
 from .sequences import difference_in_sequence
 from .shapes import InferredModel, shaped_by_litert
-from .static_diff import first_stored_difference, interface_differences
-from .subgraphs import subgraph_pairs
+from .subject import FailedVerificationError, Subject
 from .verdict import Basis, Verdict
 
 Progress = Callable[[str], None]
 Facts = dict[str, int | str]
 PROOF, FILE = "proof", "file"
-"""The verdicts that need no run: of a proof for all inputs, None where it does not succeed, and of the files."""
+"""The verdicts that need no run: of a proof for all inputs, and of the interfaces in the files."""
 _OTHER_KERNELS = "; the plan is for the kernels {}: if the runner has other ones, name them with --kernels or --target"
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Verdicts by runtime, what they rest on, and TFLM's head, tail and total (or ``error``) of both models.
+    """Verdicts by runtime, their basis, and TFLM's head, tail and total (or ``error``) of both models.
 
     ``runner``: what the user's runner measured of the model "before" and "after", or ``error``; None without one.
     ``refusal``: why TFLM cannot run the result, None where it can or was not asked.
@@ -81,16 +81,16 @@ def verify_result(
     baseline: Baseline | None = None,
     running: Interpreters | None = None,
 ) -> Verification:
-    """Compare the optimized model with the original, and with the rewritten one if that is not exact.
+    """Run the optimized model and the original, and compare their outputs.
 
-    ``baseline`` is what :func:`inspect` found, if it was called; ``running`` as there. Raises FailedVerificationError
+    ``baseline`` is that of :func:`inspect`, if it was called; ``running`` as there. Raises FailedVerificationError
     when something differs that must not; EquivalenceError when no interpreter runs the original, since then nothing is
     verified, when ``options.require`` names TFLM and it did not execute the plan, and when there is a runner and it has
     no verdict.
     """
     if not options.verify:
         unmeasured: Facts = {"error": "not measured: verification is off"}
-        return Verification({}, Basis(False, "verification is off", None), unmeasured, unmeasured)
+        return Verification({}, Basis(False, "verification is off"), unmeasured, unmeasured)
     before = read_model(subject.original)
     with _open(options, running) as interpreters:
         baseline = baseline or measure_baseline(subject.original, before, options, interpreters)
@@ -100,24 +100,19 @@ def verify_result(
             raise EquivalenceError(
                 "inputs or outputs have other types than the original's, and --io int8 was not asked for"
             )
-        if interface.inputs and options.inputs is None:
-            baseline = _in_integers(baseline, optimized, interface, options, interpreters)
-        stored = first_stored_difference(baseline.model, optimized, subject.pieces, subject.loop_pieces)
-        if stored is not None:
-            raise FailedVerificationError(f"not equal: {stored}", subject)
         candidate = _candidate(subject, baseline, optimized, interface, options)
         progress(f"verifying on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
-        results = _judge_all(baseline, candidate, options, interpreters)
+        results = judge_on_all(baseline, candidate, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
-            raise FailedVerificationError(f"not equal on {name}: {said}", subject)
-    return _verification(subject, baseline, results, options)
+            raise FailedVerificationError(f"not equal on {name}: {said}")
+    return _verification(baseline, results, options)
 
 
 def verify(
     first: bytes, second: bytes, options: Options, progress: Progress, ties: tuple[tuple[int, int], ...] = ()
 ) -> dict[str, Verdict]:
-    """Compare any two models with the same interface: by a proof for all inputs (key ``proof``), by their files (key
-    ``file``), and on each runtime.
+    """Compare any two models with the same interface: by a proof for all inputs (key ``proof``), by the names and
+    quantization of inputs and outputs (key ``file``), and on each runtime.
 
     ``ties``: of the second model, (output, input) by position: it runs in sequences as well, and the first one with
     states that are copied. Raises UsageError when their inputs or outputs differ in number, shape or type.
@@ -129,18 +124,21 @@ def verify(
     with open_for(options) as interpreters:
         progress(f"looking at the first model on {', '.join(_asked(options))}")
         baseline = measure_baseline(first, models[0], options, interpreters)
-        subject = Subject(first, second, second, ties=ties)
-        candidate = _candidate(subject, baseline, models[1], SAME, options)
+        candidate = _candidate(Subject(first, second, ties=ties), baseline, models[1], SAME, options)
         progress(f"comparing on {', '.join(baseline.runs)}: {len(baseline.samples)} samples")
-        results = _judge_all(baseline, candidate, options, interpreters)
+        results = judge_on_all(baseline, candidate, interpreters)
         for name, said in _differences_in_sequence(baseline, candidate, interpreters):
             results[name] = replace(results[name], verdict=replace(results[name].verdict, equal=False, reason=said))
-    stored = first_stored_difference(models[0], models[1], {})
-    differences = [*interface_differences(*models), *([stored] if stored is not None else [])]
+    differences = interface_differences(*models)
     in_file = Verdict(0, not differences, 0.0, "; ".join(differences) or None)
-    proof = prove(baseline.model, models[1])
-    in_terms = Verdict(0, True if proof.proved else None, 0.0, None if proof.status is Status.PROVED else str(proof))
+    in_terms = verdict_of(prove(baseline.model, models[1]))
     return {PROOF: in_terms, FILE: in_file, **{runtime: each.verdict for runtime, each in results.items()}}
+
+
+def verdict_of(proof: Proof) -> Verdict:
+    """A proof as a verdict: none where something was not followed."""
+    equal = {Status.DIFFERENT: False, Status.UNKNOWN: None}.get(proof.status, True)
+    return Verdict(0, equal, 0.0, None if proof.status is Status.PROVED else str(proof))
 
 
 def open_for(options: Options) -> Interpreters:
@@ -158,15 +156,6 @@ def _limits(options: Options) -> ProcessLimits:
 
 def _asked(options: Options) -> tuple[str, ...]:
     return options.runtimes if options.runner is None else (*options.runtimes, RUNNER)
-
-
-def _in_integers(
-    baseline: Baseline, optimized: Model, interface: Interface, options: Options, interpreters: Interpreters
-) -> Baseline:
-    """The original over the reals of the integers that the optimized model takes, all of them, in place of others."""
-    drawn = seeded_inputs(optimized, len(baseline.samples) or options.samples, options.seed)
-    given = [interface.restored(sample) for sample in drawn]
-    return measure_baseline(baseline.data, baseline.model, options, interpreters, given)
 
 
 def _candidate(
@@ -191,43 +180,12 @@ def _differences_in_sequence(
             yield name, said
 
 
-def _judge_all(
-    baseline: Baseline, candidate: Candidate, options: Options, interpreters: Interpreters
-) -> dict[str, RuntimeResult]:
-    """The entry graph, then every subgraph that it calls; what differs in one of them differs."""
-    found = judge_on_all(baseline, candidate, interpreters)
-    for pair in subgraph_pairs(baseline, candidate, options, interpreters):
-        inner: dict[str, RuntimeResult] = {}
-        if pair.baseline is not None and pair.candidate is not None:
-            inner = judge_on_all(pair.baseline, pair.candidate, interpreters)
-        for runtime, whole in found.items():
-            if whole.verdict.equal and (runtime in inner or pair.reason is not None):
-                found[runtime] = _with(whole, pair.number, inner.get(runtime), pair.reason)
-    return found
-
-
-def _with(whole: RuntimeResult, number: int, inner: RuntimeResult | None, reason: str | None) -> RuntimeResult:
-    """A runtime's result with that of a subgraph; one that runs the whole but not the subgraph says so."""
-    verdict = whole.verdict
-    if inner is None or inner.verdict.equal is None:
-        why = reason if inner is None else inner.verdict.reason
-        said = f"inner tensors of subgraph {number} were not compared: {why}"
-        text = said if verdict.reason is None else f"{verdict.reason}; {said}"
-        return replace(whole, verdict=replace(verdict, reason=text))
-    if not inner.verdict.equal:
-        text = f"in subgraph {number}: {inner.verdict.reason}"
-        return replace(whole, verdict=replace(verdict, equal=False, reason=text), plan_executed=False, reason=text)
-    return replace(whole, verdict=replace(verdict, inner_tensors=verdict.inner_tensors + inner.verdict.inner_tensors))
-
-
-def _verification(
-    subject: Subject, baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options
-) -> Verification:
+def _verification(baseline: Baseline, results: Mapping[str, RuntimeResult], options: Options) -> Verification:
     verdicts = {runtime: each.verdict for runtime, each in results.items()}
     for runtime, verdict in verdicts.items():
         if verdict.equal is False:
             hint = _OTHER_KERNELS.format(options.profile.name) if runtime == RUNNER else ""
-            raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}", subject)
+            raise FailedVerificationError(f"not equal on {runtime}: {verdict.reason}{hint}")
     if not any(verdict.equal for verdict in verdicts.values()):
         reasons = "; ".join(f"{runtime}: {verdict.reason}" for runtime, verdict in verdicts.items())
         raise EquivalenceError(
@@ -245,12 +203,12 @@ def _verification(
 
 
 def _basis(baseline: Baseline, results: Mapping[str, RuntimeResult]) -> Basis:
-    asked = {name: each for name, each in results.items() if name not in GRAPH_RUNTIMES}
+    asked = {name: each for name, each in results.items() if name != LITERT}
     executed = tuple(name for name, each in asked.items() if each.plan_executed)
     reasons = [f"{each.reason}" for each in asked.values()] or ["TFLM was not asked"]
     reason = None if executed else "; ".join(dict.fromkeys(reasons))
     notes = tuple(each.note for each in asked.values() if each.note is not None)
-    return Basis(bool(executed), reason, baseline.coverage, (*baseline.findings, *notes), executed)
+    return Basis(bool(executed), reason, (*baseline.findings, *notes), executed)
 
 
 def _memory(name: str, baseline: Baseline, results: Mapping[str, RuntimeResult]) -> tuple[Facts, Facts]:

@@ -17,7 +17,6 @@ from .adapter import Adapter, Run, RunJob
 
 ADAPTERS: dict[str, Adapter] = {
     "litert": litert.run_litert,
-    "tensorflow": litert.run_tensorflow,
     "tflm": tflm.run_tflm,
 }
 _GIVES_WAY = 10

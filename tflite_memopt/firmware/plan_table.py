@@ -96,7 +96,7 @@ def table_for(model: Model, planned: Mapping[Tensor, int], profile: KernelProfil
     external = _external(model, layout, request.external)
     ties = ties_named(model, request.ties)
     prices = prices_for(request.sizes, request.prices) if request.sizes else ()
-    found = spread_model(model, layout, capacities, SearchLimit(), ties, external, prices)
+    found = spread_model(model, layout, profile, capacities, SearchLimit(), ties, external, prices)
     if len(found.used) > _MOST_MEMORIES:
         raise UsageError(f"{len(found.used)} memories and buffers: a table has room for {_MOST_MEMORIES}")
     rows = tuple(_rows(layout, found.offsets, found.memories))

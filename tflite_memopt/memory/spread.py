@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ..analysis.loops import loops_of
-from ..errors import UsageError
+from ..errors import InfeasibleError, UsageError
 from ..graph.alignment import ARENA_ALIGNMENT, aligned
 from ..graph.search_limit import SearchLimit
 from ..ir.model import Model, Operator, Tensor
@@ -16,8 +16,9 @@ from ..kernels.arena import MemoryPlanner, arena_beside_head
 from ..kernels.profile import KernelProfile
 from ..plan.check import check_plan
 from ..plan.memories import MemoriesPlan, MemoriesProblem, part_of, spread
+from ..proof import Status, prove_plan
 from .layout import MemoryLayout
-from .run_through import run_through
+from .places import places_of
 from .ties import groups_with
 from .together import Groups, join
 
@@ -59,13 +60,14 @@ def _scratch_traffic(layout: MemoryLayout) -> list[int]:
 def spread_model(
     model: Model,
     layout: MemoryLayout,
+    profile: KernelProfile,
     capacities: Sequence[int],
     limit: SearchLimit,
     ties: Sequence[tuple[Tensor, Tensor]] = (),
     external: Sequence[Tensor] = (),
     prices: Sequence[int] = (),
 ) -> MemoriesPlan:
-    """The plan, by item of the layout, checked as a whole and over all iterations of loops.
+    """The plan, by item of the layout, checked as a whole, and proved over all iterations of loops.
 
     ``ties``: outputs at the places of inputs (``ties.py``). ``external``: tensors in buffers that are not the model's:
     each is alone in a memory after the ``capacities``, together with what has to lie at its offset.
@@ -86,7 +88,9 @@ def spread_model(
     starts = [aligned(sum(used[:number])) for number in range(len(used))]
     whole = [starts[memory] + offset for memory, offset in zip(memories, offsets, strict=True)]
     check_plan(layout.problem, whole)
-    run_through(model, layout, whole)
+    proof = prove_plan(model, places_of(model, layout, whole, profile))
+    if proof.status is Status.DIFFERENT:
+        raise InfeasibleError(f"a wrong plan: {proof}")
     return replace(found, memories=memories, offsets=offsets, used=used)
 
 

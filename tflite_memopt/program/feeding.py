@@ -8,7 +8,7 @@ import numpy as np
 
 from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for
-from ..equivalence.pool import Interpreters
+from ..equivalence.runner import Interpreters
 from ..errors import EquivalenceError
 from ..io.reader import read_model
 from ..ir.model import Model

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from ..equivalence.adapter import Array, RunJob, Sample
 from ..equivalence.baseline import arena_for, measure_baseline
-from ..equivalence.compare import first_output_difference
-from ..equivalence.error_metrics import Gap, gap_between
+from ..equivalence.compare import Gap, first_output_difference, gap_between
 from ..equivalence.inputs import inputs_from_npz, seeded_inputs
 from ..equivalence.interface import interface_between
 from ..equivalence.judge import TOLERANCES
-from ..equivalence.pool import Interpreters
-from ..equivalence.runner import ProcessLimits
+from ..equivalence.runner import Interpreters, ProcessLimits
 from ..equivalence.verification import open_for
 from ..errors import EquivalenceError
 from ..firmware.self_test import Expected, drawn_inputs
@@ -30,7 +28,7 @@ from .feeding import fed_outputs
 from .files import Feed, read_program
 from .proving import prove_program
 
-_NAMES = {"litert": "LiteRT", "tensorflow": "TensorFlow", "tflm": "TFLM"}
+_NAMES = {"litert": "LiteRT", "tflm": "TFLM"}
 _WORDS: Mapping[Exactness, str] = {
     "exact": "bit-exact",
     "reassociates": "up to the order of float sums",

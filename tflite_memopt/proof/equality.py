@@ -223,9 +223,18 @@ class _Comparison:
             wrong,
             coarse=tuple(sorted(other)),
         )
+        if self._reads_what_nobody_wrote():
+            reason = "the original depends on memory that nothing has written"
+            return replace(found, status=Status.UNKNOWN, reason=reason, tensor=None, operator=None)
         if not odd:
             return found
         return replace(found, status=Status.UNKNOWN, reason=f"{', '.join(odd)}: taken as functions of all their inputs")
+
+    def _reads_what_nobody_wrote(self) -> bool:
+        """Whether the original is another function where other bytes were in memory before it ran."""
+        inputs = inputs_of(self.keys, self.original.main.inputs)
+        one, other = (Run(self.original, self.keys, self.notes, name).invoke(inputs) for name in ("one", "other"))
+        return bool(_differing(self.keys, one, other))
 
     def _first_difference(self, before: Run, after: Run) -> Tensor | None:
         """The first tensor of the result that the original has by name, and with other values."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..ir.control_flow import called_subgraphs, reachable
 from ..ir.model import Graph, Model, Operator, Tensor
+from ..ir.npu import is_work_memory
 from .call import Call, constant_of, is_float, plain, quantization_of
 from .kinds import KINDS, evaluate
 from .moves import either
@@ -162,6 +163,10 @@ class Run:
 
     def _garbage(self, tensor: Tensor) -> Ring:
         """Whatever the bytes hold of a tensor that nothing has written: never the same twice."""
+        if is_work_memory(tensor):
+            if self.observer is not None:
+                raise UndecidedError("an NPU writes where its commands say")
+            return self._any(tensor, "work memory", tensor.name)
         key = ("garbage", tensor)
         if self._cache.get(key, (0,))[0] != self._invocation:
             found = self._any(tensor, "garbage", self.name, tensor.name, self._invocation)

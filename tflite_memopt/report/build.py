@@ -218,7 +218,7 @@ def build_analysis(
 
 def _proof_use(proof: Proof) -> ProofUse:
     reason = None if proof.proved else str(proof)
-    return ProofUse(proof.status.name.lower(), reason, proof.chance)
+    return ProofUse(proof.status.name.lower(), reason, proof.chance, proof.facts)
 
 
 def device_use(name: str | None) -> DeviceUse | None:

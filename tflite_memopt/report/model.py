@@ -168,12 +168,13 @@ class ProofUse:
 
     ``status``: "proved"; "reassociated", which is proved as real polynomials, float sums taken in another order;
     "different"; or "unknown". ``reason``: why it is not proved. ``chance``: upper bound on the probability that a proof
-    is false, over its random keys.
+    is false, over its random keys. ``facts``: names of the facts about kernels that it leans on (``proof/facts.py``).
     """
 
     status: str
     reason: str | None
     chance: float
+    facts: tuple[str, ...] = ()
 
     @property
     def is_proved(self) -> bool:

@@ -14,7 +14,7 @@ from ..errors import UsageError
 from ..io.plan_label import PlanLabel
 from ..options import Options
 
-_LEFT_OUT = frozenset({"until", "jobs", "keep_failures", "device"})
+_LEFT_OUT = frozenset({"until", "jobs", "device"})
 """They change nothing of the result, and differ between machines."""
 _FILES = frozenset({"inputs"})
 """Named without their folder: a report says nothing of the machine that it was made on."""

@@ -23,7 +23,6 @@ _LIBRARIES = {"cmsis-nn": "CMSIS-NN", "esp-nn": "esp-nn"}
 _RUNTIMES = {
     "tflm": "TFLM's reference kernels",
     "litert": "LiteRT",
-    "tensorflow": "TensorFlow",
     "runner": "your runner",
 }
 _STORED = "the memory plan is stored in the file, where TFLM reads it"

@@ -225,8 +225,6 @@ def _verification(report: Report) -> Iterator[PageTable]:
     said = (
         "TFLM itself ran the plan." if report.basis.plan_executed else f"The plan was not run: {report.basis.reason}."
     )
-    if report.basis.coverage is not None and not report.basis.coverage.is_complete:
-        said += f" Of the original, {report.basis.coverage.shortfall}."
     if not rows:
         said = "The result was not verified (--no-verify)."
     yield PageTable("Does it compute the same?", columns, rows, said)
