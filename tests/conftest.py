@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import interpreters, profiles
-from tflite_memopt.equivalence import pool
+from tflite_memopt.equivalence import runner
 from tflite_memopt.equivalence.runner import Interpreter
 
 __all__ = ["profiles"]
@@ -24,7 +24,7 @@ def _kept_interpreters() -> Iterator[None]:
 @pytest.fixture
 def own_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start and end processes as a run outside of the tests does."""
-    monkeypatch.setattr(pool, "Interpreter", Interpreter)
+    monkeypatch.setattr(runner, "Interpreter", Interpreter)
 
 
 @pytest.fixture

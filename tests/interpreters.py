@@ -11,7 +11,7 @@ from itertools import chain
 
 import pytest
 
-from tflite_memopt.equivalence import pool
+from tflite_memopt.equivalence import runner
 from tflite_memopt.equivalence.adapter import Run, RunJob
 from tflite_memopt.equivalence.runner import GivenUpError, Interpreter, ProcessLimits
 
@@ -50,7 +50,7 @@ def kept() -> Iterator[None]:
     """Reuse processes of the same runtime, limits and module path inside, and end all of them at the end."""
     idle: dict[_Key, list[Interpreter]] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "Interpreter", partial(KeptInterpreter, idle))
+        patch.setattr(runner, "Interpreter", partial(KeptInterpreter, idle))
         yield
     for process in chain.from_iterable(idle.values()):
         process.close()

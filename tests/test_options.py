@@ -34,10 +34,9 @@ WRONG: list[tuple[str, Any]] = [
     ("jobs", 0),
     ("budget", 0),
     ("budget", -64),
-    ("max_extra_operators", -1),
-    ("max_extra_macs", 10),
-    ("max_extra_macs", -0.1),
-    ("max_extra_macs", float("nan")),
+    ("max_extra_work", 10),
+    ("max_extra_work", -0.1),
+    ("max_extra_work", float("nan")),
     ("max_extra_work", 1.5),
 ]
 
@@ -49,7 +48,7 @@ def test_a_wrong_value_is_named(field: str, value: Any) -> None:
 
 
 def test_the_limits_themselves_are_allowed() -> None:
-    Options(time_limit=0, seed=0, samples=1, budget=1, max_extra_operators=0, max_extra_work=0)
+    Options(time_limit=0, seed=0, samples=1, budget=1, max_extra_work=0)
 
 
 def test_the_emergency_stop_is_one_for_all_searches_of_a_run() -> None:

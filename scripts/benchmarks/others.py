@@ -127,7 +127,7 @@ def _as_one(name: str, way: str) -> Row:
     data = _file(name).read_bytes()
     options = Options(target=None if way == "any kernels" else TARGET)
     if way == "head":
-        options = _for_head(CHAINS[name].mac_factor_with_ends)
+        options = Options(kernels="reference", objective="head", max_extra_work=1.0)
     result = optimize(data, options)
     before, after = result.report.before, result.report.after
     slowdown = max(after.instructions[each] / count for each, count in before.instructions.items()) - 1
@@ -137,14 +137,9 @@ def _as_one(name: str, way: str) -> Row:
     return Row(name, way, after.required_for_target, after.arena_bytes, macs, slowdown, said)
 
 
-def _for_head(macs: float) -> Options:
-    """What makes the head smallest. ``macs``: the most MACs, in times those of the network; we allow two at most."""
-    return Options(kernels="reference", objective="head", max_extra_macs=min(1.0, macs - 1), max_extra_work=1.0)
-
-
 def _as_program(name: str, way: str) -> Row:
     fed, file = way == "feed", _file(name)
-    options = Options(target=TARGET, effort="quick", max_extra_work=0.2 if fed else None)
+    options = Options(target=TARGET, effort="quick", max_extra_work=0.2 if fed else 0.1)
     result = optimize_in_parts(file, options, feed=AUTO if fed else None)
     program, calls = result.program, 1 if result.program.feed is None else result.program.feed.calls
     models = [model_macs(read_model(data)) for data in result.models]

@@ -23,9 +23,7 @@ _DEVICE = "Chip or board that --target named; null where it named a core or noth
 _METHOD = "Name of the method, as --scheduler or --planner takes it."
 _OPTIMAL = "Whether it is proved that nothing smaller exists."
 _GAP = "Bytes by which the result is above lower_bound; 0 where it is optimal."
-_ENDED_BY = (
-    'What ended the search: "proof", "work_limit" (its own, the same on every machine) or "clock" (--time-limit).'
-)
+_ENDED_BY = 'What ended the search: "proof", "work_limit" (its own, the same on every machine) or "clock" (time_limit).'
 _RULE = "Name of the rule, or of several joined by ' + '."
 _OBJECTIVE = '"total": the whole arena; "head": the part that tensors share over time.'
 _SCOPES = "Time is counted in scopes, as TFLM does."
@@ -356,7 +354,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "bytes": "Bytes that they need in every plan.",
         "tensors": "Names of tensors that are alive together.",
         "scratch_requests": "How many requests for scratch are alive with them.",
-        "pinned": "Whether it is one tensor that --pin has put where it lies.",
+        "pinned": "Whether it is one tensor that a pin has put where it lies.",
     },
     "RewriteUse": {
         "rule": _RULE,

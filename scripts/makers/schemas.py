@@ -16,7 +16,7 @@ from .descriptions import FIELDS
 
 FOLDER = Path(__file__).parents[2] / "schema"
 _COMMANDS = {
-    "report": "optimize --report R.json and optimize --json",
+    "report": "optimize --report R.json",
     "analysis": "analyze --json",
     "comparison": "compare --json",
     "verification": "verify --json",

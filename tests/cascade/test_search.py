@@ -132,13 +132,6 @@ def test_unknown_halos_are_refused(halos: tuple[str, ...]) -> None:
         run(pointwise(), replace(HEAD, halos=halos))
 
 
-@pytest.mark.parametrize("limit", [0, 6, 14])
-def test_the_limit_on_operators_is_kept(limit: int) -> None:
-    report = run(pointwise(), replace(SLOW, max_extra_operators=limit))
-    assert report.after.operators <= report.before.operators + limit
-    assert any(use.rule.startswith("cascade") for use in report.rewrites) == (limit > 0)
-
-
 @pytest.mark.slow
 def test_the_limit_on_macs_is_kept_by_several_cascades_together() -> None:
     b = ModelBuilder()

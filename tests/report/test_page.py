@@ -30,7 +30,6 @@ OPTIONS = Options(
     kernels="reference",
     objective="head",
     max_extra_work=1.0,
-    max_extra_operators=20,  # stripes are shown here, and many of them take ten seconds to find
     effort="quick",
     loops=False,
 )

@@ -65,7 +65,7 @@ def test_the_report_has_the_runners_verdict_and_figures() -> None:
 
 
 def test_a_runner_is_enough_where_the_wheel_has_no_word() -> None:
-    report = optimize(MODEL, replace(ON_WHEEL, runtimes=("litert",), require=("tflm",))).report
+    report = optimize(MODEL, replace(ON_WHEEL, runtimes=("litert",))).report
     assert report.basis.executed_by == ("runner",)
 
 

@@ -25,6 +25,13 @@ from .types import ByteSize, ModelPath
 @TARGET
 @KERNELS
 @click.option(
+    "--budget",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="The RAM that you have, for example 64K: also estimate whether the model fits as one file, in parts, or fed "
+    "row by row.",
+)
+@click.option(
     "--sram",
     type=ByteSize(),
     metavar="SIZE",
@@ -46,6 +53,7 @@ def analyze(
     source: Path,
     target: str | None,
     kernels: str | None,
+    budget: int | None,
     sram: int | None,
     reports: tuple[Path, ...],
     as_json: bool,
@@ -59,6 +67,7 @@ def analyze(
     from ..memory.reading import read_planned
     from ..options import Options
     from ..program.fronts import said_of_feeding
+    from ..program.ways import said_of_budget
     from ..report.console import render_analysis
     from ..report.model import to_json
     from ..report.node_data import node_data
@@ -82,6 +91,9 @@ def analyze(
         click.echo(analysis.summary.headline)
     else:
         show(render_analysis(analysis))
-        said = said_of_feeding(read_planned(read_file(source)), Options(target=target, kernels=kernels))
-        if said is not None:
-            click.echo(said)
+        model, options = read_planned(read_file(source)), Options(target=target, kernels=kernels, budget=budget)
+        said = said_of_feeding(model, options) if budget is None else None
+        least = analysis.bounds.io + analysis.memory.tail_for_target
+        lines = [said] if budget is None else said_of_budget(model, analysis.memory.required_for_target, least, options)
+        for line in filter(None, lines):
+            click.echo(line)

@@ -10,6 +10,7 @@ from ..ir.model import Model
 from ..options import Options
 from ..pipeline import Result
 from ..report.model import Way
+from ..report.words import in_words
 from ..transform import Progress
 from .choice import Stretches, best_path
 from .cutting import why_whole
@@ -63,6 +64,23 @@ def estimated_ways(model: Model, options: Options) -> Iterator[tuple[str, int]]:
     fed = FeedCosts(model, options, lambda _: None, image=image)
     if fed.why_none() is None:
         yield FED, _least(fed)
+
+
+def said_of_budget(model: Model, need: int, least: int, options: Options) -> Iterator[str]:
+    """Yield what is known of a budget before any search, with estimates of the model in parts and fed.
+
+    ``need``: bytes as the model stands; ``least``: those of its interface and of TFLM's structures.
+    """
+    assert options.budget is not None
+    size = in_words(options.budget)
+    if need <= options.budget:
+        yield f"budget  fits {size} as it stands"
+        return
+    over = need - options.budget
+    yield f"budget  {over:,} bytes over {size}; inputs or outputs and TFLM's structures alone take {least:,}"
+    for flags, estimate in estimated_ways(model, options):
+        way = "fed row by row" if flags == FED else "in parts"
+        yield f"        {way}: about {estimate:,} bytes, an estimate; optimize --budget searches it"
 
 
 def _least(costs: StretchCosts) -> int:

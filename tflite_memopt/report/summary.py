@@ -235,8 +235,8 @@ def _limits_of_search(report: Report) -> Iterator[str]:
     need, least = needed_of(report, report.after), least_as_one(report)
     if report.budget is not None and report.budget < least:
         yield (
-            f"as one model it cannot fit {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) "
-            f"and TFLM's structures ({least - report.bounds.io:,}) need {least:,}"
+            f"one file does not fit {in_words(report.budget)}: the inputs or outputs ({report.bounds.io:,} bytes) "
+            f"and TFLM's structures ({least - report.bounds.io:,}) alone take {least:,}"
         )
     elif report.least_in_stripes is not None and need == report.least_in_stripes:
         yield f"the search for stripes finds no candidate below {need:,} bytes within the limits on computation"
