@@ -32,7 +32,7 @@ from .memory.run_through import check_loops
 from .memory.ties import with_ties
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, LEAST_WORK, Options
-from .rewrite.rules.legal_concatenation import LEGAL_CONCATENATION
+from .rewrite.channels import LEGAL_CONCATENATION
 from .rewrite.sequences_along_h import sequences_along_h
 from .rewrite.stage import rewrite
 from .rewrite.tiles import Striped, TileSearch

@@ -22,10 +22,9 @@ from tflite_memopt.memory.schedule_problem import schedule_problem
 from tflite_memopt.plan.methods import solve as solve_plan
 from tflite_memopt.plan.problem import Item, PlanProblem
 from tflite_memopt.published.sram_study import off_chip_traffic
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.nested_concatenation import NESTED_CONCATENATION
-from tflite_memopt.rewrite.rules.partial_convolution import PARTIAL_CONVOLUTION
-from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
+from tflite_memopt.rewrite.channels import NESTED_CONCATENATION, SPLIT_DEPTHWISE
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.partial import PARTIAL_CONVOLUTION
 from tflite_memopt.schedule.check import peak_of
 from tflite_memopt.schedule.memory_graph import memory_graph
 from tflite_memopt.schedule.methods import solve

@@ -29,9 +29,8 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Buffer, Model, Tensor
 from tflite_memopt.report.console import render_report
 from tflite_memopt.report.model import Report, to_json
-from tflite_memopt.rewrite.boundary import take_integers
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.table import CLEAN_UP
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.stage import CLEAN_UP, take_integers
 
 BOTH = Options(runtimes=("litert", "tflm"), samples=4, cascade=False)
 LITERT = replace(BOTH, runtimes=("litert",))

@@ -22,9 +22,8 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Quantization, Tensor
 from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.proof import Status, prove
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rule import AnyRule
-from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.rewrite.engine import AnyRule, Driver
+from tflite_memopt.rewrite.stage import SPLITS
 
 ARENA = 64 << 20
 F32, I8, I16, I32 = DType.FLOAT32, DType.INT8, DType.INT16, DType.INT32

@@ -18,8 +18,8 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.memory.work import WorkLimit, instructions, slowest
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.channel_tiles import channel_tiles, tile_sizes
+from tflite_memopt.rewrite.channels import channel_tiles, tile_sizes
+from tflite_memopt.rewrite.engine import Driver
 from tflite_memopt.rewrite.tiles import TileSearch
 
 BIASES = {F32: np.float32, I8: np.int32, I16: np.int64}

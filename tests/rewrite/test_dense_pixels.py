@@ -13,8 +13,8 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES
 from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.dense_pixels import DENSE_PIXELS
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.pixels import DENSE_PIXELS
 from tflite_memopt.rewrite.tiles import simplified
 
 

@@ -13,7 +13,7 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.ir.quantization import per_tensor
 from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
-from tflite_memopt.rewrite.rules.joined_padding import JOINED_PADDING
+from tflite_memopt.rewrite.pixels import JOINED_PADDING
 from tflite_memopt.rewrite.tiles import simplified
 
 

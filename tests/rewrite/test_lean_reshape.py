@@ -13,8 +13,8 @@ from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.arena import arena_use
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.kernels.requests import ILP32
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.lean_reshape import LEAN_RESHAPE
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.shapes import LEAN_RESHAPE
 
 
 def reshaped(branch: Branch) -> None:

@@ -19,8 +19,7 @@ from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.cost import Cost
 from tflite_memopt.options import Options
 from tflite_memopt.rewrite.search import SiteLimit, TakenApart, search
-from tflite_memopt.rewrite.stage import start_of
-from tflite_memopt.rewrite.table import SPLITS
+from tflite_memopt.rewrite.stage import SPLITS, start_of
 
 SPLIT_ELEMENTWISE = rule_named("split_elementwise")
 

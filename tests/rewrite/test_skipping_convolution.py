@@ -15,7 +15,7 @@ from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.cost import cost_of
 from tflite_memopt.memory.work import WorkLimit, instructions
-from tflite_memopt.rewrite.rules.skipping_convolution import SKIPPING_CONVOLUTION
+from tflite_memopt.rewrite.pixels import SKIPPING_CONVOLUTION
 from tflite_memopt.rewrite.tiles import simplified
 
 

@@ -26,9 +26,8 @@ from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout
 from tflite_memopt.operators.table import row_by_row
 from tflite_memopt.plan.bounds import max_breadth
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_attention_heads import SPLIT_ATTENTION_HEADS
-from tflite_memopt.rewrite.sequences_along_h import sequences_along_h
+from tflite_memopt.rewrite.engine import Driver
+from tflite_memopt.rewrite.sequences_along_h import SPLIT_ATTENTION_HEADS, sequences_along_h
 
 F32, I8 = DType.FLOAT32, DType.INT8
 

@@ -16,8 +16,8 @@ from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.dtype import DType
 from tflite_memopt.ir.making import SAME, VALID
 from tflite_memopt.ir.model import Quantization, Tensor
-from tflite_memopt.rewrite.driver import Driver
-from tflite_memopt.rewrite.rules.split_depthwise import SPLIT_DEPTHWISE
+from tflite_memopt.rewrite.channels import SPLIT_DEPTHWISE
+from tflite_memopt.rewrite.engine import Driver
 
 
 def depthwise(branch: Branch) -> None:

@@ -25,7 +25,7 @@ from tests.rewrite.patterns import (
 )
 from tflite_memopt.ir.constants import integers
 from tflite_memopt.ir.model import Model
-from tflite_memopt.rewrite.driver import Driver
+from tflite_memopt.rewrite.engine import Driver
 
 SPLIT_RESHAPE = rule_named("split_reshape")
 

@@ -28,9 +28,8 @@ from ..ir.dead_tensors import drop_dead_tensors
 from ..ir.model import Graph, Model, Operator
 from ..ir.names import label
 from ..memory.cost import Cost
-from .driver import Driver
-from .rule import AnyRule, Applied
-from .rules.channel_tiles import channel_tiles
+from .channels import channel_tiles
+from .engine import AnyRule, Applied, Driver
 
 
 @dataclass(frozen=True, order=True)

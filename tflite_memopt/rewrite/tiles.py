@@ -37,12 +37,10 @@ from ..memory.work import WorkLimit
 from ..options import Options
 from ..schedule.memory_graph import memory_graph
 from ..schedule.methods import solve as solve_schedule
-from .driver import Driver
-from .fan_out import fan_out
-from .rule import AnyRule
+from .channels import fan_out
+from .engine import AnyRule, Driver
 from .search import Site, SiteLimit, Start, TakenApart, is_one_way, search
-from .stage import pinned, start_of, with_sites, within
-from .table import AFTER_STRIPES, SPLITS
+from .stage import AFTER_STRIPES, SPLITS, pinned, start_of, with_sites, within
 
 TILES = ((2, 3, 4, 6, 8), (2, 3), (2,))
 """Numbers of tiles to compare, and fewer where the best do not pay: each operator of each tile takes some tail."""
