@@ -14,22 +14,18 @@ from .analysis.macs import model_macs
 from .cascade.measure import Measured
 from .cascade.search import cascade
 from .equivalence.failure import NO_PROMISE, Promise, Subject
-from .graph.clock import StageClock
+from .graph.limits import StageClock
 from .io import offline_plan, plan_label
 from .io.writer import write_model
-from .ir.change import Changed, Refusal, loosest, out_of_time
+from .ir.change import Changed, Decision, Refusal, loosest, out_of_time
 from .ir.check import check_model
 from .ir.copying import copy_model
-from .ir.decision import Decision
-from .ir.model import Model
-from .ir.origin import pieces_in, pieces_in_loops
+from .ir.model import Model, pieces_in, pieces_in_loops
 from .kernels.profile import KernelProfile
-from .memory.arrange import Arrangement, ModelPlacement, arena_by_kernels, arrange
-from .memory.cost import Cost, cost_in
+from .memory.arrange import Arrangement, Cost, ModelPlacement, arena_by_kernels, arrange, cost_in, fitted, miscomputed
 from .memory.figures import LibraryNeed
-from .memory.libraries import fitted, miscomputed
+from .memory.problems import with_ties
 from .memory.run_through import check_loops
-from .memory.ties import with_ties
 from .memory.work import WorkLimit, instructions
 from .options import EFFORTS, LEAST_WORK, Options
 from .rewrite.channels import LEGAL_CONCATENATION

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scripts.mutation.mutant import Mutant
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.constants import values
 from tflite_memopt.ir.model import Model, Operator, Quantization, Tensor
+from tflite_memopt.ir.tensors import values
 
 _WEIGHTED = {"CONV_2D": 1, "DEPTHWISE_CONV_2D": 1, "FULLY_CONNECTED": 1, "TRANSPOSE_CONV": 1, "SVDF": 1}
 """Operators with weights, and their slot; the bias is in the slot behind weights and data."""

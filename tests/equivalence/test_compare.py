@@ -21,9 +21,8 @@ from tflite_memopt.io import offline_plan
 from tflite_memopt.io.offline_plan import tensors_in_file_order
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model
+from tflite_memopt.ir.tensors import per_tensor
 
 ARENA = 4 << 20
 

@@ -13,9 +13,8 @@ from tflite_memopt.equivalence.static_diff import first_stored_difference, inter
 from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.model import Model, Quantization, Signature, Tensor
-from tflite_memopt.ir.origin import Origin, piece_of
-from tflite_memopt.ir.share_constants import share_constants
+from tflite_memopt.ir.copying import share_constants
+from tflite_memopt.ir.model import Model, Origin, Quantization, Signature, Tensor, piece_of
 
 
 def test_a_piece_is_compared_with_its_range() -> None:

@@ -15,7 +15,7 @@ from tflite_memopt.equivalence.adapter import Sample
 from tflite_memopt.equivalence.families import FAMILIES, LEVELS, Stream
 from tflite_memopt.equivalence.inputs import inputs_from_npz, range_of, seeded_inputs
 from tflite_memopt.errors import UsageError
-from tflite_memopt.ir.dtype import DType
+from tflite_memopt.ir.model import DType
 
 
 def digest(arrays: list[Sample]) -> str:

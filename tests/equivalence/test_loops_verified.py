@@ -12,9 +12,8 @@ from tests.memory.loops import looped, placement_of, plain
 from tests.tflm import litert_and_tflm
 from tests.two_models import compare_models
 from tflite_memopt import EquivalenceError, Options
-from tflite_memopt.analysis.loops import Loop, loops_of
-from tflite_memopt.analysis.placeholders import spent_in_rows
-from tflite_memopt.cascade.loop.lower import LoopForm
+from tflite_memopt.analysis.loops import Loop, loops_of, spent_in_rows
+from tflite_memopt.cascade.loop import LoopForm
 from tflite_memopt.equivalence.baseline import arena_for
 from tflite_memopt.equivalence.exposure import snapshots
 from tflite_memopt.equivalence.failure import Subject
@@ -25,11 +24,9 @@ from tflite_memopt.equivalence.verification import verify_result
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.constants import integers
-from tflite_memopt.ir.editor import Editor
-from tflite_memopt.ir.making import add_buffer
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.origin import pieces_in, pieces_in_loops
+from tflite_memopt.ir.editor import Editor, add_buffer
+from tflite_memopt.ir.model import Model, Tensor, pieces_in, pieces_in_loops
+from tflite_memopt.ir.tensors import integers
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")
 BOTH = Options(samples=3, runtimes=("litert", "tflm"))

@@ -14,9 +14,8 @@ from tflite_memopt.equivalence.subgraphs import isolated
 from tflite_memopt.io import offline_plan
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Operator, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Operator, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 
 OPTIONS = Options(samples=3)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scripts.makers.model_builder import ModelBuilder
-from tflite_memopt.cascade.loop.lower import LoopForm, lower_loop, turns_of
+from tflite_memopt.cascade.loop import LoopForm, lower_loop, turns_of
 from tflite_memopt.cascade.region import Region, region_of
 from tflite_memopt.ir.model import Model
 from tflite_memopt.kernels.profiles import PROFILES

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.memory.loops import looped, placement_of
-from tflite_memopt.cascade.loop.lower import LoopForm
+from tflite_memopt.cascade.loop import LoopForm
 from tflite_memopt.errors import InfeasibleError
 from tflite_memopt.ir.model import Model, Tensor
 from tflite_memopt.memory.arrange import ModelPlacement
-from tflite_memopt.memory.in_force import offsets_in_force
+from tflite_memopt.memory.layout import offsets_in_force
 from tflite_memopt.memory.run_through import check_loops, run_through
 
 FORMS: tuple[LoopForm, ...] = ("clamped", "masked")

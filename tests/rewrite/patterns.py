@@ -18,9 +18,8 @@ from tests.two_models import compare_models
 from tflite_memopt.equivalence.inputs import seeded_inputs
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Quantization, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Quantization, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.proof import Status, prove
 from tflite_memopt.rewrite.engine import AnyRule, Driver
 from tflite_memopt.rewrite.stage import SPLITS

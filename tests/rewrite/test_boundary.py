@@ -17,9 +17,8 @@ from tflite_memopt import EquivalenceError, Options, UsageError
 from tflite_memopt.io.reader import read_model
 from tflite_memopt.io.writer import write_model
 from tflite_memopt.ir.check import check_model
-from tflite_memopt.ir.dead_tensors import drop_dead_tensors
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.copying import drop_dead_tensors
+from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.rewrite.stage import take_integers
 
 INT8 = Options(io="int8", runtimes=("litert", "tflm"), samples=3, cascade=False)

@@ -26,9 +26,8 @@ from tests.rewrite.patterns import (
     weights_quantization,
 )
 from tflite_memopt.io.writer import write_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.making import SAME, VALID
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.editor import SAME, VALID
+from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.rewrite.engine import Driver, Rule
 from tflite_memopt.rewrite.folding import FOLDED_BIAS
 from tflite_memopt.rewrite.pixels import RESTORED_DILATION

@@ -12,15 +12,14 @@ from tests.cascade.test_lower import assert_equal
 from tests.dump import dump_model
 from tests.rewrite.test_sequences_along_h import along_h
 from tflite_memopt import Options
-from tflite_memopt.cascade.orders import promising_orders
 from tflite_memopt.cascade.region import regions_above
+from tflite_memopt.cascade.search import promising_orders
 from tflite_memopt.cascade.tiling import Tiling, Unrolled, apply_tilings
-from tflite_memopt.graph.search_limit import SearchLimit
+from tflite_memopt.graph.limits import SearchLimit
 from tflite_memopt.ir.check import check_model
 from tflite_memopt.ir.copying import copy_model
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
-from tflite_memopt.ir.quantization import per_tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
+from tflite_memopt.ir.tensors import per_tensor
 from tflite_memopt.kernels.profiles import PORTABLE
 from tflite_memopt.memory.arrange import arrange
 from tflite_memopt.memory.layout import memory_layout

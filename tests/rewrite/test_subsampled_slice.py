@@ -10,8 +10,7 @@ import pytest
 from scripts.makers.model_builder import ModelBuilder
 from tests.dump import dump_model
 from tests.rewrite.patterns import F32, I8, Branch, assert_exact, quantization_of, refusals, weights_quantization
-from tflite_memopt.ir.dtype import DType
-from tflite_memopt.ir.model import Model, Tensor
+from tflite_memopt.ir.model import DType, Model, Tensor
 from tflite_memopt.rewrite.engine import Driver
 from tflite_memopt.rewrite.pixels import SLICE_OF_PADDING, SUBSAMPLED_SLICE
 from tflite_memopt.rewrite.shapes import IDENTITY

@@ -9,11 +9,9 @@ from ..analysis.macs import model_macs
 from ..errors import UsageError
 from ..graph.alignment import aligned
 from ..io import offline_plan
-from ..ir.check import describe
-from ..ir.dtype import DType
-from ..ir.head import in_head
-from ..ir.model import Model
-from ..ir.npu import is_work_memory
+from ..ir.check import describe, is_work_memory
+from ..ir.model import DType, Model
+from ..ir.tensors import in_head
 from ..options import Options
 from .adapter import LARGEST_ARENA, OPTIMIZED_KERNELS, REFERENCE, Run, RunJob, Sample
 from .compare import first_output_difference

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..io.offline_plan import tensors_in_file_order
-from ..ir.constants import values
-from ..ir.control_flow import called_subgraphs
+from ..ir.check import called_subgraphs
 from ..ir.model import Model, Tensor
+from ..ir.tensors import values
 from .adapter import Run, Values
 from .correspondence import Link
 from .tolerance import EXACT, Tolerance, arrays_agree, max_abs_diff

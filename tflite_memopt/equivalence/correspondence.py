@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..ir.model import Graph, Model, Tensor
-from ..ir.origin import Origin
+from ..ir.model import Graph, Model, Origin, Tensor
 from .adapter import Array
 
 Pieces = Mapping[str, Origin]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..ir.model import Graph, Tensor
-from ..ir.quantization import affine_of
+from ..ir.tensors import affine_of
 from .adapter import Array, Run
 
 _MOST_NAMED = 3

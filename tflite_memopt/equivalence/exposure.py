@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..analysis.placeholders import spent_in_rows
+from ..analysis.loops import spent_in_rows
 from ..graph.alignment import aligned
 from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
 from ..ir.copying import copy_model
 from ..ir.editor import Editor
-from ..ir.head import in_head
 from ..ir.model import Graph, Model, Operator, Tensor
+from ..ir.tensors import in_head
 from .adapter import LARGEST_ARENA, Array, Run, RunJob, Sample
 from .inputs import is_exchanged
 from .runner import ModelRunner

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import EquivalenceError, OutputError
 from ..io.files import write_files
 from ..ir.change import Exactness
-from ..ir.origin import Origin
+from ..ir.model import Origin
 from ..version import __version__
 from .baseline import Baseline
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..analysis.placeholders import partial_in
+from ..analysis.loops import partial_in
 from ..ir.model import Model
 from .adapter import Array, Run, RunJob, Sample, Values
 from .baseline import for_a_second_look

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..io.offline_plan import tensors_in_file_order
-from ..ir.constants import values
 from ..ir.model import Graph, Model, Operator, OperatorOptions, Quantization, Signature, Tensor
-from ..ir.quantization import affine_of, is_quantized
+from ..ir.tensors import affine_of, is_quantized, values
 from .correspondence import Link, Pieces, links_between, links_in_loops
 
 _NO_PIECES: Mapping[int, Pieces] = {}

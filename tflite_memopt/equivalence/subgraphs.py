@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.placeholders import partial_in
+from ..analysis.loops import partial_in
 from ..io import offline_plan
 from ..io.reader import read_model
 from ..io.writer import write_model
-from ..ir.constants import values
-from ..ir.control_flow import called_subgraphs, reachable, renumber_subgraphs
+from ..ir.check import called_subgraphs, reachable, renumber_subgraphs
 from ..ir.model import Operator
+from ..ir.tensors import values
 from ..options import Options
 from .adapter import REFERENCE, Run, RunJob, Sample
 from .baseline import GRAPH_RUNTIMES, Baseline, arena_for, measure_baseline

@@ -15,8 +15,7 @@ from ..equivalence.runner import ProcessLimits
 from ..equivalence.tolerance import FLOAT_SUMS
 from ..errors import UsageError
 from ..io.reader import read_model
-from ..ir.dtype import DType
-from ..ir.model import Model, Tensor
+from ..ir.model import DType, Model, Tensor
 from .cpp_text import literal
 
 RUNS = 3

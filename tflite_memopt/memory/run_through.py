@@ -18,12 +18,10 @@ import numpy.typing as npt
 
 from ..analysis.loops import Loop, box_of, bytes_of, is_one_run
 from ..errors import InfeasibleError
-from ..ir.check import describe
-from ..ir.control_flow import called_subgraphs
+from ..ir.check import called_subgraphs, describe
 from ..ir.model import Graph, Model, Operator, Tensor
 from .arrange import ModelPlacement
-from .in_force import offsets_in_force
-from .layout import MemoryLayout
+from .layout import MemoryLayout, offsets_in_force
 
 Numbers = npt.NDArray[np.int64]
 _UNWRITTEN = -1

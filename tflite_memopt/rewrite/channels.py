@@ -12,14 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.channels import channels_of, is_per_channel, quantization_of_channels
-from ..ir.constants import integers, values
-from ..ir.dtype import DType
-from ..ir.editor import Editor
-from ..ir.making import Array
-from ..ir.model import Operator, Quantization, Tensor
-from ..ir.origin import Origin, piece_of
-from ..ir.quantization import quantized_alike
+from ..ir.editor import Array, Editor
+from ..ir.model import DType, Operator, Origin, Quantization, Tensor, piece_of
+from ..ir.tensors import channels_of, integers, is_per_channel, quantization_of_channels, quantized_alike, values
 from ..kernels.relations import RESHAPES, axis_of, operands, view_reuses
 from .engine import Match, Pattern, Rule
 

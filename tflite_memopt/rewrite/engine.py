@@ -10,10 +10,9 @@ from typing import Any, Generic, TypeVar
 from ..analysis.side_effects import has_side_effects
 from ..ir.change import Exactness, Refusal
 from ..ir.check import check_model
-from ..ir.editor import Editor
+from ..ir.editor import Editor, label
 from ..ir.model import Graph, Model, Operator, Tensor
-from ..ir.names import label
-from ..ir.quantization import quantized_alike
+from ..ir.tensors import quantized_alike
 
 
 @dataclass(frozen=True)

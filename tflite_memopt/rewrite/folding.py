@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.constants import integers, values
-from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.model import Operator, Tensor
-from ..ir.quantization import quantized_alike
+from ..ir.model import DType, Operator, Tensor
+from ..ir.tensors import integers, quantized_alike, values
 from ..kernels.relations import axis_of, operands, slice_box, strided_slice_box
 from .engine import Match, Pattern, Rule
 from .shapes import write_reshape

@@ -11,13 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.change import Exactness
-from ..ir.constants import values
-from ..ir.dtype import DType
-from ..ir.editor import Editor
-from ..ir.making import Array
-from ..ir.model import Operator, Quantization, Tensor
-from ..ir.origin import piece_of
-from ..ir.quantization import affine_of, per_tensor
+from ..ir.editor import Array, Editor
+from ..ir.model import DType, Operator, Quantization, Tensor, piece_of
+from ..ir.tensors import affine_of, per_tensor, values
 from .channels import CONCATENATION, ROLE, ChannelPart, channel_parts
 from .engine import Match, Pattern, Rule
 

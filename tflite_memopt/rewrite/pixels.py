@@ -9,12 +9,9 @@ from math import prod
 
 import numpy as np
 
-from ..ir.constants import integers, values
-from ..ir.dtype import DType
-from ..ir.editor import Editor
-from ..ir.making import SAME, VALID
-from ..ir.model import Operator, Tensor
-from ..ir.quantization import is_quantized, quantized_alike
+from ..ir.editor import SAME, VALID, Editor
+from ..ir.model import DType, Operator, Tensor
+from ..ir.tensors import integers, is_quantized, quantized_alike, values
 from ..kernels.relations import Box, Grid, operands, strided_slice_box, strided_slice_grid, view_reuses
 from .engine import CopyReader, Match, Pattern, Rule, source_for_one_reader, source_of
 from .shapes import write_reshape

@@ -22,17 +22,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ir.change import Changed, RewriteUse
-from ..ir.constants import integers, values
-from ..ir.copying import copy_model
-from ..ir.dead_tensors import drop_dead_tensors
-from ..ir.editor import Editor
-from ..ir.making import Array
-from ..ir.model import Graph, Model, Operator, Tensor, Use
-from ..ir.names import label
-from ..ir.origin import Origin
-from ..ir.quantization import quantized_alike
+from ..ir.copying import copy_model, drop_dead_tensors
+from ..ir.editor import Array, Editor, label
+from ..ir.model import Graph, Model, Operator, Origin, Tensor, Use
+from ..ir.tensors import integers, quantized_alike, values
 from ..kernels.relations import RESHAPES
-from ..operators.along_h import laid_along_h
+from ..operators.overrides import laid_along_h
 from ..operators.table import AlongH, kind_of
 from .engine import Driver, Match, Pattern, Rule
 from .shapes import shape_is_said

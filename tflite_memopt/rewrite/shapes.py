@@ -8,11 +8,9 @@ from itertools import combinations
 
 import numpy as np
 
-from ..ir.constants import integers
-from ..ir.dtype import DType
 from ..ir.editor import Editor
-from ..ir.model import Operator, Tensor
-from ..ir.quantization import is_quantized
+from ..ir.model import DType, Operator, Tensor
+from ..ir.tensors import integers, is_quantized
 from ..kernels.relations import RESHAPES, axis_of, operands, slice_box, strided_slice_box
 from .engine import Copy, CopyReader, Match, Pattern, Rule, is_dead, is_shape_computed, source_for_one_reader, source_of
 

@@ -19,18 +19,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ..ir.change import BOUNDARY, EXACTNESS, Changed, Refusal, RewriteUse, loosest
-from ..ir.dead_tensors import drop_dead_tensors
-from ..ir.decision import Decision
-from ..ir.dtype import DType
-from ..ir.model import Graph, Model, Operator, Tensor
-from ..ir.names import label
-from ..ir.npu import NPU_HAS_ADDRESSES, has_npu
-from ..ir.origin import origin_of
-from ..ir.quantization import affine_of
-from ..ir.share_constants import share_constants
+from ..ir.change import BOUNDARY, EXACTNESS, Changed, Decision, Refusal, RewriteUse, loosest
+from ..ir.check import NPU_HAS_ADDRESSES, has_npu
+from ..ir.copying import drop_dead_tensors, share_constants
+from ..ir.editor import label
+from ..ir.model import DType, Graph, Model, Operator, Tensor, origin_of
+from ..ir.tensors import affine_of
 from ..kernels.profile import KernelProfile
-from ..memory.cost import Cost, cost_of, estimate_of
+from ..memory.arrange import Cost, cost_of, estimate_of
 from ..memory.work import WorkLimit, instructions
 from ..options import Options
 from .channels import (

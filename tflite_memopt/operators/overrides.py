@@ -1,4 +1,10 @@
-"""Operators over sequences that are laid along H: (1, L, C), (1, 1, L, C) or (L, C) becomes (1, L, 1, C).
+"""What an operator is told anew where it is written for other shapes: operands, and fields of its options.
+
+Operators over one phase of a sequence: the steps t with the same ``t mod P`` are a sequence of their own.
+
+Where P divides dilations and paddings, no two phases meet (``cascade/loop.py``).
+
+Operators over sequences that are laid along H: (1, L, C), (1, 1, L, C) or (L, C) becomes (1, L, 1, C).
 
 These are the same bytes in the same order. Here: which operators compute the same then, and what they are told about
 rows and columns; the shapes of their tensors are still as they were.
@@ -6,15 +12,122 @@ rows and columns; the shapes of their tensors are still as they were.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..ir.constants import integers
-from ..ir.editor import Editor
+from ..ir.editor import VALID, Array, Editor, stem
 from ..ir.model import Operator, Tensor
-from .told import Told
+from ..ir.tensors import integers
+
+
+@dataclass(frozen=True)
+class Told:
+    """``operands``: by slot; ``fields``: of the options."""
+
+    operands: Mapping[int, Tensor] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def given(self, inputs: Iterable[Tensor | None]) -> list[Tensor | None]:
+        """These inputs, with the operands in their slots."""
+        return [self.operands.get(slot, tensor) for slot, tensor in enumerate(inputs)]
+
+
+@dataclass(frozen=True)
+class ShapeOperand:
+    """The input in ``slot``, which says dimensions ``first`` to ``end`` of the output's shape, half-open.
+
+    ``option``: the field that says them too.
+    """
+
+    slot: int
+    first: int = 0
+    end: int = 4
+    option: str | None = None
+
+    def of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """What it says of an output of this shape."""
+        return shape[self.first : self.end]
+
+    def told(self, edit: Editor, output: Tensor) -> Told:
+        """For an output of another shape."""
+        said = np.asarray(self.of(output.shape), np.int32)
+        return Told(
+            {self.slot: edit.constant(f"{output.name}/shape", said)}, {} if self.option is None else {self.option: said}
+        )
+
+
+@dataclass(frozen=True)
+class PaddingsOperand:
+    """The input in ``slot``, a constant that says what is put before and behind the four dimensions of an image."""
+
+    slot: int = 1
+
+    def of(self, operator: Operator, above: int, below: int) -> Array:
+        """What it says where so many rows are put above and below."""
+        amounts = integers(operator.inputs[self.slot])
+        assert amounts is not None
+        amounts[2:4] = above, below
+        return amounts.reshape(4, 2).astype(np.int32)
+
+    def told(self, edit: Editor, operator: Operator, output: Tensor, rows: tuple[int, int]) -> Told:
+        """For an output with so many rows of padding above and below."""
+        return Told({self.slot: edit.constant(f"{output.name}/paddings", self.of(operator, *rows))})
+
+
+_RANK = 4
+
+
+def pads_whole_phases(operator: Operator, phases: int) -> bool:
+    """Whether a PAD puts as many steps around every phase."""
+    amounts = integers(operator.inputs[1])
+    if amounts is None or amounts.size != 2 * _RANK:
+        return False
+    return not (amounts[:2].any() or amounts[4:].any() or (amounts % phases).any())
+
+
+def paddings_of_phase(edit: Editor, operator: Operator, phases: int) -> Told:
+    """A share of the steps for each phase."""
+    amounts = integers(operator.inputs[1])
+    assert amounts is not None
+    paddings = (amounts // phases).astype(np.int32).reshape(-1, 2)
+    return Told({1: edit.constant(f"{stem(operator.outputs[0])}/paddings", paddings)})
+
+
+def is_dilated_by_phases(operator: Operator, phases: int) -> bool:
+    """Whether all taps of a convolution are in one phase."""
+    filters = operator.inputs[1]
+    if filters is None or len(filters.shape) != _RANK or filters.shape[2] != 1:
+        return False
+    if any(tensor is not None and not tensor.is_constant for tensor in operator.inputs[1:]):
+        return False
+    if operator.option("strideH", 1) != 1 or operator.option("strideW", 1) != 1:
+        return False
+    is_dilated = operator.option("padding", 0) == VALID and operator.option("dilationHFactor", 1) % phases == 0
+    return filters.shape[1] == 1 or bool(is_dilated)
+
+
+def dilation_in_phase(_: Editor, operator: Operator, phases: int) -> Told:
+    """Steps that are ``phases`` apart are next to each other."""
+    return Told(fields={"dilationHFactor": max(1, int(operator.option("dilationHFactor", 1)) // phases)})
+
+
+def is_same_in_every_phase(operator: Operator, _: int) -> bool:
+    """Whether an element depends on those at the same place, and on constants of channels."""
+    return all(_is_alike(each, operator.outputs[0]) for each in operator.present_inputs())
+
+
+def _is_alike(tensor: Tensor, output: Tensor) -> bool:
+    """Whether it has a value for each of the output, or is a constant of channels."""
+    return tensor.shape == output.shape or (tensor.is_constant and tensor.elements in (1, *tensor.shape[-1:]))
+
+
+def nothing_for_phase(_: Editor, __: Operator, ___: int) -> Told:
+    """What is done to every element alike needs no word."""
+    return Told()
+
 
 _SWAPPED = (("strideH", "strideW"), ("dilationHFactor", "dilationWFactor"), ("filterHeight", "filterWidth"))
 Sequences = Collection[Tensor]
